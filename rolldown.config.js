@@ -101,11 +101,12 @@ const threads = {
 const isThreadScript = isIn(...Object.values(threads).map((path) => path.slice('src/'.length)))
 
 /** The schemas of the journal: only what reads a state needs them, and zod with them. */
-const SCHEMAS = 'core/journal-entry.ts'
+const SCHEMAS = 'state/journal-entry.ts'
 
 /** Modules that every thread may import. */
 const isForThreads = isIn(
   'core',
+  'rows',
   'disk/stat-check.ts',
   'load/encode/decode-record-batches.ts',
   'load/encode/engine-package.ts',
@@ -135,10 +136,9 @@ const inCommandLine = either(
 /** Modules that read the state of a data set and print it. */
 const inDataSet = isIn(
   'cli/results/status-tables.ts',
-  'config',
+  'pipeline',
   SCHEMAS,
   'disk',
-  'plan',
   'run-options.ts',
   'run/admission',
   'run/forecast.ts',
@@ -169,7 +169,7 @@ const inRun = either(
     'cli/results/summary.ts',
     'cli/work/export-pipeline.ts',
     'extract',
-    'report',
+    'summary',
     'run/chains',
     'run/cpu',
     'run/pages-without-secrets.ts',
@@ -222,7 +222,7 @@ const parts = defineConfig({
   ...shared,
   input: {
     cluster: 'src/cluster/index.ts',
-    config: 'src/config/index.ts',
+    pipeline: 'src/pipeline/index.ts',
     core: 'src/core/index.ts',
     'plain-pages': 'test/transform/plain-pages.ts',
     disk: 'src/disk/index.ts',

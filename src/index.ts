@@ -1,38 +1,18 @@
 export {
-  type Environment,
-  type Overrides,
-  type PipelineSettings,
-  pipelineJsonSchema,
-} from './config/index.ts'
-export {
   type Auth,
-  type BatchColumn,
-  type BooleanColumn,
   type Clock,
-  type ColumnNamed,
-  type Credential,
-  type CredentialColumn,
-  column,
   type ErrorKind,
   ExportError,
   type ExtractSettings,
   type Format,
-  type IntegerColumn,
   isExportError,
-  type ListColumn,
   type LoadSettings,
   type LogFields,
   type LogLevel,
   type Pipeline,
   type Query,
-  type RowBatch,
-  type RowsOptions,
-  type RowValue,
-  rowsOf,
   type ServiceSettings,
   systemClock,
-  type TextColumn,
-  type TimesAs,
   type TransformSettings,
   type WindowSettings,
 } from './core/index.ts'
@@ -79,6 +59,28 @@ export {
   verifyDataSet,
 } from './library.ts'
 export { version } from './package/index.ts'
+export {
+  type Environment,
+  type Overrides,
+  type PipelineSettings,
+  pipelineJsonSchema,
+} from './pipeline/index.ts'
+export {
+  type BatchColumn,
+  type BooleanColumn,
+  type ColumnNamed,
+  type Credential,
+  type CredentialColumn,
+  column,
+  type IntegerColumn,
+  type ListColumn,
+  type RowBatch,
+  type RowsOptions,
+  type RowValue,
+  rowsOf,
+  type TextColumn,
+  type TimesAs,
+} from './rows/index.ts'
 export type { PlanResult, Progress, RunOptions, RunSummary } from './run/index.ts'
 export { type RunSettings, runOptions } from './run-options.ts'
 export type { Sandbox, SandboxOptions } from './sandbox/index.ts'

@@ -1,13 +1,3 @@
-import {
-  type Environment,
-  type PipelineSettings,
-  type ReadOptions,
-  readMaskKey,
-  readSigningKey,
-  readVerifyingKey,
-  readPipeline as resolveFile,
-  pipelineFrom as resolveSettings,
-} from './config/index.ts'
 import { AGE_EXPECTED, ago, ExportError, type Pipeline, parseAge, systemClock } from './core/index.ts'
 import {
   describeDataSet,
@@ -30,6 +20,16 @@ import {
   verifyDataSet as verify,
 } from './data-set/index.ts'
 import { version } from './package/index.ts'
+import {
+  type Environment,
+  type PipelineSettings,
+  type ReadOptions,
+  readMaskKey,
+  readSigningKey,
+  readVerifyingKey,
+  readPipeline as resolveFile,
+  pipelineFrom as resolveSettings,
+} from './pipeline/index.ts'
 import {
   frozenCopy,
   type PlanResult,

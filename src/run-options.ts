@@ -1,7 +1,7 @@
-import { type Environment, learnSecrets, readMaskKey, readSecret } from './config/index.ts'
 import { type Pipeline, systemClock } from './core/index.ts'
 import type { ForgetOptions } from './data-set/index.ts'
 import { encoderBuild, version } from './package/index.ts'
+import { type Environment, learnSecrets, readMaskKey, readSecret } from './pipeline/index.ts'
 import { RUN_FLAGS, type RunOptions } from './run/index.ts'
 
 /** Any of the options of a run, and the environment with its secrets (default: `process.env`). */

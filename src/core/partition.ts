@@ -1,3 +1,4 @@
+import type { Int64 } from './int64.ts'
 import {
   type FeedQuery,
   type IdentityPolicy,
@@ -8,7 +9,6 @@ import {
   SEARCHES,
   type SearchQuery,
 } from './pipeline.ts'
-import type { Int64 } from './rows/int64.ts'
 import { formatInstant, type Micros, parseTimestamp } from './time.ts'
 
 /** Half-open UTC range `[from, until)`. */

@@ -1,5 +1,5 @@
+import type { BufferPool } from './buffer-pool.ts'
 import { ExportError } from './errors.ts'
-import type { BufferPool } from './rows/buffer-pool.ts'
 
 /**
  * The storage of a data set: a local disk, or a container of objects. Paths are relative to the data set's root, with

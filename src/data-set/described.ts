@@ -7,13 +7,13 @@ import {
   type Pipeline,
   parseInstant,
   type Query,
-  type Scope,
   SEARCHES,
   type Store,
   type WindowLength,
   type WindowSettings,
 } from '../core/index.ts'
 import { mayHaveTables } from '../open-tables/index.ts'
+import type { Scope } from '../state/index.ts'
 import {
   differencesOf,
   frozenSettings,

@@ -1,5 +1,6 @@
-import { columnsOf, type Pipeline } from '../core/index.ts'
+import type { Pipeline } from '../core/index.ts'
 import type { EncodeSettings } from '../load/index.ts'
+import { columnsOf } from '../rows/index.ts'
 import type { DataSetOptions } from './options.ts'
 
 /** The settings for encoding shards. */

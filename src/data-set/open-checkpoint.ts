@@ -1,12 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import {
-  ExportError,
-  type HeaderEntry,
-  type JournalEntry,
-  type NamedPipeline,
-  type Pipeline,
-  type Store,
-} from '../core/index.ts'
+import { ExportError, type NamedPipeline, type Pipeline, type Store } from '../core/index.ts'
+import type { HeaderEntry, JournalEntry } from '../state/index.ts'
 import {
   CHECKPOINT_PATH,
   type CheckpointState,

@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto'
-import { type Clock, columnsOf, type Log, type OwnedStore, type Pipeline, type Store } from '../core/index.ts'
+import type { Clock, Log, OwnedStore, Pipeline, Store } from '../core/index.ts'
 import {
   mayHaveTables,
   requireOwnTables as requireOwn,
   type TableState,
   updateTables as updateAll,
 } from '../open-tables/index.ts'
+import { columnsOf } from '../rows/index.ts'
 import { MANIFEST_PATH, parseManifest } from '../state/index.ts'
 import { readShard, refuseLinks, type ShardFile, tableOwner } from './files.ts'
 import { readBegunCheckpoint } from './open-checkpoint.ts'

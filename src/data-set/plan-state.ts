@@ -9,7 +9,7 @@ import {
   rulesOf,
 } from '../core/index.ts'
 import { folderOf, ownsFolder } from '../load/index.ts'
-import { type BegunChain, type Plan, planFeeds, planPartitions } from '../plan/index.ts'
+import { type BegunChain, type Plan, planFeeds, planPartitions } from '../pipeline/index.ts'
 import {
   type CheckpointState,
   hasBegun,

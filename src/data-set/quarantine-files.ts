@@ -1,5 +1,6 @@
-import { type BlobRef, ExportError, type JournalEntry, type OwnedStore, sideBySide } from '../core/index.ts'
+import { ExportError, type OwnedStore, sideBySide } from '../core/index.ts'
 import { QUARANTINE_FOLDER, quarantinePath, writeQuarantine } from '../load/index.ts'
+import type { BlobRef, JournalEntry } from '../state/index.ts'
 import { type CheckpointState, type Journal, presentOf, splitPath } from '../state/index.ts'
 import { mismatches } from './files.ts'
 

@@ -1,12 +1,5 @@
-import {
-  type CredentialColumn,
-  columnsOf,
-  ExportError,
-  isExportError,
-  type Pipeline,
-  type RowBatch,
-  type Store,
-} from '../core/index.ts'
+import { ExportError, isExportError, type Pipeline, type Store } from '../core/index.ts'
+import { type CredentialColumn, columnsOf, type RowBatch } from '../rows/index.ts'
 import { manifestShards, readCheckpoint, readManifest } from '../state/index.ts'
 import { describeDataSet } from './described.ts'
 import { namingShard, shardReader } from './files.ts'

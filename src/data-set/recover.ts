@@ -1,14 +1,6 @@
-import {
-  ExportError,
-  type HeaderEntry,
-  type JournalEntry,
-  type Log,
-  numberOf,
-  type StatCheck,
-  type Store,
-  sideBySide,
-} from '../core/index.ts'
+import { ExportError, type Log, numberOf, type StatCheck, type Store, sideBySide } from '../core/index.ts'
 import { changedSinceSealed, moveUnknownShards, partOf, sealedPath } from '../load/index.ts'
+import type { HeaderEntry, JournalEntry } from '../state/index.ts'
 import {
   beginCheckpoint,
   type CheckpointState,

@@ -1,17 +1,8 @@
 import { createHash } from 'node:crypto'
-import {
-  columnsOf,
-  ExportError,
-  encodeRecordBatch,
-  type NamedPipeline,
-  type OwnedStore,
-  type RowBatch,
-  type RowValue,
-  type ShardIdentity,
-  valueAt,
-} from '../core/index.ts'
+import { ExportError, type NamedPipeline, type OwnedStore } from '../core/index.ts'
 import { PageRows, rewriteShard, rowGroupRows, type ShardCoder, shardExtension } from '../load/index.ts'
-import type { CheckpointState, SealedShard } from '../state/index.ts'
+import { columnsOf, encodeRecordBatch, type RowBatch, type RowValue, valueAt } from '../rows/index.ts'
+import type { CheckpointState, SealedShard, ShardIdentity } from '../state/index.ts'
 import { valueColumn } from '../transform/index.ts'
 import { encodeSettings } from './encode-settings.ts'
 import { namingShard, shardReader } from './files.ts'

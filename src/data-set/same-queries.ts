@@ -1,13 +1,13 @@
 import {
   ExportError,
   hidesIdentity,
-  type JournalEntry,
   locationOf,
   type NamedPipeline,
   type NamedQuery,
   nameQuery,
   queryLabel,
 } from '../core/index.ts'
+import type { JournalEntry } from '../state/index.ts'
 import { type CheckpointState, isKnown, secretCheck } from '../state/index.ts'
 import { maskedQueryValue } from '../transform/index.ts'
 import type { QuerySecrets } from './queries.ts'

@@ -1,5 +1,5 @@
-import { formatInstant, type NamedPipeline, type Pipeline, type Scope } from '../core/index.ts'
-import type { Manifest, ManifestScope } from '../state/index.ts'
+import { formatInstant, type NamedPipeline, type Pipeline } from '../core/index.ts'
+import type { Manifest, ManifestScope, Scope } from '../state/index.ts'
 import { asInFile } from './plan-state.ts'
 import { allowedOf } from './quarantine-limit.ts'
 

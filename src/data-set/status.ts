@@ -12,7 +12,7 @@ import {
   type ServiceFigures,
   windowRange,
 } from '../core/index.ts'
-import type { Plan } from '../plan/index.ts'
+import type { Plan } from '../pipeline/index.ts'
 import {
   type CheckpointState,
   type FoldedRun,

@@ -5,8 +5,8 @@ import {
   type Pipeline,
   rulesOf,
   type Store,
-  type SuppressList,
 } from '../core/index.ts'
+import type { SuppressList } from '../rows/index.ts'
 import {
   type CheckpointState,
   checksumOf,

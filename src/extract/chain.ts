@@ -1,13 +1,5 @@
-import type {
-  FeedIds,
-  NamedQuery,
-  Order,
-  PageIds,
-  Resource,
-  Restart,
-  SeenCursors,
-  Window,
-} from '../core/index.ts'
+import type { NamedQuery, Order, Resource, Window } from '../core/index.ts'
+import type { FeedIds, PageIds, Restart, SeenCursors } from '../rows/index.ts'
 import type { Sizing } from './pace/page-sizes.ts'
 
 /** What the pages of a chain are requested with. */

@@ -1,11 +1,5 @@
-import {
-  type DecodedPage,
-  type DecodePage,
-  ExportError,
-  MAX_CURSOR_BYTES,
-  type PageIds,
-  withPage,
-} from '../core/index.ts'
+import { ExportError } from '../core/index.ts'
+import { type DecodedPage, type DecodePage, MAX_CURSOR_BYTES, type PageIds, withPage } from '../rows/index.ts'
 import type { Chain } from './chain.ts'
 import type { ResponseOutcome } from './outgoing.ts'
 import { pageRequests } from './page-requests.ts'

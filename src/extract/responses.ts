@@ -3,13 +3,13 @@ import * as z from 'zod'
 import {
   type ErrorKind,
   ExportError,
-  hasTooManyValues,
   LEFT_OUT,
   oneLine,
   type PlainError,
   repeatsSecret,
   type ServiceSettings,
 } from '../core/index.ts'
+import { hasTooManyValues } from '../rows/index.ts'
 import { isSuccess } from './transport/exchange.ts'
 import type { HttpResponse } from './transport/http-client.ts'
 

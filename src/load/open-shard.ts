@@ -1,13 +1,6 @@
-import {
-  ExportError,
-  type OwnedStore,
-  type Scratch,
-  type SealEntry,
-  type Serial,
-  type ShardIdentity,
-  type Span,
-  spanOf,
-} from '../core/index.ts'
+import { ExportError, type OwnedStore, type Scratch, type Serial } from '../core/index.ts'
+import { type Span, spanOf } from '../rows/index.ts'
+import type { SealEntry, ShardIdentity } from '../state/index.ts'
 import { sealedPath, shardPath } from './layout.ts'
 import { LoggedBatch } from './row-cache.ts'
 import type { RowGroupMeasure } from './row-group-measure.ts'

@@ -1,12 +1,6 @@
-import {
-  type BlobRef,
-  type LoggedRows,
-  type OpenEntry,
-  type PageEntry,
-  type PlacedRows,
-  spanOf,
-  windowOfKey,
-} from '../core/index.ts'
+import { windowOfKey } from '../core/index.ts'
+import { spanOf } from '../rows/index.ts'
+import type { BlobRef, LoggedRows, OpenEntry, PageEntry, PlacedRows } from '../state/index.ts'
 import type { OpenShard } from './open-shard.ts'
 import type { LoggedBatch, RowCache } from './row-cache.ts'
 import { importedAt, recordBatchOf, type Slice } from './slice.ts'

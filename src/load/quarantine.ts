@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import { ExportError, type OwnedStore, type RefusedItem } from '../core/index.ts'
+import { ExportError, type OwnedStore } from '../core/index.ts'
+import type { RefusedItem } from '../rows/index.ts'
 
 /** One line of `_quarantine/*.jsonl`. */
 export type QuarantinedItem = Omit<RefusedItem, 'at'> & {

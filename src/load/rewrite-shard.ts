@@ -1,4 +1,4 @@
-import type { SealEntry, ShardIdentity } from '../core/index.ts'
+import type { SealEntry, ShardIdentity } from '../state/index.ts'
 import { OpenShard, type OpenShardTools } from './open-shard.ts'
 import { RowGroupMeasure } from './row-group-measure.ts'
 import { cutSlice, importedAt, type PageRows, recordBatchOf } from './slice.ts'

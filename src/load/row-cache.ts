@@ -1,11 +1,5 @@
-import {
-  type BlobRef,
-  type BufferPool,
-  bufferPool,
-  type CommitLog,
-  ExportError,
-  freshBuffers,
-} from '../core/index.ts'
+import { type BufferPool, bufferPool, ExportError, freshBuffers } from '../core/index.ts'
+import type { BlobRef, CommitLog } from '../state/index.ts'
 import { joinShort, SHORT_BYTES } from './encode/decode-record-batches.ts'
 
 /** Record batches that are not short are read into buffers that are used again, as many as a row group has. */

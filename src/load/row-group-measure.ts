@@ -1,4 +1,5 @@
-import { type Group, getOrInsert, type RecordBatch, type TextVector, type Vector } from '../core/index.ts'
+import { getOrInsert } from '../core/index.ts'
+import type { Group, RecordBatch, TextVector, Vector } from '../rows/index.ts'
 import { countRows, type RowChoice } from './take-rows.ts'
 
 // Limits memory when values are long. Usual rows take 450 bytes, most of them for descriptions of sources.

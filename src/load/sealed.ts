@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import { ExportError, type OwnedStore, type SealEntry, type Store } from '../core/index.ts'
+import { ExportError, type OwnedStore, type Store } from '../core/index.ts'
+import type { SealEntry } from '../state/index.ts'
 import { sealedPath } from './layout.ts'
 
 type Sealed = Pick<SealEntry, 'shard' | 'sha256' | 'bytes' | 'path' | 'partitions'>

@@ -1,15 +1,13 @@
-import {
-  type BlobRef,
-  type CommitLog,
-  decodeRecordBatch,
-  type FoldedShard,
-  type JournalEntry,
-  type OwnedStore,
-  type SealEntry,
-  type ShardIdentity,
-  serial,
-  sideBySide,
-} from '../core/index.ts'
+import { type OwnedStore, serial, sideBySide } from '../core/index.ts'
+import { decodeRecordBatch } from '../rows/index.ts'
+import type {
+  BlobRef,
+  CommitLog,
+  FoldedShard,
+  JournalEntry,
+  SealEntry,
+  ShardIdentity,
+} from '../state/index.ts'
 import { Backlog } from './backlog.ts'
 import { SHORT_BYTES } from './encode/decode-record-batches.ts'
 import { sealedPath } from './layout.ts'

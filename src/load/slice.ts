@@ -1,12 +1,11 @@
+import { int64, int64ToJson } from '../core/index.ts'
 import {
   decodeRecordBatch,
   encodeRecordBatch,
-  int64,
-  int64ToJson,
   type RecordBatch,
   type Span,
   type Times,
-} from '../core/index.ts'
+} from '../rows/index.ts'
 import { type BatchSizes, byteSizes } from './row-group-measure.ts'
 import { chooseRows, countRows, type RowChoice, takeRows } from './take-rows.ts'
 

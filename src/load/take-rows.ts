@@ -1,4 +1,4 @@
-import type { Column, Group, RecordBatch, TextVector, Vector } from '../core/index.ts'
+import type { Column, Group, RecordBatch, TextVector, Vector } from '../rows/index.ts'
 
 /** Rows of a record batch: the range `[from, to)`, or the index of each row, ascending. */
 export type RowChoice = { readonly from: number; readonly to: number } | Uint32Array

@@ -1,6 +1,4 @@
 import {
-  type ColumnSpec,
-  type ColumnStatistics,
   type Compacted,
   ExportError,
   type OwnedStore,
@@ -8,6 +6,7 @@ import {
   type Store,
   type TableFormat,
 } from '../core/index.ts'
+import type { ColumnSpec, ColumnStatistics } from '../rows/index.ts'
 
 export const ICEBERG_FOLDER = '_iceberg'
 export const METADATA_FOLDER = `${ICEBERG_FOLDER}/metadata`

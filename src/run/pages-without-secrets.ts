@@ -1,13 +1,5 @@
-import {
-  type DecodedPage,
-  type DecodePage,
-  ExportError,
-  LEFT_OUT,
-  MAX_CURSOR_BYTES,
-  type PageContext,
-  repeatsSecret,
-  unlessSecret,
-} from '../core/index.ts'
+import { ExportError, LEFT_OUT, repeatsSecret, unlessSecret } from '../core/index.ts'
+import { type DecodedPage, type DecodePage, MAX_CURSOR_BYTES, type PageContext } from '../rows/index.ts'
 import { isKnownField, UNNAMED_FIELDS } from '../transform/index.ts'
 
 /**

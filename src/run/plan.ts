@@ -33,7 +33,7 @@ import {
   statusOfEach,
 } from '../data-set/index.ts'
 import { requireEngine } from '../load/index.ts'
-import type { Plan, PlannedChain } from '../plan/index.ts'
+import type { Plan, PlannedChain } from '../pipeline/index.ts'
 import { type CheckpointState, searchesByMonth } from '../state/index.ts'
 import { requirePolicies } from './admission/require-policies.ts'
 import { type Forecast, forecast } from './forecast.ts'

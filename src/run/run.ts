@@ -34,7 +34,7 @@ import {
   unmark,
 } from '../data-set/index.ts'
 import { requireEngine } from '../load/index.ts'
-import type { Plan } from '../plan/index.ts'
+import type { Plan } from '../pipeline/index.ts'
 import { CHECKPOINT_PATH, type CheckpointState, endEntry, MANIFEST_PATH, NEW_RUN } from '../state/index.ts'
 import { requirePolicies, warnIfWorldReadable } from './admission/require-policies.ts'
 import { type Ending, exportChains, statusFor } from './chains/export-chains.ts'

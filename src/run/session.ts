@@ -1,10 +1,4 @@
-import {
-  type BufferPool,
-  bufferPool,
-  type DecodePage,
-  hidesQueries,
-  type NamedPipeline,
-} from '../core/index.ts'
+import { type BufferPool, bufferPool, hidesQueries, type NamedPipeline } from '../core/index.ts'
 import type { Owner, QuerySecrets } from '../data-set/index.ts'
 import {
   encodeSettings,
@@ -15,6 +9,7 @@ import {
   shardSetOptions,
 } from '../data-set/index.ts'
 import { ShardSet, type ShardSetOptions } from '../load/index.ts'
+import type { DecodePage } from '../rows/index.ts'
 import type { Journal } from '../state/index.ts'
 import { type Cpu, openCpu } from './cpu/cpu.ts'
 import { decodeSettings } from './cpu/decode-settings.ts'

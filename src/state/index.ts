@@ -22,6 +22,8 @@ export {
   sumOfPartitions,
 } from './checkpoint/folded-partition.ts'
 export { endEntry, type FoldedRun, NEW_RUN, searchesByMonth } from './checkpoint/folded-run.ts'
+export * from './commit-log.ts'
+export type * from './journal-entry.ts'
 export { type Hold, type Lock, takeLock } from './lock/lock.ts'
 export { markOwner, sweepPrivateFolders } from './lock/private-folder.ts'
 export { LOG_FOLDER, readBlob } from './log/commit.ts'

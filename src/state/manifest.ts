@@ -1,7 +1,6 @@
 import { createHash, type KeyObject, sign, verify } from 'node:crypto'
 import * as z from 'zod'
 import {
-  columnsOf,
   ExportError,
   figuresOf,
   formatTimestamp,
@@ -11,13 +10,13 @@ import {
   type Pipeline,
   RESOURCE_NAMES,
   type Resource,
-  type Scope,
   type Store,
-  typeName,
 } from '../core/index.ts'
+import { columnsOf, typeName } from '../rows/index.ts'
 import type { CheckpointState } from './checkpoint/checkpoint-state.ts'
 import type { SealedShard } from './checkpoint/compact-collections.ts'
 import { hasBegun, sumOfPartitions } from './checkpoint/folded-partition.ts'
+import type { Scope } from './journal-entry.ts'
 import { ENTRY_SCHEMAS } from './log/parse-entry.ts'
 import {
   type ManifestPartition,

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import * as z from 'zod'
-import type { SuppressList } from '../core/index.ts'
+import type { SuppressList } from '../rows/index.ts'
 import { maskKeyCheck } from './settings.ts'
 
 /** The people whom the data set must not hold again. `--fresh` keeps it. */

@@ -1,4 +1,4 @@
-import type { PageContext, PageIds } from '../core/index.ts'
+import type { PageContext, PageIds } from '../rows/index.ts'
 import { copied, FIRST_ELEMENTS, MAX_KEPT_ELEMENTS } from './columns/lists.ts'
 import { highWord, IdSet, lowWord } from './id-set.ts'
 

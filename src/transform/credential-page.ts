@@ -1,12 +1,12 @@
+import type { Int64 } from '../core/index.ts'
 import {
   type BatchAllocator,
   type DecodedPage,
   type DecodeSettings,
   encodeRecordBatch,
-  type Int64,
   type PageContext,
   type RefusedItem,
-} from '../core/index.ts'
+} from '../rows/index.ts'
 import type { ChainIds } from './chain-ids.ts'
 import type { CredentialColumns } from './columns/credential-columns.ts'
 import type { ExtraReader } from './extra/extra-reader.ts'

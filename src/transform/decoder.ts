@@ -1,11 +1,5 @@
-import {
-  type BatchAllocator,
-  type DecodedPage,
-  type DecodeSettings,
-  kindOfRows,
-  type PageContext,
-  type RowKind,
-} from '../core/index.ts'
+import { kindOfRows, type RowKind } from '../core/index.ts'
+import type { BatchAllocator, DecodedPage, DecodeSettings, PageContext } from '../rows/index.ts'
 import { ChainIds } from './chain-ids.ts'
 import { CredentialColumns } from './columns/credential-columns.ts'
 import type { PageTools } from './credential-page.ts'

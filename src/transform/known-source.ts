@@ -1,4 +1,4 @@
-import { mayHoldManyValues } from '../core/index.ts'
+import { mayHoldManyValues } from '../rows/index.ts'
 import type { ExtraReader, SourceExtras } from './extra/extra-reader.ts'
 import type { ReadSource } from './scan/item-walker.ts'
 import { SOURCE_FIELDS, type Source, sourceSchema, unknownNames } from './schema.ts'

@@ -1,14 +1,5 @@
-import {
-  type DecodeSettings,
-  ExportError,
-  type Int64,
-  int64,
-  int64FromJson,
-  int64ToJson,
-  type PageContext,
-  type PageSpan,
-  type Window,
-} from '../core/index.ts'
+import { ExportError, type Int64, int64, int64FromJson, int64ToJson, type Window } from '../core/index.ts'
+import type { DecodeSettings, PageContext, PageSpan } from '../rows/index.ts'
 import type { ChainIds } from './chain-ids.ts'
 import { pageLocation } from './response.ts'
 

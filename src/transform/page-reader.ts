@@ -1,12 +1,12 @@
 import { isUtf8 } from 'node:buffer'
+import { isExportError } from '../core/index.ts'
 import {
   type BatchAllocator,
   type DecodedPage,
   type DecodeSettings,
   hasTooManyValues,
-  isExportError,
   type PageContext,
-} from '../core/index.ts'
+} from '../rows/index.ts'
 import type { CredentialColumns } from './columns/credential-columns.ts'
 import type { SourceTable } from './columns/source-table.ts'
 import type { ListList } from './columns/text-list.ts'

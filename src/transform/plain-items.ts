@@ -1,12 +1,6 @@
 import type * as z from 'zod'
-import {
-  type DecodeSettings,
-  type ExportError,
-  encodeRecordBatch,
-  type Int64,
-  type PageContext,
-  type RefusedItem,
-} from '../core/index.ts'
+import type { ExportError, Int64 } from '../core/index.ts'
+import { type DecodeSettings, encodeRecordBatch, type PageContext, type RefusedItem } from '../rows/index.ts'
 import { ChainIds } from './chain-ids.ts'
 import { NumberList } from './columns/lists.ts'
 import { type ColumnValue, valueColumn } from './columns/value-columns.ts'

@@ -7,8 +7,8 @@ import {
   MAX_INT64,
   MIN_INT64,
   numberOf,
-  type RefusedItem,
 } from '../core/index.ts'
+import type { RefusedItem } from '../rows/index.ts'
 import { type Mask, type Masks, maskText, REDACTED } from './mask/index.ts'
 import { CREDENTIAL_FIELDS, fieldName, SOURCE_FIELDS, timestamp } from './schema.ts'
 

@@ -1,4 +1,5 @@
-import { type DecodeSettings, ExportError, type PageContext } from '../core/index.ts'
+import { ExportError } from '../core/index.ts'
+import type { DecodeSettings, PageContext } from '../rows/index.ts'
 import { plainDecoder } from './plain-items.ts'
 import { type Decode, pageLocation } from './response.ts'
 import { reportSchema } from './schema.ts'

@@ -1,12 +1,6 @@
 import { isUtf8 } from 'node:buffer'
-import {
-  type BatchAllocator,
-  type DecodedPage,
-  ExportError,
-  hasTooManyValues,
-  type PageContext,
-  type Query,
-} from '../core/index.ts'
+import { ExportError, type Query } from '../core/index.ts'
+import { type BatchAllocator, type DecodedPage, hasTooManyValues, type PageContext } from '../rows/index.ts'
 import { parseExactJson } from './scan/exact-json.ts'
 
 /** Makes a page from a response's body. @see createDecoder */

@@ -1,7 +1,7 @@
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { readPipeline } from '../../src/config/index.ts'
+import { readPipeline } from '../../src/pipeline/index.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
 import { inThisProcess } from '../support/in-this-process.ts'
 import { exits } from '../support/run-cli.ts'

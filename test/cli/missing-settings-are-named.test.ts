@@ -1,7 +1,7 @@
 import { readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { checkRequirements, readPipeline, serviceFromEnvironment } from '../../src/config/index.ts'
+import { checkRequirements, readPipeline, serviceFromEnvironment } from '../../src/pipeline/index.ts'
 import { runPipeline } from '../../src/run/index.ts'
 import { runOptions } from '../../src/run-options.ts'
 import { inThisProcess } from '../support/in-this-process.ts'

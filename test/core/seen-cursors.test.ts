@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { SeenCursors } from '../../src/core/index.ts'
+import { SeenCursors } from '../../src/rows/index.ts'
 
 function seenOf(cursors: readonly string[], before: SeenCursors | null = null): SeenCursors {
   const seen = new SeenCursors(before)

@@ -7,7 +7,7 @@ const parts = (from: string, until: string, every?: string) => ({
   extract: { domains: DOMAINS, windows: { from, until, every }, page_size: 50 },
 })
 
-/** Each begins earlier, ends later or has other windows than those before. All cases: `test/plan`. */
+/** Each begins earlier, ends later or has other windows than those before. All cases: `test/pipeline/plan`. */
 const CHANGES = [
   ['2024-01-10', '2024-04-20', '12d'],
   ['2023-11-05', '2024-09-09T09:09:09Z', 'month'],

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import type { DecodePage, PageContext, Window } from '../../src/core/index.ts'
+import type { Window } from '../../src/core/index.ts'
 import { extractPages, type Service } from '../../src/extract/index.ts'
+import type { DecodePage, PageContext } from '../../src/rows/index.ts'
 import { eventually } from '../support/eventually.ts'
 import { collect, decode, domainChain, open, sendPage, serve } from './support.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { SeenCursors } from '../../src/core/index.ts'
 import { extractPages } from '../../src/extract/index.ts'
+import { SeenCursors } from '../../src/rows/index.ts'
 import { collect, decode, domainChain, failure, open, sendPage, serve } from './support.ts'
 
 describe('a chain of cursors', () => {

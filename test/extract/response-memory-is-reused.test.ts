@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
-import { type BufferPool, bufferPool, type DecodedPage, type DecodePage } from '../../src/core/index.ts'
+import { type BufferPool, bufferPool } from '../../src/core/index.ts'
 import { extractPages } from '../../src/extract/index.ts'
+import type { DecodedPage, DecodePage } from '../../src/rows/index.ts'
 import { collect, decode, domainChain, emptyPage, fakeClock, open, sendPage, serve } from './support.ts'
 
 /** A pool that counts its allocations. */

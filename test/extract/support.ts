@@ -5,14 +5,11 @@ import {
   type BufferPool,
   bufferPool,
   type Clock,
-  type DecodedPage,
-  type DecodePage,
   ExportError,
   isFeed,
   nameQuery,
   partition,
   type Query,
-  SeenCursors,
   type ServiceSettings,
   systemClock,
   visibleLabel,
@@ -26,6 +23,7 @@ import {
   type ServiceDeps,
   type ServiceLimits,
 } from '../../src/extract/index.ts'
+import { type DecodedPage, type DecodePage, SeenCursors } from '../../src/rows/index.ts'
 import { portOf } from '../support/listening.ts'
 
 export type Received = {

@@ -56,7 +56,7 @@ const WORDS = [
   ],
 ]
 
-// How such files are read: test/config/survives-any-input.
+// How such files are read: test/pipeline/survives-any-input.
 test('the command ends with exit 0 or 2, without a stack trace, and writes nothing', async () => {
   const folder = scratchFolder()
   const samples = fc.sample(edits(WORDS), { seed: SEED, numRuns: cases(10, 4) })

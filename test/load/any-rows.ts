@@ -1,5 +1,6 @@
 import fc from 'fast-check'
-import { int64, type RecordBatch } from '../../src/core/index.ts'
+import { int64 } from '../../src/core/index.ts'
+import type { RecordBatch } from '../../src/rows/index.ts'
 import { type CellValue, type Row, recordBatchOf, specs } from './record-batch-builder.ts'
 
 /** A column of every type, null allowed and not. */

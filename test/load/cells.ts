@@ -1,4 +1,5 @@
-import { int64, type RecordBatch, type TextVector, type Vector } from '../../src/core/index.ts'
+import { int64 } from '../../src/core/index.ts'
+import type { RecordBatch, TextVector, Vector } from '../../src/rows/index.ts'
 
 export type Cell = null | number | bigint | boolean | string | readonly (string | null)[]
 

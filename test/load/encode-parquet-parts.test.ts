@@ -2,10 +2,10 @@ import fc from 'fast-check'
 import { snappyUncompress } from 'hyparquet'
 import { deltaBinaryUnpack } from 'hyparquet/src/delta.js'
 import { describe, expect, it } from 'vitest'
-import { TextDictionary } from '../../src/core/index.ts'
 import { ByteBuffer } from '../../src/load/encode/byte-buffer.ts'
 import { snappyCompress } from '../../src/load/encode/parquet/compress.ts'
 import { fitsDelta, writeDeltaBinaryPacked } from '../../src/load/encode/parquet/encodings.ts'
+import { TextDictionary } from '../../src/rows/index.ts'
 
 /** Bytes with runs and with repeats, near and far. */
 const anyBytes = fc

@@ -1,8 +1,9 @@
 import fc from 'fast-check'
 import { parquetReadObjects } from 'hyparquet'
 import { describe, expect, it } from 'vitest'
-import { type ColumnSpec, type Format, int64 } from '../../src/core/index.ts'
+import { type Format, int64 } from '../../src/core/index.ts'
 import { decompressors } from '../../src/load/inspect/parquet-reader.ts'
+import type { ColumnSpec } from '../../src/rows/index.ts'
 import { cases } from '../support/thorough.ts'
 import type { CellValue, Row } from './record-batch-builder.ts'
 import {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { ExportError, type Format, type RecordBatch } from '../../src/core/index.ts'
+import { ExportError, type Format } from '../../src/core/index.ts'
 import { createEncoder } from '../../src/load/encode/create-encoder.ts'
+import type { RecordBatch } from '../../src/rows/index.ts'
 import { type Row, recordBatchOf, specs } from './record-batch-builder.ts'
 import { createdBy, csvFormats, parquetFormats, plainCsv, snappyParquet } from './shard-fixture.ts'
 

@@ -1,5 +1,6 @@
 import { parquetMetadata } from 'hyparquet'
 import { describe, expect, it } from 'vitest'
+import { parquetFooter } from '../../src/load/encode/parquet/footer.ts'
 import {
   allColumns,
   type ColumnSpec,
@@ -7,8 +8,7 @@ import {
   fieldId,
   KNOWN_EXTRAS,
   OPTIONAL_FIELDS,
-} from '../../src/core/index.ts'
-import { parquetFooter } from '../../src/load/encode/parquet/footer.ts'
+} from '../../src/rows/index.ts'
 
 const credentials = columnsOf({
   extract: { resource: 'credentials', include: [...OPTIONAL_FIELDS] },

@@ -1,13 +1,13 @@
+import type { Int64 } from '../../src/core/index.ts'
 import type {
   Column,
   ColumnSpec,
   ColumnType,
   Group,
-  Int64,
   RecordBatch,
   TextVector,
   Vector,
-} from '../../src/core/index.ts'
+} from '../../src/rows/index.ts'
 
 export type CellValue = null | Int64 | boolean | string | readonly (string | null)[]
 export type Row = Readonly<Record<string, CellValue>>

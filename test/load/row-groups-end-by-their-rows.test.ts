@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { Column, Group, RecordBatch, TextVector } from '../../src/core/index.ts'
 import type { RowChoice } from '../../src/load/index.ts'
 import { byteSizes, RowGroupMeasure } from '../../src/load/row-group-measure.ts'
+import type { Column, Group, RecordBatch, TextVector } from '../../src/rows/index.ts'
 import { cases, some } from '../support/thorough.ts'
 
 const MAX_BYTES = 64 << 20

@@ -3,9 +3,10 @@ import { cpSync, existsSync, readdirSync, readFileSync, readlinkSync, rmSync } f
 import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import type { CommitLog, JournalEntry, OwnedStore } from '../../src/core/index.ts'
+import type { OwnedStore } from '../../src/core/index.ts'
 import type { ShardEncoder } from '../../src/load/encode/encoder.ts'
 import type { Commit, ShardSet, ShardSetOptions, Slice } from '../../src/load/index.ts'
+import type { CommitLog, JournalEntry } from '../../src/state/index.ts'
 import { anError } from '../disk/errors.ts'
 import { newOwner, temporaryStore, write } from '../disk/temporary-store.ts'
 import {

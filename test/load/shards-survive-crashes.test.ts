@@ -2,7 +2,7 @@ import { existsSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'n
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { BlobRef } from '../../src/core/index.ts'
+import type { BlobRef } from '../../src/state/index.ts'
 import { random } from '../support/random.ts'
 import { cases, some, THOROUGH } from '../support/thorough.ts'
 import {

@@ -4,14 +4,10 @@ import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import { expect } from 'vitest'
 import {
-  encodeRecordBatch,
-  type HeaderEntry,
   type NamedQuery,
   nameQuery,
   type OwnedStore,
-  type PageEntry,
   partitionKey,
-  type SealEntry,
   type Store,
   type Window,
   type WindowRun,
@@ -36,7 +32,9 @@ import {
   type Slice,
   shardCoder,
 } from '../../src/load/index.ts'
-import { chainsOf } from '../../src/plan/chains.ts'
+import { chainsOf } from '../../src/pipeline/plan/chains.ts'
+import { encodeRecordBatch } from '../../src/rows/index.ts'
+import type { HeaderEntry, PageEntry, SealEntry } from '../../src/state/index.ts'
 import {
   type CheckpointState,
   chainEntry,

@@ -1,9 +1,9 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import type { ColumnSpec, ColumnStatistics } from '../../src/core/index.ts'
 import { diskStore } from '../../src/disk/index.ts'
 import { tableProblems, updateTables } from '../../src/open-tables/index.ts'
+import type { ColumnSpec, ColumnStatistics } from '../../src/rows/index.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
 import { type EntryRow, type ManifestRow, readAvro } from './world.ts'
 

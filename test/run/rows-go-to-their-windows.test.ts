@@ -1,22 +1,19 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { type NamedQuery, type Order, type Window, WindowRun } from '../../src/core/index.ts'
+import type { Slice } from '../../src/load/index.ts'
+import { recordBatchOf } from '../../src/load/slice.ts'
 import {
   type DecodedPage,
   decodeRecordBatch,
   encodeRecordBatch,
-  type JournalEntry,
-  type NamedQuery,
-  type Order,
   type RefusedItem,
   type Times,
-  type Window,
-  WindowRun,
-} from '../../src/core/index.ts'
-import type { Slice } from '../../src/load/index.ts'
-import { recordBatchOf } from '../../src/load/slice.ts'
+} from '../../src/rows/index.ts'
 import { ChainProgress } from '../../src/run/chains/chain-progress.ts'
 import { type SplitPage, splitByWindow } from '../../src/run/chains/split-by-window.ts'
 import { JournalFold } from '../../src/state/checkpoint/fold-journal.ts'
+import type { JournalEntry } from '../../src/state/index.ts'
 import { chainEntry } from '../../src/state/index.ts'
 import { emptyPage } from '../extract/support.ts'
 import { cases } from '../support/thorough.ts'

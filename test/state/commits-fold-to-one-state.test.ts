@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type JournalEntry, WindowRun } from '../../src/core/index.ts'
+import { WindowRun } from '../../src/core/index.ts'
+import type { JournalEntry } from '../../src/state/index.ts'
 import {
   CHECKPOINT_PATH,
   CHECKPOINT_START,

@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import type { JournalEntry } from '../../src/core/index.ts'
+import type { JournalEntry } from '../../src/state/index.ts'
 import { type CheckpointState, sumOfPartitions } from '../../src/state/index.ts'
 import { factsOf, type JournalLine } from './lines.ts'
 

@@ -2,8 +2,9 @@ import { readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { JournalEntry, OwnedStore } from '../../src/core/index.ts'
+import type { OwnedStore } from '../../src/core/index.ts'
 import { openSettledJournal } from '../../src/data-set/recover.ts'
+import type { JournalEntry } from '../../src/state/index.ts'
 import {
   beginCheckpoint,
   type CheckpointState,

@@ -1,18 +1,20 @@
 import { randomBytes } from 'node:crypto'
 import {
-  type BlobRef,
-  type FoldedShard,
-  type HeaderEntry,
-  type JournalEntry,
   type OwnedStore,
-  type PageEntry,
   parseInstant,
   partitionKey,
-  type SealEntry,
   type Store,
   type Window,
   WindowRun,
 } from '../../src/core/index.ts'
+import type {
+  BlobRef,
+  FoldedShard,
+  HeaderEntry,
+  JournalEntry,
+  PageEntry,
+  SealEntry,
+} from '../../src/state/index.ts'
 import {
   beginCheckpoint,
   CHECKPOINT_PATH,

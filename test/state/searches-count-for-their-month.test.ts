@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import type { JournalEntry } from '../../src/core/index.ts'
 import { snapshot } from '../../src/state/checkpoint/checkpoint-state.ts'
 import { JournalFold } from '../../src/state/checkpoint/fold-journal.ts'
+import type { JournalEntry } from '../../src/state/index.ts'
 import { searchesByMonth } from '../../src/state/index.ts'
 import { HEADER } from './lines.ts'
 

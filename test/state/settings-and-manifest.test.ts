@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type ExportError, isExportError, type Pipeline, type SealEntry } from '../../src/core/index.ts'
+import { type ExportError, isExportError, type Pipeline } from '../../src/core/index.ts'
+import type { SealEntry } from '../../src/state/index.ts'
 import {
   type CheckpointState,
   checkSettings,
@@ -15,7 +16,7 @@ import {
 } from '../../src/state/index.ts'
 import { anError } from '../disk/errors.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
-import { pipelineOf } from '../plan/pipeline.ts'
+import { pipelineOf } from '../pipeline/plan/pipeline.ts'
 import { cases } from '../support/thorough.ts'
 import { chainOfAll, commitLines, HEADER, type JournalLine, own, page, seal, stateIn } from './lines.ts'
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import type { JournalEntry } from '../../src/core/index.ts'
+import type { JournalEntry } from '../../src/state/index.ts'
 import { CHECKPOINT_PATH, LOG_FOLDER, readCheckpoint, saveCheckpoint } from '../../src/state/index.ts'
 import { anError } from '../disk/errors.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'

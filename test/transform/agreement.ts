@@ -1,14 +1,12 @@
 import { isDeepStrictEqual } from 'node:util'
 import { expect } from 'vitest'
+import { type ExtraField, isExportError, plainError } from '../../src/core/index.ts'
 import {
   type DecodedPage,
   type DecodeSettings,
-  type ExtraField,
-  isExportError,
   KNOWN_EXTRAS,
   type PageContext,
-  plainError,
-} from '../../src/core/index.ts'
+} from '../../src/rows/index.ts'
 import { type Random, random } from '../support/random.ts'
 import { type Readers, readersOf } from './plain-pages.ts'
 import { decodeSettings, pageContext, rowsOf } from './plans.ts'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { PageIds } from '../../src/core/index.ts'
+import type { PageIds } from '../../src/rows/index.ts'
 import { ChainIds } from '../../src/transform/chain-ids.ts'
 import { highWord, IdSet, lowWord } from '../../src/transform/index.ts'
 

@@ -1,4 +1,4 @@
-import type { DecodedPage, DecodeSettings, PageContext } from '../../src/core/index.ts'
+import type { DecodedPage, DecodeSettings, PageContext } from '../../src/rows/index.ts'
 import { createDecoder } from '../../src/transform/index.ts'
 import { decodeSettings, pageContext, type Row, rowsOf } from './plans.ts'
 

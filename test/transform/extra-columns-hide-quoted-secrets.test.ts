@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type DecodeSettings, type ExtraField, LEFT_OUT } from '../../src/core/index.ts'
+import { type ExtraField, LEFT_OUT } from '../../src/core/index.ts'
+import type { DecodeSettings } from '../../src/rows/index.ts'
 import { CODES, FORMS, HARD_SECRETS, unpleasantSecret } from '../support/quotations.ts'
 import { cases, some } from '../support/thorough.ts'
 import { isEqual, unknownField } from './agreement.ts'

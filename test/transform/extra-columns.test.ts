@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type DecodeSettings, type ExtraField, KNOWN_EXTRAS, LEFT_OUT } from '../../src/core/index.ts'
+import { type ExtraField, LEFT_OUT } from '../../src/core/index.ts'
+import { type DecodeSettings, KNOWN_EXTRAS } from '../../src/rows/index.ts'
 import { cases } from '../support/thorough.ts'
 import { isEqual, unknownField } from './agreement.ts'
 import { credential, source } from './credentials.ts'

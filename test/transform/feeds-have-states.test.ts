@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type FeedIds, ownFields } from '../../src/core/index.ts'
+import { type FeedIds, ownFields } from '../../src/rows/index.ts'
 import { isEqual } from './agreement.ts'
 import { credential } from './credentials.ts'
 import { readersOf } from './plain-pages.ts'

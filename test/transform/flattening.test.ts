@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { decodeRecordBatch } from '../../src/core/index.ts'
+import { decodeRecordBatch } from '../../src/rows/index.ts'
 import { createDecoder } from '../../src/transform/index.ts'
 import { credential, decode, decodedRows, response, source } from './credentials.ts'
 import { readersOf } from './plain-pages.ts'

@@ -1,4 +1,4 @@
-import type { DecodeSettings } from '../../src/core/index.ts'
+import type { DecodeSettings } from '../../src/rows/index.ts'
 import { CredentialPage } from '../../src/transform/credential-page.ts'
 import { createDecoder, pageTools } from '../../src/transform/decoder.ts'
 import { type Decode, hasByteOrderMark, parseResponse } from '../../src/transform/response.ts'

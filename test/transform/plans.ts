@@ -1,3 +1,4 @@
+import { nameQuery, partition, type Query, queryLabel, type Window } from '../../src/core/index.ts'
 import {
   allColumns,
   columnsOf,
@@ -5,13 +6,8 @@ import {
   type DecodeSettings,
   decodeRecordBatch,
   droppedColumns,
-  nameQuery,
   type PageContext,
-  partition,
-  type Query,
-  queryLabel,
-  type Window,
-} from '../../src/core/index.ts'
+} from '../../src/rows/index.ts'
 import { type Cell, cellsOf } from '../load/cells.ts'
 
 export type Row = Readonly<Record<string, Cell>>

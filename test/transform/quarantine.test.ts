@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { type DecodeSettings, int64, type RefusedItem } from '../../src/core/index.ts'
+import { int64 } from '../../src/core/index.ts'
+import type { DecodeSettings, RefusedItem } from '../../src/rows/index.ts'
 import { createDecoder } from '../../src/transform/index.ts'
 import { credential, decode, source } from './credentials.ts'
 import { readersOf } from './plain-pages.ts'

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { type PageContext, parseInstant } from '../../src/core/index.ts'
+import { parseInstant } from '../../src/core/index.ts'
+import type { PageContext } from '../../src/rows/index.ts'
 import { credential, credentialsAt, decode } from './credentials.ts'
 import { pageContext, rowsOf } from './plans.ts'
 

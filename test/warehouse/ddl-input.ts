@@ -1,4 +1,5 @@
-import { allColumns, type Format } from '../../src/core/index.ts'
+import type { Format } from '../../src/core/index.ts'
+import { allColumns } from '../../src/rows/index.ts'
 import type { DdlInput } from '../../src/warehouse/index.ts'
 
 export const PARQUET: Format = {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { ColumnSpec, ColumnType } from '../../src/core/index.ts'
+import type { ColumnSpec, ColumnType } from '../../src/rows/index.ts'
 import type { Manifest } from '../../src/state/index.ts'
 import {
   type LoadMode,

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { exitCodeOf } from '../../src/cli/terminal/exit-code.ts'
-import { type ColumnSpec, systemClock } from '../../src/core/index.ts'
+import { systemClock } from '../../src/core/index.ts'
+import type { ColumnSpec } from '../../src/rows/index.ts'
 import { DuckdbWarehouse, requireNames } from '../../src/warehouse/index.ts'
 import { qualified, type TableSpec } from '../../src/warehouse/table/table.ts'
 import { scratchFolder } from '../support/at-the-end.ts'

@@ -1,6 +1,6 @@
 import type { ArgumentsCamelCase, Argv } from 'yargs'
-import type { Environment } from '../../config/index.ts'
 import { ExportError, type Log } from '../../core/index.ts'
+import type { Environment } from '../../pipeline/index.ts'
 import type { LOG_FORMATS, LOG_LEVELS, LogFile, LogSettings } from '../log/log.ts'
 import type { Output } from '../terminal/output.ts'
 import type { Screen } from '../terminal/screen.ts'

@@ -1,7 +1,7 @@
 import type { Argv, InferredOptionTypes } from 'yargs'
-import type { Overrides } from '../../config/index.ts'
 import type { Pipeline } from '../../core/index.ts'
 import type { Described, PartitionFilter } from '../../data-set/index.ts'
+import type { Overrides } from '../../pipeline/index.ts'
 import {
   type CommonArgs,
   flag,
@@ -68,7 +68,7 @@ export async function pipelineFrom(
   sendsNothing = false,
 ): Promise<Pipeline> {
   // Help needs the options alone.
-  const { learnSecrets, readPipeline } = await import('../../config/index.ts')
+  const { learnSecrets, readPipeline } = await import('../../pipeline/index.ts')
   await learnSecrets(env)
   const pipeline = await readPipeline(file, { env, cwd, sendsNothing, overrides: overridesFrom(flags) })
   await learnSecrets(env, pipeline)
@@ -88,7 +88,7 @@ export async function dataSetFrom(
   { env, cwd, logFile, log }: Io,
   isToChange = false,
 ): Promise<Described> {
-  const { learnSecrets, readPlace } = await import('../../config/index.ts')
+  const { learnSecrets, readPlace } = await import('../../pipeline/index.ts')
   const { describeDataSet } = await import('../../data-set/index.ts')
   await learnSecrets(env)
   const place = await readPlace(given, { env, cwd, overrides: { output } })
@@ -110,7 +110,7 @@ export async function requireToRun(
   { env, log }: Io,
   sendsNothing = false,
 ): Promise<void> {
-  const { warningsFor, checkRequirements } = await import('../../config/index.ts')
+  const { warningsFor, checkRequirements } = await import('../../pipeline/index.ts')
   await checkRequirements(pipeline, { env, allowPlaintext, sendsNothing })
   for (const message of await warningsFor(pipeline, env)) log('warn', message)
 }

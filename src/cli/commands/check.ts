@@ -1,11 +1,4 @@
 import {
-  checkRequirements,
-  readMaskKey,
-  readSecret,
-  resolvedSettings,
-  warningsFor,
-} from '../../config/index.ts'
-import {
   ExportError,
   hidesQueries,
   isExportError,
@@ -13,6 +6,13 @@ import {
   rulesOf,
   systemClock,
 } from '../../core/index.ts'
+import {
+  checkRequirements,
+  readMaskKey,
+  readSecret,
+  resolvedSettings,
+  warningsFor,
+} from '../../pipeline/index.ts'
 import {
   clockCheck,
   type Probe,

@@ -1,8 +1,8 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { pipelineJsonSchema } from '../../config/index.ts'
 import { codeOf, ExportError, shellWord } from '../../core/index.ts'
 import { packageFile } from '../../package/index.ts'
+import { pipelineJsonSchema } from '../../pipeline/index.ts'
 import { command } from '../command-line/command.ts'
 import { DONE } from '../terminal/exit-code.ts'
 

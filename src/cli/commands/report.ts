@@ -1,6 +1,6 @@
 import { join, resolve } from 'node:path'
-import { learnSecrets, readSecret, serviceFromEnvironment } from '../../config/index.ts'
 import { ExportError, isExportError, systemClock } from '../../core/index.ts'
+import { learnSecrets, readSecret, serviceFromEnvironment } from '../../pipeline/index.ts'
 import { openReports, type Report, type Reports } from '../../run/index.ts'
 import { command, type Io, stringValue, wrongUsage } from '../command-line/command.ts'
 import { tryLater } from '../log/log.ts'

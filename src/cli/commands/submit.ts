@@ -6,8 +6,8 @@ import {
   type Submission,
   submitPipeline,
 } from '../../cluster/index.ts'
-import { readSecret, submittedFile } from '../../config/index.ts'
 import { isExportError, type Pipeline, systemClock } from '../../core/index.ts'
+import { readSecret, submittedFile } from '../../pipeline/index.ts'
 import { runOptions } from '../../run-options.ts'
 import { command, flag, type Io } from '../command-line/command.ts'
 import { pipelineFrom } from '../command-line/pipeline-options.ts'

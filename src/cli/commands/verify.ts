@@ -1,5 +1,4 @@
 import type { KeyObject } from 'node:crypto'
-import { checkRequirements, readMaskKey, readVerifyingKey } from '../../config/index.ts'
 import { getOrInsert, type Pipeline, parseInstant } from '../../core/index.ts'
 import {
   type Problem,
@@ -10,6 +9,7 @@ import {
   verifyDataSet,
 } from '../../data-set/index.ts'
 import { version } from '../../package/index.ts'
+import { checkRequirements, readMaskKey, readVerifyingKey } from '../../pipeline/index.ts'
 import { command, flag, type Io, stringValue, wrongUsage } from '../command-line/command.ts'
 import { dataSetFrom, dataSetOptions, pipelineFrom } from '../command-line/pipeline-options.ts'
 import { completenessText } from '../results/summary.ts'

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { work } from '../../cluster/index.ts'
-import { checkRequirements, readSubmitted } from '../../config/index.ts'
 import { isExportError, systemClock } from '../../core/index.ts'
+import { checkRequirements, readSubmitted } from '../../pipeline/index.ts'
 import { runOptions } from '../../run-options.ts'
 import { command, stringValue, wrongUsage } from '../command-line/command.ts'
 import { notWritable, requireApart } from '../results/flag-file.ts'

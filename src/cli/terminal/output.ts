@@ -1,5 +1,5 @@
-import type { Environment } from '../../config/index.ts'
 import { ExportError } from '../../core/index.ts'
+import type { Environment } from '../../pipeline/index.ts'
 import { folded, type Style, styleFor, wantsColour } from './screen.ts'
 import { plainJson } from './text.ts'
 

@@ -1,7 +1,7 @@
 import type { WriteStream } from 'node:tty'
 import { stripVTControlCharacters, styleText } from 'node:util'
 import stringWidth from 'string-width'
-import type { Environment } from '../../config/index.ts'
+import type { Environment } from '../../pipeline/index.ts'
 
 type MessageLevel = 'info' | 'warn' | 'error'
 

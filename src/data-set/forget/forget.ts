@@ -1,12 +1,6 @@
-import {
-  type BlobRef,
-  ExportError,
-  type JournalEntry,
-  type NamedPipeline,
-  type Pipeline,
-  type Store,
-} from '../../core/index.ts'
+import { ExportError, type NamedPipeline, type Pipeline, type Store } from '../../core/index.ts'
 import { ORPHANS, QUARANTINE_FOLDER, quarantinePath, ShardSet } from '../../load/index.ts'
+import type { BlobRef, JournalEntry } from '../../state/index.ts'
 import {
   type CheckpointState,
   checkMaskKey,

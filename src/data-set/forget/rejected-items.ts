@@ -1,5 +1,6 @@
-import { ExportError, type ForgetEntry, type OwnedStore, type Store } from '../../core/index.ts'
+import { ExportError, type OwnedStore, type Store } from '../../core/index.ts'
 import { QUARANTINE_FOLDER, quarantinePath } from '../../load/index.ts'
+import type { ForgetEntry } from '../../state/index.ts'
 import { type CheckpointState, type Journal, presentOf, splitPath } from '../../state/index.ts'
 import type { People } from './people.ts'
 

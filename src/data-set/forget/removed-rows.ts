@@ -1,14 +1,12 @@
 import {
-  type ColumnSpec,
-  columnsOf,
   type Int64,
   nameQuery,
   type Pipeline,
   parseWindow,
   type Query,
-  type RowBatch,
   type Window,
 } from '../../core/index.ts'
+import { type ColumnSpec, columnsOf, type RowBatch } from '../../rows/index.ts'
 import { splitPath } from '../../state/index.ts'
 import { valuesOf } from '../rewriting.ts'
 import type { People } from './people.ts'

@@ -1,4 +1,6 @@
-import type { ForgetEntry, NamedPipeline, OwnedStore, RowValue } from '../../core/index.ts'
+import type { NamedPipeline, OwnedStore } from '../../core/index.ts'
+import type { RowValue } from '../../rows/index.ts'
+import type { ForgetEntry } from '../../state/index.ts'
 import { type CheckpointState, type SealedShard, splitPath } from '../../state/index.ts'
 import { coderOf, FreeNumbers, rewriteShards } from '../rewriting.ts'
 import { stopped } from '../settle.ts'

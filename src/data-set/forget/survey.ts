@@ -1,11 +1,7 @@
-import {
-  decodeRecordBatch,
-  type FoldedShard,
-  type NamedPipeline,
-  rowBatchOf,
-  type Store,
-} from '../../core/index.ts'
+import type { NamedPipeline, Store } from '../../core/index.ts'
 import { sealedPath } from '../../load/index.ts'
+import { decodeRecordBatch, rowBatchOf } from '../../rows/index.ts'
+import type { FoldedShard } from '../../state/index.ts'
 import {
   type CheckpointState,
   type Journal,

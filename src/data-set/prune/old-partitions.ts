@@ -1,4 +1,5 @@
-import { type Micros, type Prune, parseWindow } from '../../core/index.ts'
+import { type Micros, parseWindow } from '../../core/index.ts'
+import type { Prune } from '../../state/index.ts'
 import { type CheckpointState, isOver, presentOf, type SealedShard } from '../../state/index.ts'
 
 /** The partitions that are old enough to be pruned, and those of them that have to stay. */

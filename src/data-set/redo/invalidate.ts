@@ -1,5 +1,6 @@
-import { ExportError, type JournalEntry, type NamedPipeline, type Pipeline } from '../../core/index.ts'
-import type { Plan } from '../../plan/index.ts'
+import { ExportError, type NamedPipeline, type Pipeline } from '../../core/index.ts'
+import type { Plan } from '../../pipeline/index.ts'
+import type { JournalEntry } from '../../state/index.ts'
 import {
   CHECKPOINT_PATH,
   type CheckpointState,

@@ -1,5 +1,5 @@
-import { type FoldedShard, getOrInsert, numberOf } from '../../core/index.ts'
-import type { CheckpointState } from '../../state/index.ts'
+import { getOrInsert, numberOf } from '../../core/index.ts'
+import type { CheckpointState, FoldedShard } from '../../state/index.ts'
 import type { Problem } from './verify-shard.ts'
 
 /**

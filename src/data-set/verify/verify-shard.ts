@@ -1,15 +1,7 @@
 import { createHash } from 'node:crypto'
-import {
-  columnsOf,
-  identityIn,
-  isExportError,
-  numberOf,
-  type Pipeline,
-  rulesOf,
-  type Store,
-  typeName,
-} from '../../core/index.ts'
+import { identityIn, isExportError, numberOf, type Pipeline, rulesOf, type Store } from '../../core/index.ts'
 import type { InspectedShard, ShardReader } from '../../load/index.ts'
+import { columnsOf, typeName } from '../../rows/index.ts'
 import type { ManifestShard } from '../../state/index.ts'
 import { looksMasked } from '../../transform/index.ts'
 import { shardReader } from '../files.ts'

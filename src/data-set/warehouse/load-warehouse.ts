@@ -1,5 +1,6 @@
-import { type Clock, columnsOf, ExportError, kindOfRows, type Pipeline, rulesOf } from '../../core/index.ts'
+import { type Clock, ExportError, kindOfRows, type Pipeline, rulesOf } from '../../core/index.ts'
 import { shardExtension } from '../../load/index.ts'
+import { columnsOf } from '../../rows/index.ts'
 import {
   type DdlInput,
   DIALECTS,

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
-import { columnsOf, ExportError, kindOfRows, type Pipeline } from '../../core/index.ts'
+import { ExportError, kindOfRows, type Pipeline } from '../../core/index.ts'
+import { columnsOf } from '../../rows/index.ts'
 import {
   dataSetRows,
   parseTarget,

@@ -1,4 +1,5 @@
-import { bufferPool, copyBytes, ExportError } from '../../core/index.ts'
+import { bufferPool, ExportError } from '../../core/index.ts'
+import { copyBytes } from '../../rows/index.ts'
 
 /** Lengths in Parquet are signed 32-bit integers. */
 const MAX_BYTES = 2 ** 31 - 1

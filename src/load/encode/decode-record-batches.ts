@@ -1,13 +1,13 @@
+import { getOrInsert } from '../../core/index.ts'
 import {
   type Column,
   decodeRecordBatch,
   encodeRecordBatch,
   type Group,
-  getOrInsert,
   type RecordBatch,
   type TextVector,
   type Vector,
-} from '../../core/index.ts'
+} from '../../rows/index.ts'
 import { takeRows } from '../take-rows.ts'
 import { totalRows, type VectorOf } from './record-batch-column.ts'
 

@@ -1,4 +1,5 @@
-import type { ColumnSpec, Format, RecordBatch } from '../../core/index.ts'
+import type { Format } from '../../core/index.ts'
+import type { ColumnSpec, RecordBatch } from '../../rows/index.ts'
 import type { ColumnChunk } from './parquet/column-chunk.ts'
 
 /**

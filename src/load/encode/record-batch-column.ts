@@ -1,6 +1,6 @@
+import { ExportError } from '../../core/index.ts'
 import {
   type ColumnSpec,
-  ExportError,
   type Group,
   type IntegerVector,
   type RecordBatch,
@@ -9,7 +9,7 @@ import {
   rowsOf,
   type TextVector,
   type Vector,
-} from '../../core/index.ts'
+} from '../../rows/index.ts'
 
 /** One column of one record batch, with its group. */
 export type RecordBatchColumn<Values extends Vector = Vector> = {

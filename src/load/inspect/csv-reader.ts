@@ -1,7 +1,8 @@
 import { isUtf8 } from 'node:buffer'
 import { pipeline, Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
-import type { ColumnType, CsvFormat } from '../../core/index.ts'
+import type { CsvFormat } from '../../core/index.ts'
+import type { ColumnType } from '../../rows/index.ts'
 import { damaged, type ShardReader, withoutQuotes } from './shard-reader.ts'
 
 const QUOTE = 0x22

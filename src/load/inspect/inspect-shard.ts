@@ -1,5 +1,6 @@
 import type { SchemaTree } from 'hyparquet'
-import { type ColumnSpec, type CsvFormat, type Format, TYPE_NAMES } from '../../core/index.ts'
+import type { CsvFormat, Format } from '../../core/index.ts'
+import { type ColumnSpec, TYPE_NAMES } from '../../rows/index.ts'
 import { type CsvLine, fieldText, PATTERNS, readCsv, unescaped } from './csv-reader.ts'
 import { openParquet } from './parquet-reader.ts'
 import { damaged, type ShardReader } from './shard-reader.ts'

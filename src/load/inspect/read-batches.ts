@@ -1,14 +1,5 @@
-import {
-  batchColumn,
-  type ColumnSpec,
-  type CsvFormat,
-  type Format,
-  int64,
-  parseTimestamp,
-  type RowBatch,
-  type RowValue,
-  TYPE_NAMES,
-} from '../../core/index.ts'
+import { type CsvFormat, type Format, int64, parseTimestamp } from '../../core/index.ts'
+import { batchColumn, type ColumnSpec, type RowBatch, type RowValue, TYPE_NAMES } from '../../rows/index.ts'
 import { CsvReader, csvBytes, fieldText, indexesIn, PATTERNS, unescaped } from './csv-reader.ts'
 import { openParquet } from './parquet-reader.ts'
 import { damaged, type ShardReader } from './shard-reader.ts'

@@ -1,4 +1,5 @@
-import type { ColumnSpec, Format } from '../../core/index.ts'
+import type { Format } from '../../core/index.ts'
+import type { ColumnSpec } from '../../rows/index.ts'
 import { readBatches } from './read-batches.ts'
 import { damaged, type ShardReader } from './shard-reader.ts'
 

@@ -1,5 +1,5 @@
 import type { ColumnMetaData } from 'hyparquet'
-import type { ColumnSpec, ColumnStatistics } from '../../core/index.ts'
+import type { ColumnSpec, ColumnStatistics } from '../../rows/index.ts'
 import { openParquet } from './parquet-reader.ts'
 import { damaged, type ShardReader } from './shard-reader.ts'
 

@@ -1,12 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import {
-  type ColumnSpec,
-  type ColumnStatistics,
-  type ColumnType,
-  isCompaction,
-  type OwnedStore,
-  sideBySide,
-} from '../../core/index.ts'
+import { isCompaction, type OwnedStore, sideBySide } from '../../core/index.ts'
+import type { ColumnSpec, ColumnStatistics, ColumnType } from '../../rows/index.ts'
 import {
   DELTA_FOLDER,
   type OpenTable,

@@ -1,5 +1,5 @@
 import type { Schema } from 'avsc'
-import { type ColumnStatistics, fieldId } from '../../core/index.ts'
+import { type ColumnStatistics, fieldId } from '../../rows/index.ts'
 import { avroFormat, readAvro, writeAvro } from '../avro.ts'
 import { type TableShard, withBounds } from '../table.ts'
 import type { IcebergSchema } from './metadata.ts'

@@ -1,12 +1,6 @@
 import * as z from 'zod'
-import {
-  type ColumnSpec,
-  type ColumnType,
-  elementFieldId,
-  fieldId,
-  type OwnedStore,
-  type Store,
-} from '../../core/index.ts'
+import type { OwnedStore, Store } from '../../core/index.ts'
+import { type ColumnSpec, type ColumnType, elementFieldId, fieldId } from '../../rows/index.ts'
 import {
   committedByOthers,
   damagedTable,

@@ -1,4 +1,4 @@
-import type { PlannedChain } from '../../plan/index.ts'
+import type { PlannedChain } from '../../pipeline/index.ts'
 
 /** The chains of a run, from which its slots take the next. A slot that finds none waits for a part of another's. */
 export class ChainQueue {

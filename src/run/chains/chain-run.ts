@@ -6,10 +6,9 @@ import {
   isFeed,
   ROWS_PER_SEARCH,
   rulesOf,
-  SeenCursors,
-  withPage,
 } from '../../core/index.ts'
 import { type Chain, extractPages, PageTooLarge, type Sizing } from '../../extract/index.ts'
+import { SeenCursors, withPage } from '../../rows/index.ts'
 import { decodeIds, NEW_FEED, passOf } from '../../state/index.ts'
 import { maskedQueryValue } from '../../transform/index.ts'
 import { failPartition } from './chain-failure.ts'

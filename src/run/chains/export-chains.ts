@@ -13,7 +13,7 @@ import {
 import type { PlanCounts } from '../../data-set/index.ts'
 import { PageSizes, Service } from '../../extract/index.ts'
 import { ownsFolder } from '../../load/index.ts'
-import type { PlannedChain } from '../../plan/index.ts'
+import type { PlannedChain } from '../../pipeline/index.ts'
 import {
   type CheckpointState,
   hasEnded,

@@ -1,5 +1,5 @@
 import type { Int64, Window, WindowLength } from '../../core/index.ts'
-import { windowAt } from '../../plan/index.ts'
+import { windowAt } from '../../pipeline/index.ts'
 
 /**
  * The windows of a feed's rows. A feed has no range: a window exists once a row belongs to it. The index 0 is the feed

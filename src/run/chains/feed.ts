@@ -1,5 +1,6 @@
-import { ExportError, type FeedProgress, type FeedQuery, type Times } from '../../core/index.ts'
-import type { FoldedChain } from '../../state/index.ts'
+import { ExportError, type FeedQuery } from '../../core/index.ts'
+import type { Times } from '../../rows/index.ts'
+import type { FeedProgress, FoldedChain } from '../../state/index.ts'
 import type { ChainProgress } from './chain-progress.ts'
 
 /** Where new rows of a feed come: at its end, at its front, or not known yet. */

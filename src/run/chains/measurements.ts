@@ -1,6 +1,6 @@
-import type { JournalEntry, Month, Reading, ResponseTime } from '../../core/index.ts'
+import type { Month, Reading, ResponseTime } from '../../core/index.ts'
 import type { Service, SizeChange } from '../../extract/index.ts'
-import type { FoldedRun, Journal } from '../../state/index.ts'
+import type { FoldedRun, Journal, JournalEntry } from '../../state/index.ts'
 
 /** Gathers, for the journal, a run's measurements of the service and its requests and searches per month (UTC). */
 export class Measurements {

@@ -1,16 +1,8 @@
-import {
-  countOfIds,
-  type DecodedPage,
-  type FeedProgress,
-  isFeed,
-  type JournalEntry,
-  type PageEntry,
-  type PageIds,
-  windowRange,
-  withPage,
-} from '../../core/index.ts'
+import { isFeed, windowRange } from '../../core/index.ts'
 import type { ExtractedPage } from '../../extract/index.ts'
 import { folderOf, ownsFolder } from '../../load/index.ts'
+import { countOfIds, type DecodedPage, type PageIds, withPage } from '../../rows/index.ts'
+import type { FeedProgress, JournalEntry, PageEntry } from '../../state/index.ts'
 import { afterFeedPage, chainEntry, encodeIds, NEW_FEED, neededIds } from '../../state/index.ts'
 import { endedEntry, failEnded } from './chain-failure.ts'
 import type { ChainProgress } from './chain-progress.ts'

@@ -1,4 +1,5 @@
-import { type DecodedPage, int64FromJson, type Position } from '../../core/index.ts'
+import { int64FromJson } from '../../core/index.ts'
+import type { DecodedPage, Position } from '../../rows/index.ts'
 import { type FoldedChain, hasEnded } from '../../state/index.ts'
 import type { ChainProgress } from './chain-progress.ts'
 import type { SplitPage } from './split-by-window.ts'

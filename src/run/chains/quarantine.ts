@@ -1,12 +1,7 @@
-import {
-  ExportError,
-  numberOf,
-  type Partition,
-  type RefusedItem,
-  type TransformSettings,
-} from '../../core/index.ts'
+import { ExportError, numberOf, type Partition, type TransformSettings } from '../../core/index.ts'
 import { allowedOf } from '../../data-set/index.ts'
 import { quarantineLines, quarantinePath } from '../../load/index.ts'
+import type { RefusedItem } from '../../rows/index.ts'
 import { type FoldedPartition, splitPath } from '../../state/index.ts'
 import type { ChainProgress } from './chain-progress.ts'
 import type { SplitPage } from './split-by-window.ts'

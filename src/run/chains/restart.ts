@@ -1,4 +1,5 @@
-import { ExportError, type Pipeline, type Restart } from '../../core/index.ts'
+import { ExportError, type Pipeline } from '../../core/index.ts'
+import type { Restart } from '../../rows/index.ts'
 import type { FoldedChain } from '../../state/index.ts'
 import type { ChainProgress } from './chain-progress.ts'
 

@@ -1,7 +1,7 @@
 import type { NamedPipeline, OwnedStore } from '../../core/index.ts'
 import type { PlanCounts, QuerySecrets } from '../../data-set/index.ts'
 import type { PageSizes, Service } from '../../extract/index.ts'
-import type { Plan } from '../../plan/index.ts'
+import type { Plan } from '../../pipeline/index.ts'
 import type { FoldedRun } from '../../state/index.ts'
 import type { RunOptions } from '../options.ts'
 import type { Session } from '../session.ts'

@@ -1,13 +1,7 @@
-import {
-  type DecodedPage,
-  getOrInsert,
-  type Int64,
-  type RefusedItem,
-  type Times,
-  type WindowRun,
-} from '../../core/index.ts'
+import { getOrInsert, type Int64, type WindowRun } from '../../core/index.ts'
 import type { ExtractedPage } from '../../extract/index.ts'
 import { PageRows, type PartitionRange, type RowChoice, type Slice } from '../../load/index.ts'
+import type { DecodedPage, RefusedItem, Times } from '../../rows/index.ts'
 import type { ChainProgress } from './chain-progress.ts'
 
 /** A page whose rows and rejected items are assigned to their partitions. */

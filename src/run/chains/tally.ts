@@ -1,4 +1,5 @@
-import type { DecodedPage, ErrorKind, ExportError, Log, RefusedItem } from '../../core/index.ts'
+import type { ErrorKind, ExportError, Log } from '../../core/index.ts'
+import type { DecodedPage, RefusedItem } from '../../rows/index.ts'
 import type { ChainProgress } from './chain-progress.ts'
 import type { PageProgress } from './page-progress.ts'
 import { PartitionFault } from './quarantine.ts'

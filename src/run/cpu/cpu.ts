@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os'
-import type { BufferPool, DecodedPage, DecodePage, DecodeSettings } from '../../core/index.ts'
+import type { BufferPool } from '../../core/index.ts'
 import type { EncodedRows, EncodeSettings, ShardCoder, ShardEnd } from '../../load/index.ts'
+import type { DecodedPage, DecodePage, DecodeSettings } from '../../rows/index.ts'
 import { canStartThreads, openThread, owned, type Thread } from '../../threads/index.ts'
 import type { InThisThread } from './in-this-thread.ts'
 

@@ -1,5 +1,5 @@
-import type { DecodeSettings } from '../../core/index.ts'
 import { createEncoder, type EncodeSettings, shardCoder } from '../../load/index.ts'
+import type { DecodeSettings } from '../../rows/index.ts'
 import { createDecoder } from '../../transform/index.ts'
 
 export type InThisThread = ReturnType<typeof inThisThread>

@@ -1,5 +1,5 @@
-import type { DecodeSettings, PageContext } from '../../core/index.ts'
 import { createEncoder, type EncodeSettings, type ShardCoding, shardCoder } from '../../load/index.ts'
+import type { DecodeSettings, PageContext } from '../../rows/index.ts'
 import { owned, serve } from '../../threads/index.ts'
 import { createDecoder, type Decoder } from '../../transform/index.ts'
 

@@ -1,15 +1,6 @@
-import {
-  type BlobRef,
-  blobTuple,
-  type Erasure,
-  type FoldedShard,
-  type HeaderEntry,
-  type JournalEntry,
-  type Measures,
-  type PartitionEntry,
-  type Prune,
-  type Scope,
-} from '../../core/index.ts'
+import type { Measures } from '../../core/index.ts'
+import { type BlobRef, blobTuple, type FoldedShard } from '../commit-log.ts'
+import type { Erasure, HeaderEntry, JournalEntry, PartitionEntry, Prune, Scope } from '../journal-entry.ts'
 import type { LogPosition } from '../log/commit.ts'
 import type { ReadonlyPathMap, SealedShard, ShardList } from './compact-collections.ts'
 import { compactedEntry, type FoldedChain } from './folded-chain.ts'

@@ -1,10 +1,5 @@
-import {
-  ExportError,
-  type HeaderEntry,
-  type JournalEntry,
-  type OwnedStore,
-  type Store,
-} from '../../core/index.ts'
+import { ExportError, type OwnedStore, type Store } from '../../core/index.ts'
+import type { HeaderEntry, JournalEntry } from '../journal-entry.ts'
 import { damaged, LOG_FOLDER, LOG_START, type LogPosition } from '../log/commit.ts'
 import { LineWriter, linesOf, parseLine } from '../log/lines.ts'
 import { parseEntry, requireReadable } from '../log/parse-entry.ts'

@@ -1,4 +1,5 @@
-import { getOrInsert, type SealEntry } from '../../core/index.ts'
+import { getOrInsert } from '../../core/index.ts'
+import type { SealEntry } from '../journal-entry.ts'
 
 /** A sealed shard, as in its journal entry. */
 export type SealedShard = Omit<SealEntry, 'kind'>

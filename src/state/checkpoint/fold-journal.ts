@@ -1,21 +1,17 @@
-import {
-  type BlobRef,
-  blobRef,
-  type Entry,
-  type Erasure,
-  type ForgetEntry,
-  type GatheredEntry,
-  type HeaderEntry,
-  type JournalEntry,
-  MAX_TIMES,
-  type MeasuredEntry,
-  type Measures,
-  NOT_MEASURED,
-  type PageEntry,
-  type Prune,
-  partitionKey,
-  type Scope,
-} from '../../core/index.ts'
+import { MAX_TIMES, type Measures, NOT_MEASURED, partitionKey } from '../../core/index.ts'
+import { type BlobRef, blobRef } from '../commit-log.ts'
+import type {
+  Entry,
+  Erasure,
+  ForgetEntry,
+  GatheredEntry,
+  HeaderEntry,
+  JournalEntry,
+  MeasuredEntry,
+  PageEntry,
+  Prune,
+  Scope,
+} from '../journal-entry.ts'
 import { LOG_START, type LogPosition } from '../log/commit.ts'
 import type { CheckpointState } from './checkpoint-state.ts'
 import type { SealedShard } from './compact-collections.ts'

@@ -1,19 +1,14 @@
+import { type Window, WindowRun } from '../../core/index.ts'
 import {
-  type BlobRef,
-  blobRef,
-  blobTuple,
-  type ChainEntry,
   countOfIds,
-  type FeedProgress,
   neededBefore,
-  type PageEntry,
   type PageIds,
   type Position,
   type Restart,
   SeenCursors,
-  type Window,
-  WindowRun,
-} from '../../core/index.ts'
+} from '../../rows/index.ts'
+import { type BlobRef, blobRef, blobTuple } from '../commit-log.ts'
+import type { ChainEntry, FeedProgress, PageEntry } from '../journal-entry.ts'
 import { afterFeedPage } from './folded-feed.ts'
 
 /** A chain that has begun and not ended. */

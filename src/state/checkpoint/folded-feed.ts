@@ -1,4 +1,5 @@
-import { type FeedProgress, MAX_IDS, withLast } from '../../core/index.ts'
+import { MAX_IDS, withLast } from '../../rows/index.ts'
+import type { FeedProgress } from '../journal-entry.ts'
 
 export const NEW_FEED: FeedProgress = {
   pass: 'whole',

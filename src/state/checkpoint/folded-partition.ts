@@ -1,4 +1,5 @@
-import type { FailureEntry, PartitionEntry, PartitionState } from '../../core/index.ts'
+import type { PartitionState } from '../../core/index.ts'
+import type { FailureEntry, PartitionEntry } from '../journal-entry.ts'
 import { PathMap, type ReadonlyPathMap } from './compact-collections.ts'
 
 export type FoldedPartition = {

@@ -1,13 +1,5 @@
-import {
-  type Entry,
-  type JournalEntry,
-  type Month,
-  NO_RUN_COUNTS,
-  type RunCounts,
-  type RunEndEntry,
-  type RunFigures,
-  type RunStatus,
-} from '../../core/index.ts'
+import { type Month, NO_RUN_COUNTS, type RunCounts, type RunStatus } from '../../core/index.ts'
+import type { Entry, JournalEntry, RunEndEntry, RunFigures } from '../journal-entry.ts'
 
 export type FoldedRun = Omit<RunCounts, 'requests'> & {
   readonly run: string

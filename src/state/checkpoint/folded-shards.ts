@@ -1,15 +1,7 @@
-import {
-  type BatchRef,
-  type BlobRef,
-  blobRef,
-  type CompactEntry,
-  type Entry,
-  ExportError,
-  type FoldedShard,
-  placeOf,
-  type Span,
-  spanOf,
-} from '../../core/index.ts'
+import { ExportError, placeOf } from '../../core/index.ts'
+import { type Span, spanOf } from '../../rows/index.ts'
+import { type BatchRef, type BlobRef, blobRef, type FoldedShard } from '../commit-log.ts'
+import type { CompactEntry, Entry } from '../journal-entry.ts'
 import { PackedShardList, PathMap, type SealedShard, splitPath } from './compact-collections.ts'
 
 type GrowingShard = Omit<FoldedShard, 'partitions' | 'batches' | 'importedAt'> & {

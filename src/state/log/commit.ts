@@ -1,11 +1,7 @@
 import { crc32 } from 'node:zlib'
-import {
-  type BlobRef,
-  type BufferPool,
-  ExportError,
-  type JournalEntry,
-  type Store,
-} from '../../core/index.ts'
+import { type BufferPool, ExportError, type Store } from '../../core/index.ts'
+import type { BlobRef } from '../commit-log.ts'
+import type { JournalEntry } from '../journal-entry.ts'
 import { LineWriter } from './lines.ts'
 
 /** The end of the log: the number of the last commit, and its checksum, which the next commit continues. */

@@ -1,5 +1,7 @@
-import { type BlobRef, type GatheredEntry, type JournalEntry, sideBySide } from '../../core/index.ts'
+import { sideBySide } from '../../core/index.ts'
 import { blobsNeeded, type CheckpointState } from '../checkpoint/checkpoint-state.ts'
+import type { BlobRef } from '../commit-log.ts'
+import type { GatheredEntry, JournalEntry } from '../journal-entry.ts'
 import type { CommitPart } from './commit.ts'
 
 /** As many small files stay where they are. A feed leaves one with each page of each run, for ever. */

@@ -1,9 +1,6 @@
 import {
-  type BlobRef,
   type BufferPool,
-  type CommitLog,
   ExportError,
-  type JournalEntry,
   type OwnedStore,
   serial,
   sideBySide,
@@ -12,6 +9,8 @@ import {
 import { type Found, saveCheckpoint } from '../checkpoint/checkpoint.ts'
 import { blobsNeeded, type CheckpointState } from '../checkpoint/checkpoint-state.ts'
 import type { JournalFold } from '../checkpoint/fold-journal.ts'
+import type { BlobRef, CommitLog } from '../commit-log.ts'
+import type { JournalEntry } from '../journal-entry.ts'
 import { type CommitPart, commitPath, encodeCommit, LOG_FOLDER, type LogFile, readBlob } from './commit.ts'
 import { gatherings, smallFiles } from './gather.ts'
 import { requireReadable } from './parse-entry.ts'

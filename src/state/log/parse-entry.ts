@@ -1,6 +1,7 @@
 import type * as z from 'zod'
-import { ExportError, type JournalEntry } from '../../core/index.ts'
-import { ENTRY_SCHEMAS } from '../../core/journal-entry.ts'
+import { ExportError } from '../../core/index.ts'
+import type { JournalEntry } from '../journal-entry.ts'
+import { ENTRY_SCHEMAS } from '../journal-entry.ts'
 
 export { ENTRY_SCHEMAS }
 

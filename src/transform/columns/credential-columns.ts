@@ -1,12 +1,5 @@
-import type {
-  Column,
-  DecodeSettings,
-  ExtraField,
-  Group,
-  Int64,
-  RecordBatch,
-  Vector,
-} from '../../core/index.ts'
+import type { ExtraField, Int64 } from '../../core/index.ts'
+import type { Column, DecodeSettings, Group, RecordBatch, Vector } from '../../rows/index.ts'
 import type { Masks } from '../mask/index.ts'
 import type { Credential } from '../schema.ts'
 import { NumberList } from './lists.ts'

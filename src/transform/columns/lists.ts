@@ -1,4 +1,5 @@
-import type { Int64, Vector } from '../../core/index.ts'
+import type { Int64 } from '../../core/index.ts'
+import type { Vector } from '../../rows/index.ts'
 
 /*
  * Lists that grow while a page is read. A decoder keeps them from page to page, so that their memory is

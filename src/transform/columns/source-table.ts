@@ -1,4 +1,4 @@
-import type { Column, Group } from '../../core/index.ts'
+import type { Column, Group } from '../../rows/index.ts'
 import type { Source } from '../schema.ts'
 import { BooleanList, IndexList, NumberList } from './lists.ts'
 import { addGroup } from './text-columns.ts'

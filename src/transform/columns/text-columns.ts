@@ -1,4 +1,4 @@
-import { type Column, type Group, TextDictionary } from '../../core/index.ts'
+import { type Column, type Group, TextDictionary } from '../../rows/index.ts'
 import { REDACTED } from '../mask/index.ts'
 import { IndexList } from './lists.ts'
 import { type FieldRun, STATE, TextList, textVector } from './text-list.ts'

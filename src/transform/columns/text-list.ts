@@ -1,4 +1,4 @@
-import { copyBytes, type TextVector, type Vector } from '../../core/index.ts'
+import { copyBytes, type TextVector, type Vector } from '../../rows/index.ts'
 import { MASK_ROOM, type Mask } from '../mask/index.ts'
 import { IndexList, Validity } from './lists.ts'
 import { unescapeJson } from './unescape-json.ts'

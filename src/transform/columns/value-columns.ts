@@ -1,12 +1,5 @@
-import {
-  type Column,
-  type ColumnType,
-  type ExtraField,
-  type Group,
-  getOrInsert,
-  type Int64,
-  type Vector,
-} from '../../core/index.ts'
+import { type ExtraField, getOrInsert, type Int64 } from '../../core/index.ts'
+import type { Column, ColumnType, Group, Vector } from '../../rows/index.ts'
 import { BooleanList, IndexList, NumberList } from './lists.ts'
 import { addGroup, DictionaryColumn, PlainColumn, type TextColumn } from './text-columns.ts'
 import { ListList } from './text-list.ts'

@@ -1,4 +1,5 @@
-import type { DecodeSettings, ExtraField } from '../../core/index.ts'
+import type { ExtraField } from '../../core/index.ts'
+import type { DecodeSettings } from '../../rows/index.ts'
 import type { ColumnValue } from '../columns/value-columns.ts'
 import { OPEN_BRACE } from '../scan/json-steps.ts'
 import { CREDENTIAL_FIELDS, SOURCE_FIELDS } from '../schema.ts'

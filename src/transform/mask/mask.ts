@@ -1,6 +1,5 @@
 import { createHmac, createSecretKey } from 'node:crypto'
 import {
-  type DecodeSettings,
   ExportError,
   IDENTITY_POLICIES,
   type IdentityPolicy,
@@ -10,6 +9,7 @@ import {
   SECRET_POLICIES,
   type SecretPolicy,
 } from '../../core/index.ts'
+import type { DecodeSettings } from '../../rows/index.ts'
 
 /** Characters of a digest: SHA-256 in hex. */
 export const DIGEST_LENGTH = 64

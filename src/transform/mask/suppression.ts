@@ -1,5 +1,5 @@
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto'
-import type { SuppressList } from '../../core/index.ts'
+import type { SuppressList } from '../../rows/index.ts'
 
 /**
  * The form in which identities are compared when people are forgotten: without white space at its ends, in Unicode

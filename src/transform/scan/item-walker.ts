@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
-import { copyBytes, type Int64, int64 } from '../../core/index.ts'
+import { type Int64, int64 } from '../../core/index.ts'
+import { copyBytes } from '../../rows/index.ts'
 import type { FieldRun } from '../columns/text-list.ts'
 import { FIELDS } from './item-fields.ts'
 import { ITEM_WALKER } from './item-walker-wasm.ts'

@@ -1,4 +1,4 @@
-import type { ColumnType } from '../../core/index.ts'
+import type { ColumnType } from '../../rows/index.ts'
 import {
   BUCKET,
   BY_HAND,

@@ -1,4 +1,5 @@
-import { type ColumnSpec, type ColumnType, ExportError } from '../../core/index.ts'
+import { ExportError } from '../../core/index.ts'
+import type { ColumnSpec, ColumnType } from '../../rows/index.ts'
 import { literal } from '../table/table.ts'
 import {
   BUCKET,

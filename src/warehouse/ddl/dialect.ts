@@ -1,4 +1,5 @@
-import type { ColumnSpec, Format, PartitionBy, RowKind } from '../../core/index.ts'
+import type { Format, PartitionBy, RowKind } from '../../core/index.ts'
+import type { ColumnSpec } from '../../rows/index.ts'
 import type { Manifest } from '../../state/index.ts'
 import { DATA_SET_COLUMN, OWN_COLUMNS } from '../table/table.ts'
 

@@ -1,4 +1,4 @@
-import type { ColumnSpec } from '../../core/index.ts'
+import type { ColumnSpec } from '../../rows/index.ts'
 import { columnComments, columnLines, DUCKDB_TYPES, duckdbPath, identifier, literal } from '../table/table.ts'
 import {
   type DdlInput,

@@ -1,4 +1,4 @@
-import type { ColumnType } from '../../core/index.ts'
+import type { ColumnType } from '../../rows/index.ts'
 import { identifier, literal } from '../table/table.ts'
 import { backslashed, backticked, bucketOf, type Dialect, hiveColumns } from './dialect.ts'
 

@@ -1,4 +1,4 @@
-import type { ColumnSpec, ColumnType } from '../../core/index.ts'
+import type { ColumnSpec, ColumnType } from '../../rows/index.ts'
 import { columnComments, columnLines, identifier, literal } from '../table/table.ts'
 import {
   BY_HAND,

@@ -1,4 +1,4 @@
-import type { ColumnType } from '../../core/index.ts'
+import type { ColumnType } from '../../rows/index.ts'
 import { identifier, literal } from '../table/table.ts'
 import { BY_HAND, bucketOf, type DdlInput, type Dialect, namesOf, type SyncDialect } from './dialect.ts'
 import { commentedTables, listOf, shardPattern, syncScript } from './sync.ts'

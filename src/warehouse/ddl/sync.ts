@@ -1,4 +1,4 @@
-import type { ColumnType } from '../../core/index.ts'
+import type { ColumnType } from '../../rows/index.ts'
 import { LEDGER_COLUMNS } from '../table/prepare-table.ts'
 import { columnLines, LEDGER, literal } from '../table/table.ts'
 import { type DdlInput, followingColumns, hiveColumns, type SyncInput } from './dialect.ts'

@@ -1,4 +1,5 @@
-import { type ColumnSpec, type ColumnType, ExportError, kindOfRows, rulesOf } from '../../core/index.ts'
+import { ExportError, kindOfRows, rulesOf } from '../../core/index.ts'
+import type { ColumnSpec, ColumnType } from '../../rows/index.ts'
 import {
   columnLines,
   DATA_SET_COLUMN,

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
-import type { ColumnSpec, Format } from '../../core/index.ts'
+import type { Format } from '../../core/index.ts'
+import type { ColumnSpec } from '../../rows/index.ts'
 import type { ManifestShard } from '../../state/index.ts'
 import { DUCKDB_TYPES, duckdbPath, identifier, literal, rowColumns, type TableSpec } from './table.ts'
 

@@ -1,12 +1,5 @@
-import {
-  type ColumnSpec,
-  type ColumnType,
-  columnsOf,
-  ExportError,
-  kindOfRows,
-  type Pipeline,
-  type Resource,
-} from '../../core/index.ts'
+import { ExportError, kindOfRows, type Pipeline, type Resource } from '../../core/index.ts'
+import { type ColumnSpec, type ColumnType, columnsOf } from '../../rows/index.ts'
 
 /** A table that holds rows of a data set. */
 export type TableSpec = {

@@ -1,7 +1,7 @@
 // A worker of the built package with short leases and time slices, so that tests wait less.
 import { openQueue, work } from '../../../build/parts/cluster.js'
-import { readSubmitted } from '../../../build/parts/config.js'
 import { systemClock } from '../../../build/parts/core.js'
+import { readSubmitted } from '../../../build/parts/pipeline.js'
 import { runOptions } from '../../../build/parts/run-options.js'
 
 const { concurrency, leaseMs, sliceMs, aheadMs = 0 } = JSON.parse(process.argv[2])

@@ -1,4 +1,5 @@
-import type { ColumnSpec, CsvFormat, Group, RecordBatch, TextVector } from '../../../core/index.ts'
+import type { CsvFormat } from '../../../core/index.ts'
+import type { ColumnSpec, Group, RecordBatch, TextVector } from '../../../rows/index.ts'
 import { ByteBuffer } from '../byte-buffer.ts'
 import type { EncodeSettings, ShardEncoder } from '../encoder.ts'
 import { integerColumn, type RecordBatchColumn, recordBatchColumn } from '../record-batch-column.ts'

@@ -1,5 +1,6 @@
 import { gzipSync } from 'node:zlib'
-import type { ColumnSpec, CsvFormat, RecordBatch, TextVector } from '../../../core/index.ts'
+import type { CsvFormat } from '../../../core/index.ts'
+import type { ColumnSpec, RecordBatch, TextVector } from '../../../rows/index.ts'
 import { ByteBuffer } from '../byte-buffer.ts'
 import type { EncodeSettings, ShardEncoder } from '../encoder.ts'
 import { eachEntry, type RecordBatchColumn, recordBatchColumn, totalRows } from '../record-batch-column.ts'

@@ -1,5 +1,6 @@
 import { type Options, stringify } from 'csv-stringify/sync'
-import { type ColumnSpec, type CsvFormat, formatTimestamp, type RowValue } from '../../../core/index.ts'
+import { type CsvFormat, formatTimestamp } from '../../../core/index.ts'
+import type { ColumnSpec, RowValue } from '../../../rows/index.ts'
 import type { EncodeSettings, ShardEncoder } from '../encoder.ts'
 import { rowObjects } from '../record-batch-column.ts'
 import { csvShard } from './csv-shard.ts'

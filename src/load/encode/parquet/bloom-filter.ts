@@ -1,7 +1,7 @@
 import { hashParquetValue } from 'hyparquet/src/bloom.js'
 import { optimalNumBytes, sbbfInsert, writeBloomFilter } from 'hyparquet-writer/src/bloom.js'
 import { ByteWriter } from 'hyparquet-writer/src/bytewriter.js'
-import type { TextVector } from '../../../core/index.ts'
+import type { TextVector } from '../../../rows/index.ts'
 
 /** False positives: one lookup in a hundred. */
 const FALSE_POSITIVES = 0.01

@@ -1,11 +1,5 @@
-import {
-  type Encodings,
-  type Int64,
-  type IntegerVector,
-  int64,
-  TextDictionary,
-  type TextVector,
-} from '../../../core/index.ts'
+import { type Encodings, type Int64, int64 } from '../../../core/index.ts'
+import { type IntegerVector, TextDictionary, type TextVector } from '../../../rows/index.ts'
 import { type RecordBatchColumn, totalRows } from '../record-batch-column.ts'
 import { scratchUint32 } from './rows.ts'
 

@@ -1,4 +1,4 @@
-import type { TextVector } from '../../../core/index.ts'
+import type { TextVector } from '../../../rows/index.ts'
 import type { ByteBuffer } from '../byte-buffer.ts'
 
 const TWO_32 = 2 ** 32

@@ -1,7 +1,7 @@
 import type { CompressionCodec, Encoding, FileMetaData, RowGroup, SchemaElement } from 'hyparquet'
 import { ByteWriter } from 'hyparquet-writer/src/bytewriter.js'
 import { writeMetadata } from 'hyparquet-writer/src/metadata.js'
-import { type ColumnSpec, elementFieldId, fieldId } from '../../../core/index.ts'
+import { type ColumnSpec, elementFieldId, fieldId } from '../../../rows/index.ts'
 import type { EncodeSettings, WrittenRowGroup } from '../encoder.ts'
 import { type ColumnChunk, MAX_STATISTIC_BYTES } from './column-chunk.ts'
 

@@ -1,11 +1,5 @@
-import {
-  type Encodings,
-  type Int64Vector,
-  type IntegerVector,
-  int64,
-  type NumberVector,
-  type TextVector,
-} from '../../../core/index.ts'
+import { type Encodings, int64 } from '../../../core/index.ts'
+import type { Int64Vector, IntegerVector, NumberVector, TextVector } from '../../../rows/index.ts'
 import type { ByteBuffer } from '../byte-buffer.ts'
 import { type RecordBatchColumn, textAt, type VectorOf } from '../record-batch-column.ts'
 import { type ColumnChunk, MAX_STATISTIC_BYTES, type MinMax } from './column-chunk.ts'

@@ -1,11 +1,5 @@
-import {
-  type ColumnSpec,
-  type Encodings,
-  ExportError,
-  type IntegerVector,
-  type Query,
-  type RecordBatch,
-} from '../../../core/index.ts'
+import { type Encodings, ExportError, type Query } from '../../../core/index.ts'
+import type { ColumnSpec, IntegerVector, RecordBatch } from '../../../rows/index.ts'
 import {
   eachEntry,
   integerColumn,

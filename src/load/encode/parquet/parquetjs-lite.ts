@@ -1,13 +1,7 @@
 import { parquetMetadata } from 'hyparquet'
 import type { Field } from 'parquetjs-lite'
-import {
-  type ColumnSpec,
-  ExportError,
-  isExportError,
-  type ParquetFormat,
-  type RecordBatch,
-  type RowValue,
-} from '../../../core/index.ts'
+import { ExportError, isExportError, type ParquetFormat } from '../../../core/index.ts'
+import type { ColumnSpec, RecordBatch, RowValue } from '../../../rows/index.ts'
 import type { EncodedRowGroup, EncodeSettings, ShardEncoder } from '../encoder.ts'
 import { loadParquetjsLite } from '../engine-package.ts'
 import { rowObjects, totalRows } from '../record-batch-column.ts'

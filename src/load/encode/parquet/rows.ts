@@ -4,7 +4,7 @@ import {
   type IntegerVector,
   type NumberVector,
   type TextVector,
-} from '../../../core/index.ts'
+} from '../../../rows/index.ts'
 import { checkSize } from '../byte-buffer.ts'
 import { eachEntry, type RecordBatchColumn, totalRows, type VectorOf } from '../record-batch-column.ts'
 

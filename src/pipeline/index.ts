@@ -1,0 +1,26 @@
+export type { Begun, BegunChain, PlannedChain } from './plan/chains.ts'
+export { planFeeds } from './plan/feeds.ts'
+export { type Plan, planPartitions, windowAt } from './plan/plan.ts'
+export {
+  pipelineFrom,
+  type ReadOptions,
+  readPipeline,
+  readPlace,
+  readSettings,
+} from './read-pipeline.ts'
+export { checkRequirements } from './requirements.ts'
+export { serviceFromEnvironment } from './resolve/resolve-service.ts'
+export { resolvedSettings } from './resolved-settings.ts'
+export type { PipelineSettings } from './schema/file-schema.ts'
+export { pipelineJsonSchema } from './schema/json-schema.ts'
+export {
+  type Environment,
+  learnSecrets,
+  readMaskKey,
+  readSecret,
+  readSigningKey,
+  readVerifyingKey,
+} from './secrets/secrets.ts'
+export { readSubmitted, submittedFile } from './submitted-file.ts'
+export { warningsFor } from './warnings.ts'
+export type { Overrides } from './yaml/read-tree.ts'

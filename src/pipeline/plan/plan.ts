@@ -1,0 +1,258 @@
+import {
+  ExportError,
+  type Int64,
+  MAX_WINDOWS,
+  type Micros,
+  type NamedPipeline,
+  type NamedQuery,
+  type Partition,
+  parseWindow,
+  type Window,
+  type WindowLength,
+  type WindowSettings,
+  windowRange,
+} from '../../core/index.ts'
+import { type Begun, chainsOf, type Named, type PlannedChain } from './chains.ts'
+
+/** Returns what has begun of a query, by its name; null: nothing. */
+export type BegunQueries = (query: string) => Begun | null
+
+export type Plan = {
+  /** Every partition, in the order of export; made on demand, so that a million cost little. */
+  partitions(): Iterable<Partition>
+  /** The chains that export what is not done; made on demand. */
+  chains(): Iterable<PlannedChain>
+}
+
+/**
+ * Queries × windows, less what earlier runs have covered: a window that overlaps exported ones is reduced to what is
+ * missing, so that no row is exported twice if `every` or `until` change. The order is folder by folder: window by
+ * window if only the window is a folder, else query by query.
+ * @throws ExportError `config` when a partly exported window would have to be cut
+ */
+export function planPartitions(pipeline: NamedPipeline, now: Micros, lookUp: BegunQueries): Plan {
+  const begunOf: BegunQueries = (query) => withHeldWindows(lookUp(query))
+  const { queries, windows: settings } = pipeline.extract
+  const wanted = (settings === null ? [null] : splitWindows(settings, now)).map(named)
+  const wantedNames = new Set(wanted.map(({ name }) => name))
+  const reshaped = new Map<number, readonly Named[]>()
+  for (const [index, { name }] of queries.entries()) {
+    const begun = begunOf(name)?.windows ?? null
+    if (begun !== null && !isSubset(begun, wantedNames)) {
+      reshaped.set(index, fitWindows(wanted, begun, name, pipeline.file))
+    }
+  }
+  const order = { queries, wanted, reshaped }
+  return {
+    partitions: () => (pipeline.load.partitionBy.join() === 'window' ? byWindow(order) : byQuery(order)),
+    *chains() {
+      const chainOptions = { order: pipeline.extract.order, perChain: settings?.perChain ?? null }
+      for (const [index, query] of queries.entries()) {
+        yield* chainsOf(query, reshaped.get(index) ?? wanted, begunOf(query.name), chainOptions)
+      }
+    },
+  }
+}
+
+type Work = {
+  readonly queries: readonly NamedQuery[]
+  readonly wanted: readonly Named[]
+  /** The windows of queries, by index, for which earlier runs changed them. */
+  readonly reshaped: ReadonlyMap<number, readonly Named[]>
+}
+
+function named(window: Window | null): Named {
+  return { name: windowRange(window), window }
+}
+
+function isSubset(begun: ReadonlyMap<string, unknown>, wanted: ReadonlySet<string>): boolean {
+  for (const name of begun.keys()) if (!wanted.has(name)) return false
+  return true
+}
+
+function* byQuery({ queries, wanted, reshaped }: Work): Generator<Partition> {
+  for (const [index, query] of queries.entries()) {
+    for (const { name, window } of reshaped.get(index) ?? wanted) {
+      yield { key: `${query.name}/${name}`, query, window }
+    }
+  }
+}
+
+function* byWindow({ queries, wanted, reshaped }: Work): Generator<Partition> {
+  // Windows that only some queries have are sorted among the others by their beginning.
+  const all = new Map<string, Window | null>()
+  for (const windows of [wanted, ...reshaped.values()])
+    for (const { name, window } of windows) all.set(name, window)
+  const ordered = [...all].sort(([, a], [, b]) => (a?.from ?? 0) - (b?.from ?? 0))
+  const common = new Set(wanted.map(({ name }) => name))
+  const own = new Map(
+    [...reshaped].map(([index, windows]) => [index, new Set(windows.map(({ name }) => name))]),
+  )
+  for (const [name, window] of ordered) {
+    for (const [index, query] of queries.entries()) {
+      if ((own.get(index) ?? common).has(name)) yield { key: `${query.name}/${name}`, query, window }
+    }
+  }
+}
+
+/**
+ * A chain with unordered rows may have rows in windows before and after its current one. It has to finish all windows
+ * between them, so a plan must not change their bounds.
+ */
+function withHeldWindows(begun: Begun | null): Begun | null {
+  if (begun === null || begun.chains.length === 0) return begun
+  const windows = new Map(begun.windows)
+  for (const { windows: own, watermark } of begun.chains) {
+    const { names } = own
+    const last = names.findLastIndex((name) => begun.windows.get(name)?.done === false)
+    if (last < 0) continue
+    for (const name of names.slice(watermark, Math.max(last, watermark) + 1)) {
+      if (!windows.has(name)) windows.set(name, { done: false })
+    }
+  }
+  return { ...begun, windows }
+}
+
+/** The begun windows within the wanted range, unchanged, and the parts of the wanted windows that they do not cover. */
+function fitWindows(
+  wanted: readonly Named[],
+  begun: ReadonlyMap<string, { readonly done: boolean }>,
+  query: string,
+  file: string,
+): readonly Named[] {
+  const windows = wanted.map(({ window }) => window).filter((window) => window !== null)
+  if (windows.length < wanted.length || begun.has(windowRange(null))) {
+    throw new ExportError({
+      kind: 'config',
+      what: `${query} was exported ${windows.length < wanted.length ? 'in windows' : 'without windows'} before, and extract.windows has changed since`,
+      where: file,
+      next: 'Restore extract.windows, choose another load.path, or start over with --fresh.',
+    })
+  }
+  const [from, until] = [windows[0]?.from ?? 0, windows.at(-1)?.until ?? 0]
+  const kept: Window[] = []
+  for (const [name, { done }] of begun) {
+    const window = parseWindow(name)
+    if (window === null || window.until <= from || window.from >= until) continue
+    if (!done && (window.from < from || window.until > until)) {
+      throw new ExportError({
+        kind: 'config',
+        what: `${query}/${name} is partly exported, and the new windows would cut it`,
+        where: file,
+        next: 'Finish it first with the earlier extract.windows, choose another load.path, or start over with --fresh.',
+      })
+    }
+    kept.push(window)
+  }
+  kept.sort((a, b) => a.from - b.from)
+  return [...kept, ...subtract(windows, kept)].sort((a, b) => a.from - b.from).map(named)
+}
+
+/** Subtracts ranges from windows; both are sorted. */
+function subtract(windows: readonly Window[], ranges: readonly Window[]): Window[] {
+  const left: Window[] = []
+  let first = 0
+  for (const window of windows) {
+    let { from } = window
+    while (first < ranges.length && ranges[first]!.until <= from) first++
+    for (let at = first; at < ranges.length && ranges[at]!.from < window.until; at++) {
+      const range = ranges[at]!
+      if (range.from > from) left.push({ from, until: range.from })
+      from = Math.max(from, range.until)
+    }
+    if (from < window.until) left.push({ from, until: window.until })
+  }
+  return left
+}
+
+const HOUR = 3_600_000_000
+const DAY = 24 * HOUR
+/** 1970-01-05, a Monday. */
+const FIRST_MONDAY = 4 * DAY
+
+/**
+ * Splits the range of a pipeline into half-open UTC windows, oldest first. Weeks (from Monday), months and
+ * years follow the calendar, so the first and last window may be shorter; hours and days count from `from`.
+ *
+ * The future is never exported: rows that are imported later would be missed once their window is done. With
+ * `until: now` only windows that ended at least `lag` ago are included. A single window, or a range with `until` in the
+ * future, is cut at the last full hour before that.
+ * Source: service spec 4.2, `filters.imported_at`.
+ */
+export function splitWindows(settings: WindowSettings, now: Micros): readonly Window[] {
+  const ripe = now - settings.lagMs * 1000
+  const lastHour = Math.floor(ripe / HOUR) * HOUR
+  const end = settings.until === 'now' ? (settings.every === null ? lastHour : ripe) : settings.until
+  const until = end > ripe ? lastHour : end
+  const wholeOnly = settings.until === 'now' && settings.every !== null
+  const windows: Window[] = []
+  for (let from = settings.from; from < until; ) {
+    const next = settings.every === null ? until : windowEnd(from, settings.every, settings.from)
+    if (next > until && wholeOnly) break
+    if (windows.length === MAX_WINDOWS) throw tooManyWindows()
+    windows.push({ from, until: Math.min(next, until) })
+    from = next
+  }
+  return windows
+}
+
+function tooManyWindows(): ExportError {
+  return new ExportError({
+    kind: 'config',
+    what: `The range splits into more than ${MAX_WINDOWS} windows, and each costs at least one request for each query`,
+    where: 'extract.windows',
+    next: 'Choose a later from or a longer every.',
+  })
+}
+
+/** The window of a length that an instant belongs to, by the UTC calendar; hours and days count from 1970. */
+export function windowAt(at: Int64, every: WindowLength): Window {
+  // The bounds are whole seconds, so a rounded time is off by one window at most.
+  const near = Number(at)
+  let from = windowBegin(near, every)
+  if (at < from) from = windowBegin(from - 1_000_000, every)
+  // Names of windows have years of four digits.
+  return { from: Math.max(from, FIRST), until: Math.min(windowEnd(from, every, 0), LAST) }
+}
+
+/** 0001-01-01, and the last second of 9999. */
+const FIRST = -62_135_596_800_000_000
+const LAST = 253_402_300_799_000_000
+
+function windowBegin(at: Micros, every: WindowLength): Micros {
+  switch (every.unit) {
+    case 'hour':
+    case 'day':
+      return windowEnd(at, every, 0) - every.count * (every.unit === 'hour' ? HOUR : DAY)
+    case 'week':
+      return windowEnd(at, every, 0) - 7 * DAY
+    case 'month':
+    case 'year': {
+      const date = new Date(Math.floor(at / 1000))
+      return firstOf(date.getUTCFullYear(), every.unit === 'month' ? date.getUTCMonth() : 0)
+    }
+  }
+}
+
+/** Years before 100 as they are: `Date.UTC` takes them for years of the last century. */
+function firstOf(year: number, month: number): Micros {
+  return new Date(0).setUTCFullYear(year, month, 1) * 1000
+}
+
+function windowEnd(from: Micros, every: WindowLength, origin: Micros): Micros {
+  switch (every.unit) {
+    case 'hour':
+    case 'day': {
+      const length = every.count * (every.unit === 'hour' ? HOUR : DAY)
+      return origin + (Math.floor((from - origin) / length) + 1) * length
+    }
+    case 'week':
+      return FIRST_MONDAY + (Math.floor((from - FIRST_MONDAY) / (7 * DAY)) + 1) * 7 * DAY
+    case 'month': {
+      const date = new Date(Math.floor(from / 1000))
+      return firstOf(date.getUTCFullYear(), date.getUTCMonth() + 1)
+    }
+    case 'year':
+      return firstOf(new Date(Math.floor(from / 1000)).getUTCFullYear() + 1, 0)
+  }
+}

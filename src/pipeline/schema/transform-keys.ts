@@ -1,0 +1,70 @@
+import * as z from 'zod'
+import { EXTRA_TYPES, IDENTITY_POLICIES, INVALID_POLICIES, SECRET_POLICIES } from '../../core/index.ts'
+import { KNOWN_EXTRAS } from '../../rows/index.ts'
+import { key, onlyFor } from './key.ts'
+import { choice, columnName, countOrShare, list, section, text, variableName } from './leaves.ts'
+
+const knownExtras = KNOWN_EXTRAS.map(({ name }) => name) as [string, ...string[]]
+const extraColumn = z.union(
+  [
+    choice(...knownExtras),
+    section({
+      name: key(
+        text(
+          /^[a-z][a-z0-9_]{0,62}$/,
+          'the name of a column (a-z, 0-9 and _, a letter first, at most 63 characters)',
+        ),
+        'Name of the column.',
+        'severity',
+      ),
+      path: key(
+        text(
+          /^(?=.{1,200}$)[^.]+(?:\.[^.]+){0,15}$/,
+          'the names of up to 16 members joined by dots, such as details.severity',
+        ),
+        'Path of the field: names of members from the credential on, joined by dots.',
+        'details.severity',
+      ),
+      type: key(choice(...EXTRA_TYPES), 'Type of the field; json: any value, as compact JSON.', 'string'),
+    }),
+  ],
+  `${knownExtras.join(' | ')}, or { name, path, type }`,
+)
+
+export const transform = section({
+  secret: key(
+    choice(...SECRET_POLICIES).prefault('redact'),
+    'How leaked secrets are masked; plaintext also needs --allow-plaintext at each run.',
+    'hmac',
+  ),
+  identity: key(choice(...IDENTITY_POLICIES).prefault('keep'), 'How identities are masked.', 'hmac'),
+  mask_key_env: key(
+    variableName().prefault('SPILLWAY_MASK_KEY'),
+    'Environment variable with the key of the hmac policies, 32 bytes or more.',
+    'ACME_MASK_KEY',
+  ),
+  columns: key(list(columnName(), 'a list of column names').optional(), 'Columns to export. Default: all.', [
+    'id',
+    'domain',
+    'imported_at',
+    'source_name',
+  ]),
+  extra_columns: key(
+    list(extraColumn, 'a list of columns').optional(),
+    'Columns after the others, in this order: fields of the public documentation by name, and fields that this version does not know. Default: none.',
+    ['event_uid', { name: 'severity', path: 'details.severity', type: 'string' }],
+    onlyFor(({ rows }) => rows === 'credentials'),
+  ),
+  on_invalid: key(
+    choice(...INVALID_POLICIES).prefault('quarantine'),
+    'What happens to items that break the schema.',
+    'fail',
+  ),
+  max_quarantined: key(
+    countOrShare().prefault('1%'),
+    'Items of a partition that may be quarantined, as a count or a share (of at least 100 items); beyond it the partition fails.',
+    '0.5%',
+    ({ transform }) =>
+      transform.on_invalid === 'fail' ? 'goes with on_invalid: quarantine, not with fail' : null,
+  ),
+})

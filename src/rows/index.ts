@@ -1,0 +1,6 @@
+export * from './json-values.ts'
+export * from './page.ts'
+export * from './record-batch.ts'
+export * from './row-batch.ts'
+export * from './schema.ts'
+export * from './text-dictionary.ts'

@@ -1,0 +1,239 @@
+import { hash } from 'node:crypto'
+import {
+  type ExtraField,
+  type IdentityPolicy,
+  type Int64Json,
+  int64FromJson,
+  type NamedQuery,
+  type Order,
+  type Resource,
+  type SecretPolicy,
+  type Window,
+} from '../core/index.ts'
+import type { ColumnSpec } from './schema.ts'
+
+/** The settings for decoding all pages of a run. Plain data and bytes only: it is sent to a worker thread once. */
+export type DecodeSettings = {
+  readonly resource: Resource
+  readonly columns: readonly ColumnSpec[]
+  /** Fields of an item that become additional columns; `columns` includes these columns. */
+  readonly extras: readonly ExtraField[]
+  readonly order: Order
+  readonly secret: SecretPolicy
+  readonly identity: IdentityPolicy
+  /** Key of the `hmac` policies; null where no policy needs one. */
+  readonly maskKey: Uint8Array | null
+  /** Items of these people are dropped. */
+  readonly suppress: readonly SuppressList[]
+}
+
+/** Forgotten people: HMACs of their identities in hex, and the key of these. */
+export type SuppressList = { readonly key: Uint8Array; readonly digests: readonly string[] }
+
+/** What the decoding of one page depends on besides its bytes. */
+export type PageContext = {
+  readonly query: NamedQuery
+  /** Key of the partition that the chain has reached, for messages. */
+  readonly partition: string
+  /** Index of the page in its chain. */
+  readonly page: number
+  /** The range that was requested, both ends included; null: everything. */
+  readonly requested: Window | null
+  /** The part of `requested` whose rows this chain exports, its end excluded; null: everything. */
+  readonly own: Window | null
+  /** The value of the column `query_value`, already masked. */
+  readonly queryValue: string
+  /** Set when the chain restarted after a rejected cursor: rows at or before this position are already exported. */
+  readonly since: Restart | null
+  /** Ids of the last pages of this chain; rows with these ids are skipped. */
+  readonly recent: readonly PageIds[]
+  /** What is known of a feed; absent: it is none. */
+  readonly feed?: FeedIds | undefined
+}
+
+/** Ids that were known of a feed before its present sequence of cursors; rows with these ids are skipped. */
+export type FeedIds = {
+  readonly earlier: readonly PageIds[]
+  /** How many of them, from the first on, are its front as it was last read: see `DecodedPage.met`. */
+  readonly front: number
+}
+
+/** Least and greatest `imported_at`, microseconds. */
+export type Span = { readonly min: Int64Json; readonly max: Int64Json }
+
+/** The least span that covers both. */
+export function spanOf(a: Span | null, b: Span | null): Span | null {
+  if (a === null || b === null) return a ?? b
+  return {
+    min: int64FromJson(b.min) < int64FromJson(a.min) ? b.min : a.min,
+    max: int64FromJson(b.max) > int64FromJson(a.max) ? b.max : a.max,
+  }
+}
+
+/**
+ * Resume position of a sorted chain: the last `imported_at`, and the ids of the rows with exactly this time. `ids`
+ * null: there are too many to keep, and the chain cannot resume here.
+ */
+export type Position = { readonly at: Int64Json; readonly ids: readonly Int64Json[] | null }
+
+/** A position at which a chain resumes without a cursor. */
+export type Restart = { readonly at: Int64Json; readonly ids: readonly Int64Json[] }
+
+/** A page after decoding: flattened and masked. */
+export type DecodedPage = {
+  readonly next: string | null
+  /**
+   * The rows as a record batch ({@link encodeRecordBatch}); null when there are none. The consumer gives the memory
+   * back to the buffer pool.
+   */
+  readonly recordBatch: Uint8Array | null
+  /** Rows in the record batch. */
+  readonly rows: number
+  /** Items in the response. */
+  readonly items: number
+  /** Number of items that the chain already has; they are neither among the rows nor in quarantine. */
+  readonly repeated: number
+  /** `imported_at` of each item that was dropped for a forgotten person, as of a {@link RefusedItem}. */
+  readonly forgotten: readonly (number | null)[]
+  /** Whether an item is of the front of the feed as it was last read. */
+  readonly met: boolean
+  /** For the pages that follow. */
+  readonly ids: PageIds
+  /** `imported_at` of every row, microseconds; null for reports, which have none. */
+  readonly times: Times | null
+  /** Resume position after this page; null when the page is not sorted by `imported_at`, or has no item. */
+  readonly span: PageSpan | null
+  readonly quarantined: readonly RefusedItem[]
+  /** Occurrences of unknown fields; at most 50 names, the rest under `…`. */
+  readonly unknownFields: Readonly<Record<string, number>>
+}
+
+export type PageSpan = {
+  readonly first: Int64Json
+  readonly last: Int64Json
+  /** Ids of the items at `last`; null when there are more than 1,000. */
+  readonly lastIds: readonly Int64Json[] | null
+}
+
+/** Microseconds; 64-bit integers if a double does not hold all of them exactly. */
+export type Times = Float64Array<ArrayBuffer> | BigInt64Array<ArrayBuffer>
+
+/** An item that breaks the schema; its secrets are masked. */
+export type RefusedItem = {
+  /** Its `imported_at`, rounded to a double; null: missing or not readable. */
+  readonly at: number | null
+  /** Index in the response's `items`. */
+  readonly index: number
+  /** Its digits as a string if a number is not exact; it may be too large for the column. null: missing. */
+  readonly id: Int64Json | null
+  /** `found`: the kind and length of the value, never the value: `string of 12 characters`. */
+  readonly issues: readonly { readonly path: string; readonly message: string; readonly found: string }[]
+  readonly item: unknown
+}
+
+/** Decodes the bytes of one response. @throws ExportError `transient` when they are not a response to a search */
+export type DecodePage = (body: Uint8Array, context: PageContext) => Promise<DecodedPage>
+
+/**
+ * The ids of one page of a chain. Later pages detect repeated rows by them. An id is two numbers, its low and its high
+ * 32 bits: exact for every id, and cheap to compare and to keep.
+ */
+export type PageIds = {
+  readonly rows: Int32Array<ArrayBuffer>
+  /** Of items in quarantine. A valid row with the same id is not a repeated row. */
+  readonly refused: Int32Array<ArrayBuffer>
+}
+
+// The service may repeat a row on the next page, or some pages later. Older ids are dropped, so that the memory of a
+// chain does not depend on its length.
+const PAGES = 2
+export const MAX_IDS = 20_000
+
+export function countOfIds({ rows, refused }: PageIds): number {
+  return (rows.length + refused.length) / 2
+}
+
+/** Lists of fewer ids are joined with those of the next page: decoding a page reads the bounds of each list. */
+const SHORT_IDS = 1000
+
+/**
+ * Adds a page to the recent ids of a chain: those of the last two pages that have ids, and of earlier pages up to
+ * 20,000 ids in all. Ids of small pages are in one list.
+ */
+export function withPage(recent: readonly PageIds[], page: PageIds): readonly PageIds[] {
+  if (countOfIds(page) === 0) return recent
+  const last = recent.at(-1)
+  if (last !== undefined && countOfIds(last) < SHORT_IDS) return [...recent.slice(0, -1), joined(last, page)]
+  return withLast(recent, page, countOfIds)
+}
+
+/** Adds a page, in whatever form. */
+export function withLast<T>(recent: readonly T[], page: T, countOf: (page: T) => number): readonly T[] {
+  return [...recent.slice(recent.length - neededBefore(recent, countOf(page), countOf)), page]
+}
+
+/** The number of pages that are still needed before one with so many ids. */
+export function neededBefore<T>(recent: readonly T[], ids: number, countOf: (page: T) => number): number {
+  let needed = 0
+  for (let count = ids; needed < recent.length && (needed < PAGES - 1 || count < MAX_IDS); needed++)
+    count += countOf(recent[recent.length - 1 - needed]!)
+  return needed
+}
+
+function joined(one: PageIds, other: PageIds): PageIds {
+  return { rows: both(one.rows, other.rows), refused: both(one.refused, other.refused) }
+}
+
+function both(one: Int32Array, other: Int32Array): Int32Array<ArrayBuffer> {
+  const words = new Int32Array(one.length + other.length)
+  words.set(one)
+  words.set(other, one.length)
+  return words
+}
+
+/**
+ * Cursors usually have some hundred characters. The journal keeps each, and later runs read them, so the limit keeps a
+ * huge cursor from filling disk and memory.
+ */
+export const MAX_CURSOR_BYTES = 65_536
+
+/**
+ * The cursors that a chain has used, as 64 bits of a digest each, in a set: some 45 bytes, whatever their length.
+ * Among 100,000 cursors the probability of a collision is one in four billion.
+ */
+export class SeenCursors {
+  readonly #digests: Set<bigint>
+
+  /** @param before the initial cursors; they are copied */
+  constructor(before: SeenCursors | null = null) {
+    this.#digests = new Set(before === null ? [] : before.#digests)
+  }
+
+  get size(): number {
+    return this.#digests.size
+  }
+
+  has(cursor: string): boolean {
+    return this.#digests.has(digestOf(cursor))
+  }
+
+  add(cursor: string): void {
+    this.#digests.add(digestOf(cursor))
+  }
+
+  /** All digests as bytes; {@link SeenCursors.from} reads them back. */
+  toBytes(): Uint8Array {
+    return new Uint8Array(BigUint64Array.from(this.#digests).buffer)
+  }
+
+  static from(bytes: Uint8Array): SeenCursors {
+    const seen = new SeenCursors()
+    // `slice` of a Buffer does not copy.
+    for (const digest of new BigUint64Array(new Uint8Array(bytes).buffer)) seen.#digests.add(digest)
+    return seen
+  }
+}
+
+function digestOf(cursor: string): bigint {
+  return hash('sha256', cursor, 'buffer').readBigUInt64LE()
+}

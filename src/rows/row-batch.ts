@@ -1,0 +1,205 @@
+import { type Int64, int64 } from '../core/index.ts'
+import type { Column, RecordBatch, Vector } from './record-batch.ts'
+import type { ColumnSpec, ColumnType } from './schema.ts'
+
+/**
+ * Masked rows in columns: value i of each column belongs to row i. The receiver may keep it.
+ * @typeParam Name of its columns
+ */
+export type RowBatch<Name extends string = string> = {
+  readonly rows: number
+  /** In the column order of the files. */
+  readonly columns: readonly (BatchColumn & { readonly name: Name })[]
+}
+
+export type BatchColumn = { readonly name: string } & (
+  | IntegerColumn
+  | TextColumn
+  | BooleanColumn
+  | ListColumn
+)
+
+/** Integers. Timestamps are microseconds since 1970, UTC. */
+export type IntegerColumn = {
+  readonly type: 'int64' | 'timestamp'
+  /** 64-bit integers if a double is not exact for one of them. */
+  readonly values: Float64Array | BigInt64Array
+  /** 1 for a value, 0 for null; null: the column has no null. */
+  readonly valid: Uint8Array | null
+}
+export type TextColumn = { readonly type: 'text'; readonly values: readonly (string | null)[] }
+export type BooleanColumn = { readonly type: 'boolean'; readonly values: readonly (boolean | null)[] }
+export type ListColumn = {
+  readonly type: 'list'
+  readonly values: readonly (readonly (string | null)[] | null)[]
+}
+
+/** One value of a row: a string, list, boolean or integer. An integer is a bigint if a double is not exact. */
+export type RowValue = string | boolean | Int64 | readonly (string | null)[] | null
+
+/** `micros`: microseconds since 1970, exact. `date`: a `Date`, which has only milliseconds. */
+export type TimesAs = 'micros' | 'date'
+export type TimeOf<As extends TimesAs> = As extends 'date' ? Date : Int64
+
+export type RowsOptions<As extends TimesAs = TimesAs> = {
+  /** Type of timestamps; left out: `micros`. */
+  readonly times?: As
+}
+
+/** A row as an object; the columns of credentials have their own types. */
+export type RowOf<Name extends string, Time = Int64> = {
+  [Column in Name]: Column extends CredentialColumn ? Credential<Time>[Column] : RowValue | Time
+}
+
+/** Iterates over the rows of a batch as objects. This is convenient, and much slower than the columns. */
+export function* rowsOf<Name extends string, As extends TimesAs = 'micros'>(
+  { rows, columns }: RowBatch<Name>,
+  { times }: RowsOptions<As> = {},
+): Generator<RowOf<Name, TimeOf<As>>> {
+  const read = columns.map((column) => ({ column, isTime: times === 'date' && column.type === 'timestamp' }))
+  for (let row = 0; row < rows; row++) {
+    const values = read.map(({ column, isTime }) => {
+      const value = valueAt(column, row)
+      return [column.name, isTime && value !== null ? dateOf(value as Int64) : value] as const
+    })
+    yield Object.fromEntries(values) as RowOf<Name, TimeOf<As>>
+  }
+}
+
+/** The value of a row. */
+export function valueAt(column: BatchColumn, row: number): RowValue {
+  if (!('valid' in column)) return column.values[row] ?? null
+  return column.valid?.[row] === 0 ? null : int64(column.values[row]!)
+}
+
+function dateOf(micros: Int64): Date {
+  return new Date(Math.floor(Number(micros) / 1000))
+}
+
+/** Copies the rows of a record batch, so that the memory of the record batch can be reused. */
+export function rowBatchOf(recordBatch: RecordBatch, specs: readonly ColumnSpec[]): RowBatch {
+  const columns = specs.flatMap(({ name, type }) => {
+    const column = recordBatch.columns.find((candidate) => candidate.name === name)
+    return column === undefined ? [] : [batchColumn(name, type, valuesOf(column, recordBatch))]
+  })
+  return { rows: recordBatch.rows, columns }
+}
+
+/** A column from one value for each row. */
+export function batchColumn<Name extends string>(
+  name: Name,
+  type: ColumnType,
+  values: readonly RowValue[],
+): BatchColumn & { readonly name: Name } {
+  switch (type) {
+    case 'int64':
+    case 'timestamp':
+      return { name, type, ...integers(values as readonly (Int64 | null)[]) }
+    case 'text':
+      return { name, type, values: values as readonly (string | null)[] }
+    case 'boolean':
+      return { name, type, values: values as readonly (boolean | null)[] }
+    case 'list':
+      return { name, type, values: values as readonly (readonly (string | null)[] | null)[] }
+  }
+}
+
+function integers(values: readonly (Int64 | null)[]) {
+  const valid = values.includes(null) ? Uint8Array.from(values, (value) => (value === null ? 0 : 1)) : null
+  if (values.some((value) => typeof value === 'bigint')) {
+    return { values: BigInt64Array.from(values, (value) => BigInt(value ?? 0)), valid }
+  }
+  return { values: Float64Array.from(values as readonly (number | null)[], (value) => value ?? 0), valid }
+}
+
+/** One value for each row, also if the column is in a group. */
+function valuesOf({ group, values }: Column, recordBatch: RecordBatch): readonly RowValue[] {
+  const entries = entriesOf(values)
+  if (group === null) return entries
+  const { indices } = recordBatch.groups[group]!
+  return Array.from(
+    { length: recordBatch.rows },
+    (_, row) => entries[indices === null ? 0 : indices[row]!] ?? null,
+  )
+}
+
+function entriesOf(vector: Vector): readonly RowValue[] {
+  const isThere = (i: number): boolean => vector.valid === null || vector.valid[i] === 1
+  switch (vector.kind) {
+    case 'number':
+      return Array.from(vector.values, (value, i) => (isThere(i) ? value : null))
+    case 'int64':
+      return Array.from(vector.values, (value, i) => (isThere(i) ? int64(value) : null))
+    case 'boolean':
+      return Array.from(vector.values, (value, i) => (isThere(i) ? value === 1 : null))
+    case 'text': {
+      const bytes = Buffer.from(vector.bytes.buffer, vector.bytes.byteOffset, vector.bytes.byteLength)
+      const { offsets } = vector
+      return Array.from({ length: offsets.length - 1 }, (_, i) =>
+        isThere(i) ? bytes.toString('utf8', offsets[i]!, offsets[i + 1]!) : null,
+      )
+    }
+    case 'list': {
+      const items = entriesOf(vector.items) as readonly (string | null)[]
+      const { offsets } = vector
+      return Array.from({ length: offsets.length - 1 }, (_, i) =>
+        isThere(i) ? items.slice(offsets[i]!, offsets[i + 1]!) : null,
+      )
+    }
+  }
+}
+
+/**
+ * Types of the columns of credentials, by name. `docs/file-formats.md` describes each. The pipeline file selects the
+ * columns. An id is a bigint if a double is not exact.
+ */
+export type Credential<Time = Int64> = {
+  id: number | bigint
+  domain: string | null
+  identity_name: string
+  hash: string | null
+  hash_type: string | null
+  imported_at: Time
+  source_id: string
+  source_name: string | null
+  source_description_en: string | null
+  source_description_fr: string | null
+  source_is_alert_enabled: boolean | null
+  source_breached_at: Time | null
+  source_leaked_at: Time | null
+  query_type: string
+  query_value: string
+  // Exported only if `extract.include` or `transform.extra_columns` names them.
+  known_password_id: string | null
+  auth_domains: readonly (string | null)[] | null
+  urls: readonly (string | null)[] | null
+  event_uid: string | null
+  credential_hash: string | null
+  source_url: string | null
+  source_pii_tags: readonly (string | null)[] | null
+}
+
+export type CredentialColumn = keyof Credential
+
+type ColumnOf<Value> = Value extends Date
+  ? IntegerColumn
+  : Value extends number | bigint
+    ? IntegerColumn
+    : Value extends boolean
+      ? BooleanColumn
+      : Value extends string
+        ? TextColumn
+        : ListColumn
+
+/** A column by name; the columns of credentials have their own types. */
+export type ColumnNamed<Name extends string> = Name extends CredentialColumn
+  ? { readonly name: Name } & ColumnOf<NonNullable<Credential[Name]>>
+  : BatchColumn
+
+/** The column with this name; null: the batch has no such column. */
+export function column<const Name extends CredentialColumn | (string & {})>(
+  { columns }: RowBatch,
+  name: Name,
+): ColumnNamed<Name> | null {
+  return (columns.find((candidate) => candidate.name === name) ?? null) as ColumnNamed<Name> | null
+}

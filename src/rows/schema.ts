@@ -1,0 +1,232 @@
+import { crc32 } from 'node:zlib'
+import type {
+  ExtractSettings,
+  ExtraField,
+  Format,
+  IdentityPolicy,
+  Resource,
+  SecretPolicy,
+  TransformSettings,
+} from '../core/index.ts'
+
+/** Type of a column. The types in the manifest and in the Parquet schema correspond to it. */
+export type ColumnType = 'int64' | 'text' | 'boolean' | 'timestamp' | 'list'
+
+export type ColumnSpec = {
+  readonly name: string
+  readonly type: ColumnType
+  readonly nullable: boolean
+  /** A description of one line, for comments in warehouses. */
+  readonly meaning: string
+}
+
+/** Nulls, bytes and bounds of a column, over all row groups of a Parquet shard. */
+export type ColumnStatistics = {
+  readonly name: string
+  readonly type: ColumnType
+  /** After compression. */
+  readonly bytes: number
+  readonly nulls: number
+  /** Integers and times (in microseconds) are bigints; null: not every row group has them. */
+  readonly bounds: { readonly min: bigint | string; readonly max: bigint | string } | null
+}
+
+/** Names of the types in `_manifest.json`. */
+export const TYPE_NAMES: Record<ColumnType, string> = {
+  int64: 'INT64',
+  text: 'STRING',
+  boolean: 'BOOLEAN',
+  timestamp: 'TIMESTAMP(MICROS, UTC)',
+  list: 'LIST<STRING>',
+}
+
+/** Name of a type in files of a format: one engine supports only milliseconds. */
+export function typeName(type: ColumnType, { engine }: Format): string {
+  return type === 'timestamp' && engine === 'parquetjs-lite' ? 'TIMESTAMP(MILLIS, UTC)' : TYPE_NAMES[type]
+}
+
+/**
+ * All columns of a resource, in output order. Optional fields are columns only if `extract.include` (`included`) names
+ * them.
+ * Source: service spec 2.1–2.3, and the nullability in the public API where the spec does not specify it.
+ */
+export function allColumns(resource: Resource, included: readonly string[]): readonly ColumnSpec[] {
+  const own = ownFields(resource, included).map(extraSpec)
+  return COLUMNS[resource].flatMap((column) => {
+    if (column.name === LAST_OF_ITEM) return [column, ...own]
+    return !OPTIONAL_FIELDS.has(column.name) || included.includes(column.name) ? [column] : []
+  })
+}
+
+/** The settings that determine the columns of a pipeline. */
+type ColumnSettings = {
+  readonly extract: Pick<ExtractSettings, 'resource' | 'include'>
+  readonly transform: Pick<TransformSettings, 'columns' | 'extraColumns'>
+}
+
+/** The columns of a pipeline with these names, in output order. */
+export function columnsOf(
+  { extract, transform }: ColumnSettings,
+  names: readonly string[] = transform.columns,
+): readonly ColumnSpec[] {
+  const columns = [...allColumns(extract.resource, extract.include), ...transform.extraColumns.map(extraSpec)]
+  return columns.filter((column) => names.includes(column.name))
+}
+
+/** Documented fields without a column by default. Source: public documentation; all are required and nullable. */
+export const KNOWN_EXTRAS: readonly ExtraField[] = [
+  extra('event_uid', ['event_uid'], 'string', 'identifier of the event that the credential came with'),
+  extra(
+    'credential_hash',
+    ['credential_hash'],
+    'string',
+    "the service's own digest of the credential, by which it is ignored or remediated there",
+  ),
+  extra('source_pii_tags', ['source', 'pii_tags'], 'strings', 'kinds of personal data in the leak'),
+  extra('source_url', ['source', 'url'], 'string', 'address of the leak'),
+]
+
+/** Fields with columns of their own: of one resource, or there if `extract.include` names them. */
+const OWN_FIELDS: readonly (readonly [of: Resource | 'include', field: ExtraField])[] = [
+  // Source: public documentation, the feeds.
+  [
+    'feed',
+    extra(
+      'remediated_at',
+      ['remediated_at'],
+      'timestamp',
+      'when the credential was remediated; null: not yet',
+    ),
+  ],
+  [
+    'feed',
+    extra('ignored_at', ['ignored_at'], 'timestamp', 'when the credential was ignored; null: it is not'),
+  ],
+]
+
+/** Those fields of an export. They are read as additional columns are. */
+export function ownFields(resource: Resource, included: readonly string[]): readonly ExtraField[] {
+  return OWN_FIELDS.flatMap(([of, field]) =>
+    of === resource || (of === 'include' && included.includes(field.name)) ? [field] : [],
+  )
+}
+
+function extra(name: string, path: readonly string[], type: ExtraField['type'], meaning: string): ExtraField {
+  return { name, path, type, meaning }
+}
+
+const EXTRA_COLUMN_TYPES: Record<ExtraField['type'], ColumnType> = {
+  string: 'text',
+  int64: 'int64',
+  boolean: 'boolean',
+  timestamp: 'timestamp',
+  json: 'text',
+  strings: 'list',
+}
+
+function extraSpec({ name, path, type, meaning }: ExtraField): ColumnSpec {
+  const field = `the field ${path.join('.')}${type === 'json' ? ', as JSON' : ''}`
+  return column(name, EXTRA_COLUMN_TYPES[type], true, meaning ?? field)
+}
+
+/** The columns that the masking policies remove. */
+export function droppedColumns(secret: SecretPolicy, identity: IdentityPolicy): readonly string[] {
+  return [...(secret === 'drop' ? ['hash'] : []), ...(identity === 'drop' ? ['identity_name'] : [])]
+}
+
+/** Fields that the service sends only when `include` names them. */
+export const OPTIONAL_FIELDS: ReadonlySet<string> = new Set([
+  ...['known_password_id', 'auth_domains', 'urls'],
+  ...OWN_FIELDS.flatMap(([of, { name }]) => (of === 'include' ? [name] : [])),
+])
+
+/**
+ * A column, with its `field_id` in Parquet files. Table formats identify a column by it, not by name or index. So an id
+ * never changes, and is never used for another column. A new column gets the next number.
+ */
+type Field = readonly [id: number, ...column: Parameters<typeof column>]
+
+const CREDENTIAL_FIELDS: readonly Field[] = [
+  [1, 'id', 'int64', false, 'identifier of the credential'],
+  [2, 'domain', 'text', true, 'domain of the identity'],
+  [
+    3,
+    'identity_name',
+    'text',
+    false,
+    'the identity, an e-mail address as a rule; masked by transform.identity',
+  ],
+  [4, 'hash', 'text', true, 'the leaked secret, plain or hashed at the source; masked by transform.secret'],
+  [5, 'hash_type', 'text', true, 'how the source had hashed the secret'],
+  [6, 'imported_at', 'timestamp', false, 'when the service imported the credential'],
+  [7, 'known_password_id', 'text', true, 'identifier of a known password'],
+  [8, 'source_id', 'text', false, 'identifier of the leak'],
+  [9, 'source_name', 'text', true, 'name of the leak'],
+  [10, 'source_description_en', 'text', true, 'description of the leak, English'],
+  [11, 'source_description_fr', 'text', true, 'description of the leak, French'],
+  [12, 'source_is_alert_enabled', 'boolean', true, 'whether the leak raises alerts'],
+  [13, 'source_breached_at', 'timestamp', true, 'when the source was breached'],
+  [14, 'source_leaked_at', 'timestamp', true, 'when the data was leaked'],
+  [15, 'query_type', 'text', false, 'kind of the query that found the row'],
+  [16, 'query_value', 'text', false, 'value of the query; a secret is masked'],
+  [17, 'auth_domains', 'list', true, 'host names that the credential logs in to'],
+  [18, 'urls', 'list', true, 'addresses that the credential logs in to'],
+]
+
+const CREDENTIAL_COLUMNS = CREDENTIAL_FIELDS.map(([, ...field]) => column(...field))
+
+/** {@link OWN_FIELDS} follow it. */
+const LAST_OF_ITEM = 'source_leaked_at'
+
+/** They share `id` with credentials. */
+const REPORT_FIELDS: readonly Field[] = [
+  [1, 'id', 'int64', false, 'identifier of the report'],
+  [101, 'format_type', 'text', false, 'format of the content'],
+  [102, 'title', 'text', false, 'title'],
+  [103, 'subtitle', 'text', true, 'subtitle'],
+  [104, 'summary', 'text', true, 'summary'],
+  [105, 'content', 'text', true, 'the report itself'],
+  [106, 'tags', 'list', true, 'tags'],
+  [107, 'highlights', 'list', true, 'highlights'],
+  [108, 'related_activity_uids', 'list', true, 'identifiers of related activities'],
+  [109, 'prompt_preset_uid', 'text', true, 'identifier of the prompt preset'],
+  [110, 'created_at', 'timestamp', true, 'when it was created'],
+  [111, 'published_at', 'timestamp', true, 'when it was published'],
+  [112, 'updated_at', 'timestamp', true, 'when it was last changed'],
+  [113, 'reading_time', 'int64', true, 'reading time; the service does not say in which unit'],
+  [114, 'tenant_id', 'int64', true, 'tenant'],
+  [115, 'organization_id', 'int64', true, 'organization'],
+]
+
+const COLUMNS: Readonly<Record<Resource, readonly ColumnSpec[]>> = {
+  credentials: CREDENTIAL_COLUMNS,
+  reports: REPORT_FIELDS.map(([, ...field]) => column(...field)),
+  feed: CREDENTIAL_COLUMNS,
+}
+
+function column(name: string, type: ColumnType, nullable: boolean, meaning: string): ColumnSpec {
+  return { name, type, nullable, meaning }
+}
+
+const FIELD_IDS: ReadonlyMap<string, number> = new Map([
+  ...[...CREDENTIAL_FIELDS, ...REPORT_FIELDS].map(([id, name]) => [name, id] as const),
+  ['event_uid', 19],
+  ['credential_hash', 20],
+  ['source_pii_tags', 21],
+  ['source_url', 22],
+])
+
+const FIRST_OF_ELEMENTS = 1000
+// Ids of names end at 2,001,000,000: Iceberg reserves the last 200 numbers of 31 bits.
+const FIRST_OF_NAMES = 1_000_000
+const COUNT_OF_NAMES = 2_000_000_000
+
+/** The id of a column. An undocumented field gets an id derived from its name. */
+export function fieldId(column: string): number {
+  return FIELD_IDS.get(column) ?? FIRST_OF_NAMES + (crc32(column) % COUNT_OF_NAMES)
+}
+
+/** The id of the elements of a list column. In Parquet these are a field of their own. */
+export function elementFieldId(column: string): number {
+  return FIRST_OF_ELEMENTS + fieldId(column)
+}

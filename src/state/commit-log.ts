@@ -1,0 +1,47 @@
+import type { BufferPool } from '../core/index.ts'
+import type { Span } from '../rows/index.ts'
+import type { BlobTuple, JournalEntry } from './journal-entry.ts'
+
+/** Bytes of a commit: number of their file in the log, offset and length in bytes, CRC-32. */
+export type BlobRef = {
+  readonly sequence: number
+  readonly offset: number
+  readonly bytes: number
+  readonly crc: number
+}
+
+export function blobTuple({ sequence, offset, bytes, crc }: BlobRef): BlobTuple {
+  return [sequence, offset, bytes, crc]
+}
+
+export function blobRef([sequence, offset, bytes, crc]: BlobTuple): BlobRef {
+  return { sequence, offset, bytes, crc }
+}
+
+/** The log of commits of a data set. */
+export type CommitLog = {
+  /**
+   * Commits entries and the bytes that they refer to by index, all of them or none. They are durable when it resolves.
+   * @returns the location of each of the `blobs`
+   */
+  commit(entries: readonly JournalEntry[], blobs?: readonly Uint8Array[]): Promise<readonly BlobRef[]>
+  /** Committed bytes, in `memory` if possible; null: they are lost or changed. */
+  read(ref: BlobRef, memory?: BufferPool): Promise<Uint8Array | null>
+}
+
+export type ShardIdentity = {
+  readonly shard: number
+  readonly folder: string
+  readonly part: number
+}
+
+/** Sum of all entries about an open shard. */
+export type FoldedShard = ShardIdentity & {
+  readonly partitions: ReadonlySet<string>
+  readonly importedAt: Span | null
+  /** Its rows, in the log. */
+  readonly batches: readonly BatchRef[]
+}
+
+/** A record batch in the log. */
+export type BatchRef = { readonly rows: number; readonly at: BlobRef }

@@ -1,0 +1,455 @@
+import * as z from 'zod'
+import { MAX_WINDOWS, READINGS, RUN_STATUSES } from '../core/index.ts'
+import type { JsonValue } from '../rows/index.ts'
+
+/**
+ * The entries of the journal. Commits in `_state/log` hold those since the last checkpoint, and
+ * `_state/checkpoint.jsonl` the fewest that sum up all before. Each records one durable change. In order they describe
+ * what is exported, and where a run resumes. Fields have the same names as in the files. `state/` validates what it
+ * reads by these schemas. It imports them from this file: `state/index.ts` has the types alone, since threads that import
+ * it need no zod.
+ */
+export type JournalEntry = { [Kind in keyof Entries]: Entries[Kind] }[keyof Entries]
+
+type Entries = { [Kind in keyof typeof ENTRY_SCHEMAS]: ReadonlyDeep<z.infer<(typeof ENTRY_SCHEMAS)[Kind]>> }
+
+export type Entry<Kind extends keyof Entries> = Entries[Kind]
+
+/** A value of JSON is readonly as it is, and has no end for the compiler. */
+type ReadonlyDeep<T> = [JsonValue] extends [T] ? T : { readonly [Key in keyof T]: ReadonlyDeep<T[Key]> }
+
+const count = z.number().int().nonnegative()
+
+/** Any value: lines are already parsed, so each value is JSON. */
+const json = z.custom<JsonValue>((value) => value !== undefined)
+
+/** Large integers are strings of digits: see Int64Json. */
+const int64 = z.union([z.number(), z.string().regex(/^-?\d{16,19}$/)])
+
+/** A Restart, and a Position. */
+const restart = z.object({ at: int64, ids: z.array(int64) })
+const position = restart.extend({ ids: restart.shape.ids.nullable() })
+
+/** A Span. */
+const importedAt = z.object({ min: int64, max: int64 })
+
+/** A BlobRef. */
+const blob = z.tuple([count, count, count, count])
+export type BlobTuple = ReadonlyDeep<z.infer<typeof blob>>
+
+/** Identity and settings of a data set. */
+const header = z.object({
+  kind: z.literal('header'),
+  version: z.literal(4),
+  pipeline: z.string(),
+  /** Identity of the data set, created with it. It is independent of the name and the path. */
+  data_set_id: z.uuid(),
+  created_at: z.string(),
+  settings: z.record(z.string(), json),
+})
+export type HeaderEntry = Entry<'header'>
+
+/** Figures of a run; absent: the sum over its pages, or not known. */
+const runFigures = z.object({
+  run: z.string(),
+  requests: count,
+  rows: count.optional(),
+  quarantined: count.optional(),
+  repeated: count.optional(),
+  forgotten: count.optional(),
+  /** Failures of partitions; one partition may fail several times. */
+  failures: count.optional(),
+  /** Searches of the quota that it spent, by the service's own count; absent: the service does not report it. */
+  searches: count.optional(),
+  /** As the service last reported it; absent: never reported. */
+  searches_remaining: count.optional(),
+})
+export type RunFigures = ReadonlyDeep<z.infer<typeof runFigures>>
+
+const end = runFigures.extend({
+  kind: z.literal('end'),
+  finished_at: z.string(),
+  status: z.enum(RUN_STATUSES),
+  retries: count,
+  /** Why items were quarantined, and how many. */
+  reasons: z.record(z.string(), count).optional(),
+})
+export type RunEndEntry = Entry<'end'>
+
+/**
+ * Adjacent windows, in microseconds: where the first begins, then runs of windows of one length. `times` 0: `span` is
+ * the end of one window, not its length.
+ */
+const windows = z.object({
+  from: z.number(),
+  spans: z.array(
+    z.tuple([z.number(), count.max(MAX_WINDOWS)]).refine(([span, times]) => times === 0 || span > 0),
+  ),
+})
+
+/** How far a feed is read. Its chain never ends. */
+const feed = z.object({
+  /**
+   * The pass that has begun; null: none, the last one is complete.
+   * - `whole`: from its front to its end
+   * - `tail`: from the last cursor to its end
+   * - `front`: from its front until it meets what was its front
+   */
+  pass: z.enum(['whole', 'tail', 'front']).nullable(),
+  /** The last cursor that was not null on the way to the end of the feed, and the size of its pages. */
+  end: z.string().nullable(),
+  end_size: count.nullable(),
+  /** How many of the chain's `ids`, from the first on, are the front of the feed when a pass last began there. */
+  front: count,
+  /** How many after these are the front as the present pass has found it. */
+  head: count,
+  /** Whether some ids of the present pass are not kept any more. */
+  forgot: z.boolean(),
+  /** Pairs of adjacent rows of which the second was imported later, or earlier. */
+  rising: count,
+  falling: count,
+  /** How many passes to its end found new rows there, since one was found at its front. */
+  grown: count,
+  /** Whether the present pass has found a new row. */
+  grows: z.boolean(),
+  /** How many passes to its end were completed since its front was read. */
+  unread: count,
+})
+export type FeedProgress = ReadonlyDeep<z.infer<typeof feed>>
+
+/** A chain that has begun: its query and its windows. */
+const chain = z.object({
+  kind: z.literal('chain'),
+  chain: count,
+  query: z.string(),
+  order: z.enum(['asc', 'desc']),
+  /** null: no windows, the chain's rows are one partition. */
+  windows: windows.nullable(),
+  /** How far a feed is read; absent: it is a search. */
+  feed: feed.optional(),
+  /** Its progress. A rewrite replaces the chain's page entries with it. */
+  state: z
+    .object({
+      next: z.string().nullable(),
+      watermark: count,
+      pages: count,
+      position: position.nullable(),
+      in_order: z.boolean(),
+      requested: z.object({ from: z.number(), until: z.number() }).nullable(),
+      since: restart.nullable(),
+      /** Digests of the cursors before `next`, base64. */
+      seen: z.string(),
+      ids: z.array(blob),
+      size: count.nullable(),
+    })
+    .optional(),
+})
+export type ChainEntry = Entry<'chain'>
+
+/** The rows of a page that belong to one partition and one shard. */
+const slice = z.object({
+  /** The window of their partition. */
+  window: z.string(),
+  shard: count,
+  rows: count,
+  imported_at: importedAt.nullable(),
+})
+export type PlacedRows = ReadonlyDeep<z.infer<typeof slice>>
+
+/** Rows of a page that wait in the log until their shard is sealed. All other rows of it are in a sealed shard. */
+const logged = z.object({ shard: count, rows: count, blob: count })
+export type LoggedRows = ReadonlyDeep<z.infer<typeof logged>>
+
+/** One page whose rows are durable. */
+const page = z.object({
+  kind: z.literal('page'),
+  chain: count,
+  /** The cursor of the page after it; null: the chain has ended. */
+  next: z.string().nullable(),
+  /** Including retries. */
+  requests: count,
+  /** Rows requested; absent: as before. */
+  size: count.optional(),
+  /** Number of the chain's first windows that get no more rows; absent: as before. */
+  watermark: count.optional(),
+  slices: z.array(slice).optional(),
+  logged: z.array(logged).optional(),
+  /** Resume position; null: the rows are not in order; absent: as before. */
+  position: position.nullable().optional(),
+  /** Rejected items: lines for the quarantine file of their partition. */
+  quarantine: z.array(z.object({ window: z.string(), items: count, blob: count })).optional(),
+  /** Items of forgotten people, which were dropped. */
+  forgotten: z.array(z.object({ window: z.string(), items: count })).optional(),
+  unknown_fields: z.record(z.string(), count).optional(),
+  /** Items that the chain already had; absent: none. */
+  repeated: count.optional(),
+  /** The ids of the page, and of how many pages before it they are still needed; absent: as before. */
+  ids: z.object({ blob: count, keep: count }).optional(),
+  /**
+   * Of a feed: whether its pass is complete, and whether another is to follow; pairs of adjacent rows that were imported
+   * in this order, or in the other.
+   */
+  feed: z
+    .object({ over: z.boolean(), more: z.literal(true).optional(), rising: count, falling: count })
+    .optional(),
+})
+export type PageEntry = Entry<'page'>
+
+/** A shard gets its first rows in the log. */
+const open = z.object({
+  kind: z.literal('open'),
+  shard: count,
+  folder: z.string(),
+  part: count,
+  /** Contents of the shard. A checkpoint replaces the page entries with it. */
+  contents: z
+    .object({
+      partitions: z.array(z.string()),
+      imported_at: importedAt.nullable(),
+      /** Number of rows, then their place in the log. */
+      batches: z.array(z.tuple([count, count, count, count, count])),
+    })
+    .optional(),
+})
+export type OpenEntry = Entry<'open'>
+
+/**
+ * Bytes of an open shard, ids of a chain, or rejected items of a partition, moved to this commit; null: not moved. In
+ * their order.
+ */
+const gathered = z.object({
+  kind: z.literal('gathered'),
+  shard: count.optional(),
+  chain: count.optional(),
+  partition: z.string().optional(),
+  blobs: z.array(count.nullable()),
+})
+export type GatheredEntry = Entry<'gathered'>
+
+/**
+ * A shard that is sealed and durable, `_state/sealed/<shard>.<16 digits of its SHA-256>`. It only lacks its final name.
+ */
+const seal = z.object({
+  kind: z.literal('seal'),
+  shard: count,
+  path: z.string(),
+  rows: count,
+  bytes: count,
+  sha256: z.string(),
+  partitions: z.array(z.string()),
+  imported_at: importedAt.nullable(),
+  /** Number of characters that the format cannot hold and that were replaced; absent: none. */
+  replaced: count.optional(),
+  /** It was compacted: the parts of its folder whose rows it holds, first and last of each range; absent: it was not. */
+  stands_for: z.array(z.tuple([count, count])).optional(),
+})
+export type SealEntry = Entry<'seal'>
+
+/** What the pipeline file requests, without flags. */
+const scope = z.object({
+  kind: z.literal('scope'),
+  /** Host of the service. */
+  service: z.string(),
+  /** By their names in paths, in the order of the file. */
+  queries: z.array(z.string()),
+  /** As the file has them, `until` excluded or `now`; null: one window over everything. */
+  windows: z
+    .object({ from: z.string(), until: z.string(), every: z.string().nullable(), lag_seconds: z.number() })
+    .nullable(),
+  on_invalid: z.string(),
+  /** A count, or a share such as `1%`. */
+  max_quarantined: z.string(),
+})
+export type Scope = Omit<Entry<'scope'>, 'kind'>
+
+const failure = z.object({
+  kind: z.string(),
+  message: z.string(),
+  /** What all partitions with this fault share, and what to do. */
+  cause: z.string(),
+  next: z.string(),
+  /** All of its rows and items are exported: too many of them are in quarantine. Absent: some are left to request. */
+  ended: z.literal(true).optional(),
+})
+export type FailureEntry = ReadonlyDeep<z.infer<typeof failure>>
+
+/** Sum of all entries about a partition. A rewrite replaces them with it. */
+const partition = z.object({
+  kind: z.literal('partition'),
+  partition: z.string(),
+  /** Absent: it is done. */
+  state: z.enum(['partial', 'failed', 'pruned']).optional(),
+  rows: count,
+  pages: count,
+  requests: count,
+  quarantined: count,
+  repeated: count.optional(),
+  forgotten: count.optional(),
+  quarantine_end: count.optional(),
+  error: failure.optional(),
+})
+export type PartitionEntry = Entry<'partition'>
+
+/**
+ * Partitions that are exported again, from the beginning. What they have so far stays until a `replaced` entry: their
+ * rows, states and sealed shards. New shards of theirs are not published before.
+ */
+const redo = z.object({
+  kind: z.literal('redo'),
+  partitions: z.array(z.string()),
+  /** Shards with rows of these partitions. Those that are published, or about to be, stay; the others are dropped. */
+  shards: z.array(count),
+  /** Chains that are dropped. */
+  chains: z.array(count),
+})
+
+/**
+ * A prune: the number of partitions that ended before the instant `before`, and of their rows. Their shards, open shards
+ * and chains go with them. In a checkpoint, whose partitions follow, it is history.
+ */
+const prune = z.object({
+  kind: z.literal('prune'),
+  pruned_at: z.string(),
+  before: z.string(),
+  partitions: count,
+  rows: count,
+  /** Items in quarantine that were removed with them. */
+  quarantined: count,
+  /** The partitions, by key. */
+  removed: z.array(z.object({ partition: z.string(), rows: count, quarantined: count })),
+  /** The shards that held nothing else. */
+  shards: z.array(z.object({ path: z.string(), rows: count, sha256: z.string() })),
+})
+export type Prune = Omit<Entry<'prune'>, 'kind'>
+
+/** People were forgotten: how many, and what was removed of them. */
+const forget = z.object({
+  kind: z.literal('forget'),
+  at: z.string(),
+  identities: count,
+  rows: count,
+  /** Shards that were written anew. */
+  shards: count,
+  quarantined: count,
+  /** What it changes; absent in a checkpoint, which has the result. */
+  changes: z
+    .object({
+      /** Rows and rejected items of each partition. `former`: of what is exported of it, while it is exported again. */
+      partitions: z.array(
+        z.object({
+          partition: z.string(),
+          rows: count,
+          quarantined: count,
+          former: z.literal(true).optional(),
+        }),
+      ),
+      /** Shards, and the sealed ones that take their place; null: no row was left. */
+      shards: z.array(z.object({ shard: count, by: seal.omit({ kind: true }).nullable() })),
+      /** Partitions whose quarantine file is to be written anew, with these lines alone. */
+      rejected: z.array(z.object({ partition: z.string(), blob: count })),
+    })
+    .optional(),
+})
+export type ForgetEntry = Entry<'forget'>
+export type Erasure = Omit<ForgetEntry, 'kind' | 'changes'>
+
+/** Sealed shards of a folder were written together: each sealed one takes the places of some. */
+const compact = z.object({
+  kind: z.literal('compact'),
+  shards: z.array(z.object({ of: z.array(count), by: seal.omit({ kind: true }) })),
+})
+export type CompactEntry = Entry<'compact'>
+
+/** What responses have shown about the service since the last such entry. */
+const measured = z.object({
+  kind: z.literal('measured'),
+  /** What pages cost, once a page has told. */
+  reading: z.enum(READINGS).optional(),
+  /** Rows requested with a page, and milliseconds. */
+  times: z.array(z.tuple([count, count])).optional(),
+  /** Whether responses report how many searches are left. */
+  tells_searches: z.boolean().optional(),
+  /** Searches that the run has spent so far. */
+  spent: count.optional(),
+  left: count.optional(),
+  /** Rows requested with the last page. A rewrite replaces the page entries with it. */
+  page_size: count.optional(),
+  /** A rewrite wrote it. The figures of runs are in other entries. */
+  replaces: z.literal(true).optional(),
+})
+export type MeasuredEntry = Entry<'measured'>
+
+/** By kind. zod prepares a schema on first use, so unused kinds cost nothing. */
+export const ENTRY_SCHEMAS = {
+  header,
+  /** Detects that the secret of a secret query has changed. `check`: its digest under the mask key. */
+  secret: z.object({ kind: z.literal('secret'), query: z.string(), check: z.string() }),
+  /** The value of a query with a user-defined name, as in the column `query_value`. */
+  query: z.object({ kind: z.literal('query'), name: z.string(), value: z.string() }),
+  run: z.object({ kind: z.literal('run'), run: z.string(), started_at: z.string(), version: z.string() }),
+  end,
+  /** A new month (`2024-02`, UTC) began during a run. `before`: requests of the run until then; `searches`: likewise. */
+  month: z.object({
+    kind: z.literal('month'),
+    run: z.string(),
+    month: z.string(),
+    before: count,
+    searches: count.optional(),
+  }),
+  /** Figures of a run that was killed. A rewrite replaces the run's page entries with it. */
+  unfinished: runFigures.extend({ kind: z.literal('unfinished') }),
+  chain,
+  /** The chain keeps its first `windows` windows; other chains take the rest. */
+  shorten: z.object({ kind: z.literal('shorten'), chain: count, windows: count }),
+  /** The chain restarts after a rejected cursor or a change of the page size. `since` null: from its beginning. */
+  restart: z.object({
+    kind: z.literal('restart'),
+    chain: count,
+    since: restart.nullable(),
+    /** Of a feed: a pass from its front begins; absent: the present pass begins again. */
+    pass: z.literal('front').optional(),
+  }),
+  open,
+  page,
+  gathered,
+  /** Rejected items in the log that are not in the quarantine file yet. A checkpoint replaces page entries with it. */
+  rejected: z.object({ kind: z.literal('rejected'), partition: z.string(), blobs: z.array(blob) }),
+  /** The first `blobs` of them are in the quarantine file now, whose first `end` bytes are committed. */
+  quarantined: z.object({
+    kind: z.literal('quarantined'),
+    partition: z.string(),
+    blobs: count,
+    end: count,
+  }),
+  /**
+   * The first commit of an owner that took over from one that may still run. Its file stays in the log: by its number
+   * the former owner learns that it was taken over. `sequence` is absent in the log.
+   */
+  claim: z.object({ kind: z.literal('claim'), sequence: count.optional() }),
+  seal,
+  failed: z.object({ kind: z.literal('failed'), partition: z.string(), requests: count, error: failure }),
+  partition,
+  redo,
+  /** The new shards of some partitions take the place of the old ones, which are invalidated. */
+  replaced: z.object({
+    kind: z.literal('replaced'),
+    partitions: z.array(z.string()),
+    shards: z.array(count),
+  }),
+  /** Paths of sealed shards whose files are to be removed; in a checkpoint alone, if it is not settled. */
+  invalidated: z.object({ kind: z.literal('invalidated'), shards: z.array(z.string()) }),
+  /** Manifest, tables and files are in line with all entries before. */
+  settled: z.object({ kind: z.literal('settled') }),
+  /** A folder of which shards are gone: number of shards begun in it so far, and of those that are gone. */
+  parts: z.object({ kind: z.literal('parts'), folder: z.string(), begun: count, gone: count }),
+  scope,
+  prune,
+  forget,
+  compact,
+  /** The people whom runs keep out: the SHA-256 in `_state/forgotten.json`. */
+  people: z.object({ kind: z.literal('people'), list: z.string() }),
+  unknown: z.object({ kind: z.literal('unknown'), fields: z.record(z.string(), count) }),
+  measured,
+  /** The page size of a query from here on; null: the greatest. `query` null: the initial page size of new queries. */
+  limit: z.object({ kind: z.literal('limit'), size: count.nullable() }),
+}

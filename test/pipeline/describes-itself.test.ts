@@ -1,0 +1,110 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: pipeline files refer to variables that way
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { parse } from 'yaml'
+import { z } from 'zod'
+import { pipelineJsonSchema, readPipeline } from '../../src/pipeline/index.ts'
+import { read, SMALLEST } from './pipeline-file.ts'
+
+const FOLDER = join(import.meta.dirname, '../../pipelines')
+const EXAMPLES = readdirSync(FOLDER).filter((name) => name.endsWith('.yaml'))
+const ENV = { SPILLWAY_BASE_URL: 'https://api.example.com/firework' }
+
+const schema = z.fromJSONSchema(pipelineJsonSchema())
+const accepts = (text: string) => schema.safeParse(parse(text)).success
+
+test('every commented line of the starter is valid too', async () => {
+  const text = readFileSync(join(FOLDER, 'starter.yaml'), 'utf8')
+    .replace('  token_env: SPILLWAY_TOKEN', '  # token_env: SPILLWAY_TOKEN')
+    .replaceAll(/^ {2}# (\w+:| {2}- )/gm, '  $1')
+    .replace('  # token_env', '  #token_env')
+    .replace(/^ {2}token_env.*$/m, '')
+  expect(text).not.toMatch(/^ {2}# \w+:/m)
+  const pipeline = await read(text, { env: ENV, files: { 'domains.txt': 'acme.com\n' } })
+  expect(pipeline.extract.queries).toHaveLength(6)
+  expect(accepts(text)).toBe(true)
+})
+
+test('there are examples', () => expect(EXAMPLES).toContain('demo.yaml'))
+
+test.each(EXAMPLES)(
+  'pipelines/%s is valid on the oldest Node, for the reader and for editors',
+  async (name) => {
+    const pipeline = await readPipeline(join(FOLDER, name), { env: ENV, cwd: '/' })
+    expect(name).toBe(`${pipeline.name}.yaml`)
+    expect(pipeline.extract.queries.length).toBeGreaterThan(0)
+    expect(pipeline.load.path).toBe(`/output/${pipeline.name}`)
+    expect(accepts(readFileSync(join(FOLDER, name), 'utf8'))).toBe(true)
+  },
+)
+
+test('editors flag what the reader refuses, and accept references', () => {
+  expect(accepts(SMALLEST)).toBe(true)
+  expect(accepts(`${SMALLEST}lod: {}\n`)).toBe(false)
+  expect(accepts(`${SMALLEST}load: { fromat: csv }\n`)).toBe(false)
+  expect(accepts(`${SMALLEST}load: { format: json }\n`)).toBe(false)
+  expect(accepts(`${SMALLEST}load: { csv: { escape: true } }\n`)).toBe(false)
+  expect(accepts(`${SMALLEST}load: { shard_rows: many }\n`)).toBe(false)
+  expect(accepts(`${SMALLEST}load: { shard_rows: "\${ROWS:-5}" }\n`)).toBe(true)
+  expect(accepts(`${SMALLEST}  queries: [{ type: secret, secret: x }]\n`)).toBe(false)
+  expect(accepts(`${SMALLEST}  windows: { until: now }\n`)).toBe(false)
+  // What is missing here may be in the file that it extends.
+  expect(accepts('extends: base.yaml\nname: acme\n')).toBe(true)
+  expect(accepts(`${SMALLEST}x-usual: &usual { shard_rows: many }\n`)).toBe(true)
+})
+
+test('every key has a description, a default (or the effect of omitting it, or that it is required) and an example', async () => {
+  const undescribed: string[] = []
+  const defaultless: string[] = []
+  const visit = (node: unknown, path: string): void => {
+    if (typeof node !== 'object' || node === null) return
+    for (const [key, child] of Object.entries(node)) {
+      if (key === 'properties') {
+        for (const [name, property] of Object.entries<Record<string, unknown>>(child)) {
+          if (property.description === undefined || property.examples === undefined)
+            undescribed.push(`${path}.${name}`)
+          const isRequired = (node as { required?: string[] }).required?.includes(name)
+          const saysWhy = /Default:? |Required\.|none: never/.test(String(property.description))
+          if (property.default === undefined && !isRequired && !saysWhy) defaultless.push(`${path}.${name}`)
+          visit(property, `${path}.${name}`)
+        }
+      } else visit(child, path)
+    }
+  }
+  visit(pipelineJsonSchema(), '')
+  expect({ undescribed, defaultless }).toEqual({ undescribed: [], defaultless: [] })
+  expect(pipelineJsonSchema()).toMatchObject({
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    additionalProperties: false,
+  })
+})
+
+test('the reader accepts every example', async () => {
+  const refused: string[] = []
+  const visit = async (node: Node, path: readonly string[]): Promise<void> => {
+    for (const [name, property] of Object.entries(node.properties ?? {})) {
+      const inner = [...path, name]
+      if (property.properties !== undefined) await visit(property, inner)
+      // A single key is only checked for its shape; it may depend on others.
+      const [example] = property.examples ?? []
+      const wrong = (await read(withKey(inner, example), TWO_FILES).catch((error) => error)) as Error
+      if (/: expected .*(?:found|such as)/.test(wrong.message ?? '')) refused.push(wrong.message)
+    }
+  }
+  await visit(pipelineJsonSchema() as Node, [])
+  expect(refused).toEqual([])
+})
+
+type Node = {
+  readonly properties?: Readonly<Record<string, Node>>
+  readonly examples?: readonly unknown[]
+}
+
+const TWO_FILES = { files: { 'base.yaml': SMALLEST, 'domains.txt': 'acme.com\n' } }
+
+/** A pipeline file with one key set: all others are those of `base.yaml`. */
+function withKey(path: readonly string[], value: unknown): string {
+  const text = JSON.stringify(path.reduceRight((inner, key) => ({ [key]: inner }), value as object))
+  return path[0] === 'extends' ? text : `extends: base.yaml\n${text.slice(1, -1)}\n`
+}

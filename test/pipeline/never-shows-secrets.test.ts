@@ -1,0 +1,123 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: pipeline files refer to variables that way
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { LEFT_OUT, unlessSecret } from '../../src/core/index.ts'
+import { learnSecrets, readSubmitted, submittedFile } from '../../src/pipeline/index.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
+import { failure, problems, read, SMALLEST, withLine } from './pipeline-file.ts'
+
+const SECRET = 'correct-horse/battery'
+
+test.each([
+  ['a token under service', withLine('service', `token: ${SECRET}`)],
+  ['an API key under service', withLine('service', `api_key: ${SECRET}`)],
+  ['a token where its variable belongs', withLine('service', `token_env: ${SECRET}`)],
+  ['an API key where its variable belongs', withLine('service', `api_key_env: ${SECRET}`)],
+  [
+    'a number where a variable belongs',
+    withLine('service', 'token_env: 7355608').replace('7355608', '7355608 # correct'),
+  ],
+  ['a token in place of the section', SMALLEST.replace(/service:\n.*\n/, `service: ${SECRET}\n`)],
+  ['a token in an address', withLine('service', `search_path: "/x?token=${SECRET}"`)],
+  ['a secret in its query', withLine('extract', `queries: [{ type: secret, secret: ${SECRET} }]`)],
+  [
+    'a secret where its variable belongs',
+    withLine('extract', `queries: [{ type: secret, secret_env: ${SECRET} }]`),
+  ],
+  ['a secret as a query', withLine('extract', `queries: [${SECRET}]`)],
+  ['a secret as an e-mail address', withLine('extract', `queries: [{ type: email, email: ${SECRET} }]`)],
+  [
+    'a secret as an overlong keyword',
+    withLine('extract', `queries: [{ type: keyword, keyword: "${SECRET}${'x'.repeat(300)}" }]`),
+  ],
+  ['a key under transform', withLine('transform', `mask_key: ${SECRET}`)],
+  ['a key where its variable belongs', withLine('transform', `mask_key_env: ${SECRET}`)],
+  ['an open quote', `${SMALLEST}x: "${SECRET}\n`],
+  ['an extra word', `${SMALLEST}load: {} ${SECRET}\n`],
+  ['a line without a colon', `${SMALLEST}${SECRET}\n`],
+  ['an alias', `${SMALLEST}load: *${SECRET}\n`],
+  ['a tag', `${SMALLEST}load: !${SECRET} x\n`],
+  ['an escape', `${SMALLEST}load: "\\q${SECRET}"\n`],
+])('%s', async (_, text) => {
+  const error = await failure(read(text))
+  expect(error.message).not.toMatch(/correct|horse|battery|7355608/)
+  expect(error.stack).not.toMatch(/correct|horse|battery|7355608/)
+})
+
+test('keys and signatures of Azure are known, also as a part of an address', async () => {
+  await learnSecrets({
+    AZURE_STORAGE_CONNECTION_STRING:
+      'AccountName=acme;AccountKey=a2V5IG9mIGFuIGFjY291bnQ=;EndpointSuffix=core.test',
+    AZURE_STORAGE_SAS_TOKEN: '?sv=2024-08-04&sr=c&sig=c2lnbmF0dXJl%2BZm9yIGFsbA%3D%3D&sp=r',
+    AZURE_CLIENT_SECRET: 'client~of-acme.0815',
+  })
+  for (const text of [
+    'GET https://acme.blob.test/c/x?sr=c&sig=c2lnbmF0dXJl%2BZm9yIGFsbA%3D%3D failed',
+    'x-ms-copy-source: c2lnbmF0dXJl+Zm9yIGFsbA==',
+    'key a2V5IG9mIGFuIGFjY291bnQ=',
+    'client~of-acme.0815 is wrong',
+  ])
+    expect(unlessSecret(text, 'long')).toBe(LEFT_OUT)
+})
+
+test('a key for a secret is refused, with the key that names its variable', async () => {
+  const [token = ''] = await problems(withLine('service', `token: ${SECRET}`))
+  expect(token).toContain(
+    'p.yaml:3:3: service: unknown key `token`; a secret is never written in the file: `token_env` names',
+  )
+  const secret = await problems(withLine('extract', `queries: [{ type: secret, secret: ${SECRET} }]`))
+  expect(secret).toEqual([
+    'p.yaml:5:29: extract.queries[0]: unknown key `secret`; a secret is never written in the file: `secret_env` names the environment variable that holds it; `secret_env` is missing; allowed: type, secret_env, as',
+  ])
+})
+
+test('values of variables are not shown in any problem', async () => {
+  const lines = {
+    service: [
+      ...['base_url', 'allow_http', 'token_url', 'tenant_id', 'search_path', 'requests_per_second'],
+      ...['timeout', 'retries', 'max_response_bytes', 'token_env', 'x'],
+    ],
+    extract: [
+      ...['resource', 'domains', 'domains_file', 'queries', 'ids', 'all', 'windows', 'lag', 'order'],
+      ...['page_size', 'include', 'concurrency', 'max_requests', 'x'],
+    ],
+    transform: ['secret', 'identity', 'mask_key_env', 'columns', 'on_invalid', 'x'],
+    load: [
+      ...['format', 'engine', 'partition_by', 'shard_rows', 'compression', 'file_mode', 'csv', 'parquet'],
+      'x',
+    ],
+  }
+  const scalars = Object.entries(lines).map(
+    ([section, keys]) => `${section}:\n${keys.map((key) => `  ${key}: \${V}\n`).join('')}`,
+  )
+  const text = `name: \${V}\n${scalars.join('')}`
+  const found = await problems(text, { env: { V: SECRET } })
+  expect(found.length).toBeGreaterThan(35)
+  expect(found.join('\n')).not.toMatch(/correct|horse|battery/)
+  const listed = `${SMALLEST}  include: ["\${V}"]\ntransform: { columns: ["\${V}"] }\nload: { parquet: { bloom_filters: ["\${V}"] } }\n`
+  const inLists = await problems(listed, { env: { V: SECRET } })
+  expect(inLists.length).toBeGreaterThan(1)
+  expect(inLists.join('\n')).not.toMatch(/correct|horse|battery/)
+})
+
+test('of a submitted file the place is named, and nothing is quoted', async () => {
+  const cwd = scratchFolder()
+  const text = withLine('load', `format: ${SECRET}`)
+  const readHere = async (files: Record<string, string>) => {
+    for (const [name, content] of Object.entries(files)) writeFileSync(join(cwd, name), content)
+    return failure(readSubmitted(await submittedFile('p.yaml', cwd), cwd, { env: {}, cwd }))
+  }
+  const { message } = await readHere({ 'p.yaml': text })
+  expect(message).toContain(
+    `1 problem (${join(cwd, 'p.yaml')}:7:11). Correct it: \`check\` says what is wrong`,
+  )
+  expect(message).not.toMatch(/correct|horse|battery/)
+  const extending = await readHere({ 'p.yaml': 'extends: secret-name.yaml\n', 'secret-name.yaml': text })
+  expect(extending.message).toContain(`1 problem (${join(cwd, 'p.yaml')}). `)
+})
+
+test('control and direction characters of the file do not reach the terminal', async () => {
+  const [line = ''] = await problems(withLine('load', 'format: "\\e[31mred\\u202Eder\\n\\x9b"'))
+  expect(line).not.toMatch(/[\p{Cc}\u202e]/u)
+})

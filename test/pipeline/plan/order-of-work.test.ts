@@ -1,0 +1,92 @@
+import { describe, expect, it } from 'vitest'
+import { type Micros, type PartitionBy, parseInstant } from '../../../src/core/index.ts'
+import { planPartitions } from '../../../src/pipeline/index.ts'
+import { begunOf, domain, pipelineOf } from './pipeline.ts'
+
+const at = (text: string): Micros => parseInstant(text) ?? Number.NaN
+const NOW = at('2030-01-01')
+const windows = {
+  from: at('2024-01-01'),
+  until: at('2024-03-01'),
+  every: { unit: 'month' as const },
+  lagMs: 0,
+}
+const queries = [domain('b.com'), domain('a.com')]
+const none = () => null
+
+const JAN = '2024-01-01..2024-02-01'
+const FEB = '2024-02-01..2024-03-01'
+
+describe('the order of work', () => {
+  it.each<[PartitionBy[]]>([[[]], [['query']], [['query', 'window']], [['window', 'query']]])(
+    'is query by query, in their order, for partition_by %j',
+    (partitionBy) => {
+      const plan = planPartitions(pipelineOf({ queries, windows, partitionBy }), NOW, none)
+      expect([...plan.partitions()].map(({ key }) => key)).toEqual([
+        `domain.b.com/${JAN}`,
+        `domain.b.com/${FEB}`,
+        `domain.a.com/${JAN}`,
+        `domain.a.com/${FEB}`,
+      ])
+    },
+  )
+
+  it('is window by window if only the window is a folder', () => {
+    const plan = planPartitions(pipelineOf({ queries, windows, partitionBy: ['window'] }), NOW, none)
+    expect([...plan.partitions()].map(({ key }) => key)).toEqual([
+      `domain.b.com/${JAN}`,
+      `domain.a.com/${JAN}`,
+      `domain.b.com/${FEB}`,
+      `domain.a.com/${FEB}`,
+    ])
+  })
+
+  it('stays folder by folder if one query has windows of its own', () => {
+    const plan = planPartitions(pipelineOf({ queries, windows, partitionBy: ['window'] }), NOW, (name) =>
+      name === 'domain.a.com'
+        ? begunOf([
+            { window: { from: at('2024-01-01'), until: at('2024-01-10') }, done: true },
+            { window: { from: at('2024-01-20'), until: at('2024-02-10') }, done: false },
+          ])
+        : null,
+    )
+    expect([...plan.partitions()].map(({ key }) => key)).toEqual([
+      `domain.b.com/${JAN}`,
+      'domain.a.com/2024-01-01..2024-01-10',
+      'domain.a.com/2024-01-10..2024-01-20',
+      'domain.a.com/2024-01-20..2024-02-10',
+      `domain.b.com/${FEB}`,
+      'domain.a.com/2024-02-10..2024-03-01',
+    ])
+  })
+
+  it.each<[PartitionBy[]]>([[['query', 'window']], [['window']]])(
+    'is one partition for each query without windows, for partition_by %j',
+    (partitionBy) => {
+      const plan = planPartitions(pipelineOf({ queries, partitionBy }), NOW, () =>
+        begunOf([{ window: null, done: true }]),
+      )
+      expect([...plan.partitions()]).toEqual([
+        { key: 'domain.b.com/all', query: domain('b.com'), window: null },
+        { key: 'domain.a.com/all', query: domain('a.com'), window: null },
+      ])
+    },
+  )
+
+  it('can be read again and again, and is made only as far as it is read', () => {
+    const many = Array.from({ length: 20_000 }, (_, index) => domain(`d${index}.com`))
+    const hourly = { ...windows, every: { unit: 'hour' as const, count: 1 } }
+    const plan = planPartitions(pipelineOf({ queries: many, windows: hourly }), NOW, none)
+    const first = () => plan.partitions()[Symbol.iterator]().next().value
+    expect(first()).toEqual(first())
+  })
+
+  it('is empty while no window is ripe, whatever has begun', () => {
+    const ahead = { ...windows, from: at('2031-01-01'), until: 'now' as const }
+    const plan = planPartitions(pipelineOf({ queries, windows: ahead }), NOW, () =>
+      begunOf([{ window: { from: at('2024-01-01'), until: at('2024-02-01') }, done: false }]),
+    )
+    expect([...plan.partitions()]).toEqual([])
+    expect([...plan.chains()]).toEqual([])
+  })
+})

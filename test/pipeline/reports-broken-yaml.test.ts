@@ -1,0 +1,117 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: pipeline files refer to variables that way
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { readPipeline } from '../../src/pipeline/index.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
+import { failure, problems, read, SMALLEST } from './pipeline-file.ts'
+
+const EMPTY = 'p.yaml:1:1: the file is empty; `spillway init` writes one to begin with'
+
+test.each([
+  ['an empty file', '', EMPTY],
+  ['comments alone', '# nothing\n', EMPTY],
+  ['a list', '- a\n', 'p.yaml:1:1: expected a mapping of keys to values, found a list'],
+  ['a word', 'hunter2\n', 'p.yaml:1:1: expected a mapping of keys to values, found a string (not shown)'],
+  [
+    'an open quote',
+    'name: "hunter2\n',
+    'p.yaml:2:1: not valid YAML: a quote, a bracket, a comma or the space after a colon is missing',
+  ],
+  [
+    'a missing colon',
+    'name: acme\nhunter2\nservice: {}\n',
+    'p.yaml:2:1: not valid YAML: a key must be on one line and be followed by a colon and a value',
+  ],
+  ['a tag', 'name: !secret hunter2\n', 'p.yaml:1:7: not valid YAML: tags such as !name are not supported'],
+  [
+    'a reference in braces',
+    'service: { base_url: ${URL} }\n',
+    'p.yaml:1:23: not valid YAML: unexpected character, bracket or word; inside { } and [ ] a variable reference must be in quotes',
+  ],
+  [
+    'two documents',
+    `${SMALLEST}---\n${SMALLEST}`,
+    'p.yaml:6:1: a second document begins here; a pipeline file holds one',
+  ],
+  ['a nest of lists', '['.repeat(1_000_000), 'p.yaml:1:101: nested deeper than 100 levels'],
+  ['a nest of dashes', '- '.repeat(1_000_000), 'p.yaml:1:200: nested deeper than 100 levels'],
+  [
+    'an endless list',
+    '- a\n'.repeat(200_000),
+    'p.yaml:1:1: too many values for a pipeline file; list domains in a file of their own and name it in `extract.domains_file`',
+  ],
+])('%s', async (_, text, expected) => {
+  expect(await problems(text)).toEqual([expected])
+})
+
+test.each(['!!binary aGk=', '!!set { a }', '!!timestamp 2024-01-01', '!!omap [a: 1]'])(
+  '%s is no value',
+  async (value) => {
+    expect(await problems(`%YAML 1.1\n---\nname: ${value}\n`)).toEqual([
+      'p.yaml:3:7: not valid YAML: tags such as !name are not supported',
+    ])
+  },
+)
+
+test('YAML is read as 1.2 whatever a directive says', async () => {
+  expect((await read(`%YAML 1.1\n---\n${SMALLEST.replace('acme\n', 'on\n')}`)).name).toBe('on')
+})
+
+test('duplicate keys, at any depth, are reported beside the other problems', async () => {
+  expect(await problems(`${SMALLEST}name: b\nload:\n  path: a\n  path: b\n  shard_rows: no\n`)).toEqual([
+    'p.yaml:6:1: name: duplicate key',
+    'p.yaml:9:3: load.path: duplicate key',
+    'p.yaml:10:15: load.shard_rows: expected an integer from 1 on, found "no"',
+  ])
+})
+
+test('an alias refers to the last anchor of its name', async () => {
+  const text = SMALLEST.replace('[acme.com]', '[&a a.com, *a, &a b.com, *a, c.com]')
+  expect((await read(text)).extract.queries.map((query) => 'fqdn' in query && query.fqdn)).toEqual([
+    'a.com',
+    'b.com',
+    'c.com',
+  ])
+})
+
+test('aliases that contain themselves or multiply are refused', async () => {
+  expect(await problems(SMALLEST.replace('[acme.com]', '&a [*a]'))).toContain(
+    'p.yaml:5:16: an alias must name an anchor that is complete before it',
+  )
+  const levels = Array.from({ length: 9 }, (_, i) =>
+    i === 0 ? 'k0: &k0 [x, x, x, x, x, x, x, x, x, x]' : `k${i}: &k${i} [${`*k${i - 1}, `.repeat(10)}]`,
+  )
+  expect(await problems(`${levels.join('\n')}\n`)).toContainEqual(
+    expect.stringMatching(/^p\.yaml:\d:\d+: aliases repeat more than 10000 values$/),
+  )
+  const chain = Array.from({ length: 20_000 }, (_, i) => (i === 0 ? '- &k0 [x]' : `- &k${i} [*k${i - 1}]`))
+  expect(await problems(`${chain.join('\n')}\n`)).toContainEqual(
+    expect.stringMatching(/: aliases nest deeper than 100 levels$/),
+  )
+})
+
+test('text that is not UTF-8 is refused', async () => {
+  const error = await failure(read(Uint8Array.of(0x6e, 0x3a, 0x20, 0xff)))
+  expect(error.message).toMatch(/^The pipeline file is not UTF-8 text \(p\.yaml\)\. /)
+})
+
+test('a file of more than 16 MB is refused', async () => {
+  const error = await failure(read(new Uint8Array(16 * 1024 * 1024 + 1).fill(0x23)))
+  expect(error.message).toMatch(/^The pipeline file is larger than 16 MB \(p\.yaml\)\. /)
+})
+
+test('a missing file, and a folder, are refused', async () => {
+  const cwd = scratchFolder()
+  mkdirSync(join(cwd, 'folder'))
+  writeFileSync(join(cwd, 'file'), '')
+  const messageOf = async (file: string) => (await failure(readPipeline(file, { env: {}, cwd }))).message
+  expect(await messageOf('none.yaml')).toMatch(/^The pipeline file does not exist \(none\.yaml\)\. /)
+  expect(await messageOf('folder')).toMatch(/^The pipeline file is a directory, not a file \(folder\)\. /)
+  expect(await messageOf('file/p.yaml')).toMatch(/^The pipeline file does not exist \(file\/p\.yaml\)\. /)
+  expect(await messageOf('a\0b')).toMatch(/^The pipeline file cannot be read/)
+})
+
+test('a byte order mark is ignored', async () => {
+  expect((await read(`\uFEFF${SMALLEST}`)).name).toBe('acme')
+})

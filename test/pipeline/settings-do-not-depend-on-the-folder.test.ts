@@ -1,0 +1,65 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: pipeline files refer to variables that way
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import type { Pipeline } from '../../src/core/index.ts'
+import {
+  type Environment,
+  pipelineFrom,
+  readPipeline,
+  readSettings,
+  resolvedSettings,
+} from '../../src/pipeline/index.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
+import { read } from './pipeline-file.ts'
+
+const EXAMPLES = join(import.meta.dirname, '../../pipelines')
+
+/** The same pipeline, built in another folder, without variables, from the settings: as given, and with defaults. */
+async function expectTheSame(pipeline: Pipeline, cwd: string, env: Environment): Promise<void> {
+  for (const settingsOf of [readSettings, resolvedSettings]) {
+    const settings = JSON.stringify(await settingsOf(pipeline, { env, cwd }))
+    const there = await pipelineFrom(settings, { env: {}, cwd: scratchFolder() })
+    const { file, locations } = pipeline
+    expect({ ...there, file, locations }).toEqual({
+      ...pipeline,
+      load: { ...pipeline.load, pathAsGiven: pipeline.load.path },
+    })
+  }
+}
+
+test.each(readdirSync(EXAMPLES).filter((name) => name.endsWith('.yaml')))('%s', async (file) => {
+  const env = { SPILLWAY_BASE_URL: 'https://api.example.com/firework' }
+  await expectTheSame(await readPipeline(file, { env, cwd: EXAMPLES }), EXAMPLES, env)
+})
+
+test('bases, variables, files of domains, paths, and values that look like variables', async () => {
+  const env = { URL: 'https://api.example.com/firework', RETRIES: '7', ODD: 'a${URL}$${b', ON: 'true' }
+  const cwd = scratchFolder()
+  const text = `extends: base.yaml
+name: acme
+service:
+  retries: \${RETRIES}
+extract:
+  domains: [first.com]
+  domains_file: domains.txt
+  queries:
+    - { type: keyword, keyword: '\${ODD}' }
+    - { type: domain, fqdn: third.com, as: third }
+  windows: { from: 2024-01-01, until: now, every: 1d }
+  page_size: 0x10
+transform: { max_quarantined: 5%, extra_columns: [event_uid] }
+load:
+  path: s3://bucket/acme/
+  file_mode: 0o640
+  keep: 30d
+  s3:
+    path_style: \${ON}
+x-notes: { any: thing }
+`
+  const files = {
+    'base.yaml': 'service: { base_url: "${URL}", timeout: 30s }\n',
+    'domains.txt': 'second.com # 2\n',
+  }
+  await expectTheSame(await read(text, { env, cwd, files }), cwd, env)
+})
