@@ -169,6 +169,7 @@ const inRun = either(
     'cli/results/summary.ts',
     'cli/work/export-pipeline.ts',
     'extract',
+    'http',
     'summary',
     'run/chains',
     'run/cpu',
@@ -189,8 +190,8 @@ const inRun = either(
 )
 const inSomeRuns = isIn(
   'extract/index.ts',
-  'extract/transport/connections.ts',
-  'extract/transport/tunnel.ts',
+  'http/connections.ts',
+  'http/tunnel.ts',
   'load/index.ts',
   'load/shard-coder.ts',
   'summary/index.ts',

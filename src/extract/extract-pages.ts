@@ -1,10 +1,10 @@
 import { ExportError } from '../core/index.ts'
+import { interrupted } from '../http/index.ts'
 import { type DecodedPage, type DecodePage, MAX_CURSOR_BYTES, type PageIds, withPage } from '../rows/index.ts'
 import type { Chain } from './chain.ts'
 import type { ResponseOutcome } from './outgoing.ts'
 import { pageRequests } from './page-requests.ts'
 import type { Flight, Service } from './service.ts'
-import { interrupted } from './transport/exchange.ts'
 
 export type ExtractedPage = {
   readonly page: DecodedPage

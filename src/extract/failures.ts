@@ -1,10 +1,9 @@
-import type { IncomingHttpHeaders } from 'node:http'
 import { ExportError, isExportError } from '../core/index.ts'
+import { type HttpResponse, retryAfterMs } from '../http/index.ts'
 import type { Tier } from './endpoints.ts'
 import type { Outgoing, SenderParts } from './outgoing.ts'
 import { PageTooLarge } from './pace/page-sizes.ts'
 import { responseError } from './responses.ts'
-import type { HttpResponse } from './transport/http-client.ts'
 
 /** An attempt that failed, after which another may succeed. */
 export class FailedAttempt extends Error {
@@ -30,8 +29,6 @@ const MIN_PAUSE_MS = 1_000
 const MANY_RATE_LIMITED = 5
 // If the service demands a longer wait than this, the run ends.
 const LONGEST_WAIT_MS = 15 * 60_000
-// A year. Longer waits mean the same, and dates after such a wait are still valid.
-const LONGEST_MS = 366 * 86_400_000
 
 /** Decides what comes after a response other than 2xx, and makes all requests wait if it demands that. */
 export class ErrorResponses {
@@ -79,28 +76,6 @@ export class ErrorResponses {
     }
     return new FailedAttempt(error, null)
   }
-}
-
-/**
- * The wait that a response demands by its `Retry-After` header (seconds or an HTTP date), in milliseconds.
- * A date is compared with the response's own `Date` if it has one: the two clocks need not agree.
- * @returns null when there is no valid header
- */
-function retryAfterMs(headers: IncomingHttpHeaders, nowMs: number): number | null {
-  const value = headers['retry-after']?.trim()
-  if (value === undefined) return null
-  if (/^\d+(\.\d+)?$/.test(value)) return Math.min(Number(value) * 1000, LONGEST_MS)
-  const until = httpDate(value)
-  if (until === null) return null
-  const waitMs = until - (httpDate(headers.date) ?? nowMs)
-  return Math.min(Math.max(0, waitMs), LONGEST_MS)
-}
-
-/** Only dates of the HTTP form, which begin with a day's name (RFC 9110 5.6.7): Date.parse accepts much more. */
-function httpDate(value: string | undefined): number | null {
-  if (value === undefined || !/^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)/.test(value)) return null
-  const ms = Date.parse(value)
-  return Number.isNaN(ms) ? null : ms
 }
 
 // Statuses that speak of the size of a page. Everything else may happen to a page of any size.

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { ExportError } from '../core/index.ts'
+import { jsonBody } from '../http/index.ts'
 import { reportRequest } from './page-requests.ts'
-import { jsonBody } from './responses.ts'
 import type { Service } from './service.ts'
 
 const text = z.string().nullish()

@@ -1,17 +1,12 @@
-import { isUtf8 } from 'node:buffer'
 import * as z from 'zod'
 import {
   type ErrorKind,
   ExportError,
-  LEFT_OUT,
-  oneLine,
   type PlainError,
   repeatsSecret,
   type ServiceSettings,
 } from '../core/index.ts'
-import { hasTooManyValues } from '../rows/index.ts'
-import { isSuccess } from './transport/exchange.ts'
-import type { HttpResponse } from './transport/http-client.ts'
+import { type HttpResponse, isSuccess, jsonBody, serverTexts } from '../http/index.ts'
 
 /** A response of the service other than 2xx, or a web page in place of JSON. */
 export class ResponseError extends ExportError {
@@ -145,61 +140,4 @@ function parsed(body: Uint8Array): unknown {
   } catch {
     return null
   }
-}
-
-const MAX_LENGTH = 300
-
-// Tokens, reports and errors.
-const MAX_BYTES = 16 << 20
-
-/**
- * Parses a response. The parser's error is not kept: it quotes the text.
- * @throws ExportError `transient` when it is no JSON in UTF-8, as when a response is truncated or replaced by a proxy;
- *   `data` when it is larger, or holds more values, than any response of this kind
- */
-export function jsonBody(body: Uint8Array, where: string): unknown {
-  const isLarge = body.byteLength > MAX_BYTES
-  if (isLarge || hasTooManyValues(body)) {
-    const excess = isLarge
-      ? `is larger than ${MAX_BYTES} bytes`
-      : 'holds more values than any response of this kind'
-    const next = 'Check the address. If the error persists, report it to the service.'
-    throw new ExportError({ kind: 'data', what: `The response ${excess}`, where, next })
-  }
-  if (!isUtf8(body)) throw brokenResponse('The response is no UTF-8', where)
-  try {
-    return JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString())
-  } catch {
-    throw brokenResponse('The response is no JSON', where)
-  }
-}
-
-function brokenResponse(what: string, where: string): ExportError {
-  return new ExportError({
-    kind: 'transient',
-    what,
-    where,
-    next: 'Run again later. If the error persists, check the address.',
-  })
-}
-
-/** Stands for texts of the service that a run must not quote. */
-const NOT_QUOTED = '[left out: the run holds a query whose value must not be shown]'
-
-/**
- * The service's strings, but for empty ones, made safe for a message: each on one line, without control characters, and
- * truncated. A string that repeats any secret known to this process, of this request or another, is left out.
- * @param hidesTexts as in `ServiceDeps`: one remark stands for all of them
- */
-export function serverTexts(texts: readonly string[], hidesTexts: boolean): readonly string[] {
-  const given = texts.filter((text) => text !== '')
-  if (hidesTexts) return given.length === 0 ? [] : [NOT_QUOTED]
-  return given
-    .map((text) => (repeatsSecret(text) ? LEFT_OUT : cut(oneLine(text))))
-    .filter((text) => text !== '')
-}
-
-function cut(line: string): string {
-  const characters = [...line]
-  return characters.length <= MAX_LENGTH ? line : `${characters.slice(0, MAX_LENGTH).join('')}…`
 }

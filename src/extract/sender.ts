@@ -1,5 +1,6 @@
 import pRetry from 'p-retry'
 import { ExportError, isExportError, numberOf } from '../core/index.ts'
+import { backoffMs, type HttpResponse, interrupted, isSuccess, ResponseTimeout } from '../http/index.ts'
 import { ErrorResponses, FailedAttempt, failedAttempt } from './failures.ts'
 import type { Outgoing, ReadResponse, SenderParts } from './outgoing.ts'
 import type { Reservation } from './pace/budget.ts'
@@ -7,16 +8,11 @@ import { PageTooLarge } from './pace/page-sizes.ts'
 import type { ChargedRequest } from './pace/search-ledger.ts'
 import { isHtml, isWebPage } from './responses.ts'
 import type { Token } from './tokens.ts'
-import { interrupted, isSuccess, ResponseTimeout } from './transport/exchange.ts'
-import type { HttpResponse } from './transport/http-client.ts'
 
 // A web page in place of JSON is another server more often than a brief maintenance.
 const RETRIES_OF_A_WEB_PAGE = 2
 
 const MAX_STALE_TOKENS = 3
-
-const BASE_MS = 500
-const CAP_MS = 60_000
 
 /** Sends requests: each is attempted until its response is read, or no other attempt may help. */
 export class Sender {
@@ -302,12 +298,6 @@ function exhausted(error: ExportError, attempts: number): ExportError {
   const { kind, where, next } = error
   const what = `${error.what}; failed after ${numberOf(attempts, 'attempt')}`
   return new ExportError({ kind, what, where, next, cause: error })
-}
-
-/** Doubles from half a second to a minute; between half of it and all of it, so that clients drift apart. */
-function backoffMs(retriesBefore: number): number {
-  const ceilingMs = Math.min(CAP_MS, BASE_MS * 2 ** retriesBefore)
-  return ceilingMs * (0.5 + Math.random() / 2)
 }
 
 function tokenExpired(where: string): ExportError {

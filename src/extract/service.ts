@@ -10,6 +10,7 @@ import {
   requireSet,
   type ServiceSettings,
 } from '../core/index.ts'
+import { httpClient, type RequestSignals } from '../http/index.ts'
 import { type Endpoints, endpoint, endpointsOf, isSecondSearch, rateLimits, whereOf } from './endpoints.ts'
 import { BASIC, type Outgoing, type ReadResponse, type SenderParts } from './outgoing.ts'
 import { Budget, type ThisMonth } from './pace/budget.ts'
@@ -25,8 +26,6 @@ import {
   testedToken,
   tokenSource,
 } from './tokens.ts'
-import type { RequestSignals } from './transport/exchange.ts'
-import { httpClient } from './transport/http-client.ts'
 import { WaitBoard } from './wait-board.ts'
 
 export type ServiceDeps = {

@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { type Auth, type Clock, ExportError, isHeaderText, learnSecret, nullIf } from '../core/index.ts'
-import { jsonBody, serverTexts } from './responses.ts'
+import { jsonBody, serverTexts } from '../http/index.ts'
 
 /** The credential of a request. Compared by identity: a renewed token is another object. */
 export type Token = {

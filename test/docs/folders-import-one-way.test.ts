@@ -9,10 +9,11 @@ const IMPORTS: Readonly<Record<string, readonly string[]>> = {
   package: [],
   rows: ['core'],
   ...Object.fromEntries(
-    ['pipeline', 'extract', 'transform', 'state', 'threads', 'bucket'].map((stage) => [stage, ['core', 'rows']]),
+    ['pipeline', 'http', 'transform', 'state', 'threads', 'bucket'].map((stage) => [stage, ['core', 'rows']]),
   ),
   load: ['core', 'rows', 'state'],
-  'open-tables': ['core', 'rows'],
+  extract: ['core', 'http', 'rows'],
+  'open-tables': ['core', 'http', 'rows'],
   disk: ['core', 'threads'],
   s3: ['bucket', 'core'],
   azure: ['bucket', 'core'],

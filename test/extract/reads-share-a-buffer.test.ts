@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { expect, it, onTestFinished } from 'vitest'
 import { freshBuffers } from '../../src/core/index.ts'
-import { type HttpClient, httpClient } from '../../src/extract/transport/http-client.ts'
+import { type HttpClient, httpClient } from '../../src/http/http-client.ts'
 import { serveRaw } from './support.ts'
 
 const BODY = randomBytes(400_000)

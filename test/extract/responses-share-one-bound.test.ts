@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { responseMemory } from '../../src/extract/transport/response-memory.ts'
+import { responseMemory } from '../../src/http/response-memory.ts'
 
 const MB = 1 << 20
 const SHARED = 128 * MB

@@ -1,5 +1,6 @@
 import { ExportError, type NamedPipeline } from '../../core/index.ts'
-import { isWebPage, ResponseError, type Service, UnreachableError } from '../../extract/index.ts'
+import { isWebPage, ResponseError, type Service } from '../../extract/index.ts'
+import { UnreachableError } from '../../http/index.ts'
 import type { JournalEntry } from '../../state/index.ts'
 import type { ChainProgress } from './chain-progress.ts'
 import { PartitionFault } from './quarantine.ts'

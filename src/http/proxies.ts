@@ -1,4 +1,4 @@
-import { ExportError, isLoopback } from '../../core/index.ts'
+import { ExportError, isLoopback } from '../core/index.ts'
 
 /** An HTTP proxy. */
 export type HttpProxy = {

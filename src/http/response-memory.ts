@@ -1,5 +1,5 @@
-import type { BufferPool } from '../../core/index.ts'
-import { copyBytes } from '../../rows/index.ts'
+import type { BufferPool } from '../core/index.ts'
+import { copyBytes } from '../rows/index.ts'
 
 /** The share of one response. */
 export type RoomShare = ReturnType<ReturnType<typeof responseMemory>>

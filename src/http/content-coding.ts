@@ -1,5 +1,5 @@
 import { createGunzip } from 'node:zlib'
-import { type BufferPool, ExportError } from '../../core/index.ts'
+import { type BufferPool, ExportError } from '../core/index.ts'
 import { bodyBuffer, OWN_BYTES, type RoomShare } from './response-memory.ts'
 
 export type ContentCoding = 'identity' | 'gzip' | 'unknown'

@@ -1,4 +1,4 @@
-import { codeOf, ExportError, isExportError, plainError } from '../../core/index.ts'
+import { codeOf, ExportError, isExportError, plainError } from '../core/index.ts'
 
 /** No connection was made, so the request was not sent. */
 export class UnreachableError extends ExportError {}
@@ -19,7 +19,7 @@ export function networkError(error: Error, { url, where }: NetworkRequest): Expo
   if (CERTIFICATE_CODE.test(code)) {
     return new ExportError({
       kind: 'refused',
-      what: `The service's certificate is not accepted: ${code}`,
+      what: `The server's certificate is not accepted: ${code}`,
       where,
       next: 'Check service.base_url; a private certificate authority is made known with NODE_EXTRA_CA_CERTS.',
     })

@@ -1,5 +1,5 @@
 import { type buildConnector, type Dispatcher, Pool, ProxyAgent } from 'undici'
-import { ExportError } from '../../core/index.ts'
+import { ExportError } from '../core/index.ts'
 import { CERTIFICATE_CODE, errorCode, UnreachableError, unreachableAs } from './network-error.ts'
 import type { HttpProxy } from './proxies.ts'
 

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { type BufferPool, freshBuffers } from '../../core/index.ts'
+import { type BufferPool, freshBuffers } from '../core/index.ts'
 import type { Connections } from './connections.ts'
 import { gunzipped } from './content-coding.ts'
 import {

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Dispatcher } from 'undici'
-import { type BufferPool, ExportError, freshBuffers } from '../../core/index.ts'
+import { type BufferPool, ExportError, freshBuffers } from '../core/index.ts'
 import type { Connections } from './connections.ts'
 import { type ContentCoding, contentCoding, tooLarge, unknownCoding } from './content-coding.ts'
 import { networkError } from './network-error.ts'

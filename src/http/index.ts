@@ -1,0 +1,6 @@
+export { type HttpRequest, interrupted, isSuccess, type RequestSignals, ResponseTimeout } from './exchange.ts'
+export { type HttpClient, type HttpResponse, httpClient } from './http-client.ts'
+export { jsonBody } from './json-body.ts'
+export { UnreachableError } from './network-error.ts'
+export { backoffMs, retryAfterMs } from './retry-waits.ts'
+export { serverTexts } from './server-texts.ts'
