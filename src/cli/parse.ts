@@ -96,13 +96,8 @@ function parserOf(words: readonly string[], columns: number): Argv<CommonArgs> {
         default: 'info' as const,
         describe: `Least level that is logged: ${LOG_LEVELS.join(', ')} [info]`,
       },
-      'log-file': {
-        type: 'string',
-        requiresArg: true,
-        describe: 'Log lines are added to this file as well, as JSON',
-      },
     })
-    .group(['log-format', 'log-level', 'log-file', 'help', 'version'], 'Common:')
+    .group(['log-format', 'log-level', 'help', 'version'], 'Common:')
     .version(version)
     .help('help', 'Show help')
     .detectLocale(false)

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import { basename, relative, resolve } from 'node:path'
+import { basename, relative } from 'node:path'
 import { format } from 'node:util'
 import { ExportError, hasCode, shellWord } from '../core/index.ts'
 import type { Io, ProcessContext } from './command-line/command.ts'
-import { isShownToPeople, LogFile, type LogSettings, openLog, reportError } from './log/log.ts'
+import { isShownToPeople, type LogSettings, openLog, reportError } from './log/log.ts'
 import { asFlags, overview, parseCommandLine } from './parse.ts'
 import { DONE, exitCode, exitCodeOf, FAILED } from './terminal/exit-code.ts'
 import { Output } from './terminal/output.ts'
@@ -73,7 +73,7 @@ export async function runCommandLine(
   const words = asFlags(given)
   const run = randomUUID()
   // An invalid command line is reported in the format that it requests.
-  let io = openIo(context, run, { format: wantsJson(words) ? 'json' : 'pretty', level: 'info' }, null)
+  let io = openIo(context, run, { format: wantsJson(words) ? 'json' : 'pretty', level: 'info' })
   onIo(io, false)
   let silence: NodeJS.Timeout | undefined
   let code = DONE
@@ -85,11 +85,8 @@ export async function runCommandLine(
       await context.stdout.line(overview(context.screen.columns))
     else
       await parseCommandLine(words, context.screen.columns, async (args, work) => {
-        const { logFormat, logLevel, logFile } = args
-        const onTrouble = (message: string): void => context.screen.write(`${message}\n`, 'warn')
-        const file =
-          logFile === undefined ? null : await LogFile.open(resolve(context.cwd, logFile), onTrouble)
-        io = openIo(context, run, { format: logFormat, level: logLevel }, file)
+        const { logFormat, logLevel } = args
+        io = openIo(context, run, { format: logFormat, level: logLevel })
         onIo(io, true)
         if (isShownToPeople(logLevel) && args.noProgress !== true)
           silence = breakSilence(String(args._[0]), context)
@@ -130,9 +127,9 @@ function fileLimit(error: unknown): unknown {
   return new ExportError({ kind: 'storage', what: 'Too many files are open', where: '', next, cause: error })
 }
 
-function openIo(world: ProcessContext, run: string, logging: LogSettings, file: LogFile | null): Io {
+function openIo(world: ProcessContext, run: string, logging: LogSettings): Io {
   const { screen, env } = world
-  const log = openLog({ screen, env, file, run }, logging)
+  const log = openLog({ screen, env, run }, logging)
   const style = styleFor(wantsColour(screen.stream, env))
   if (logging.format === 'json') screen.divert((text, level) => log(level, text))
   return {
@@ -140,7 +137,6 @@ function openIo(world: ProcessContext, run: string, logging: LogSettings, file: 
     logging,
     log,
     run,
-    logFile: file,
     reportError(error) {
       screen.clear()
       reportError(error, { screen, style, logging, log })

@@ -49,8 +49,6 @@ export type ServiceSettings = {
   readonly organization: string | null
   /** Where rows are requested, by the keys of the file: URLs, or paths below `baseUrl`. */
   readonly addresses: Readonly<Record<AddressKey, string>>
-  /** URL of the free token test of `check`; null: not configured. */
-  readonly tokenTestUrl: string | null
   readonly requestsPerSecond: number
   /** Rate limit of all requests except searches: tokens, reports. */
   readonly basicRequestsPerSecond: number
@@ -67,8 +65,6 @@ export type Auth =
       readonly apiKeyEnv: string
       readonly tokenUrl: string
       readonly tenantId: number | null
-      /** Lifetime of an exchanged token. */
-      readonly tokenLifetimeMs: number
     }
 
 export type ExtractSettings = {

@@ -48,7 +48,7 @@ export function tokenSource({ auth, clock, readSecret, exchange }: TokenSourceOp
       renewAtMs: Number.POSITIVE_INFINITY,
     })
     learnSecret(secret)
-    return bearer(secret, clock.monotonicMs() + auth.tokenLifetimeMs - marginMs(auth.tokenLifetimeMs))
+    return bearer(secret, clock.monotonicMs() + RENEW_AFTER_MS)
   }
 
   async function obtain(): Promise<Token> {
@@ -102,10 +102,11 @@ function bearer(secret: string, renewAtMs: number): Token {
   return { header: `Bearer ${secret}`, secret, renewAtMs }
 }
 
-/** Early enough for a response to arrive while the token is valid; half of a very short lifetime. */
-function marginMs(lifetimeMs: number): number {
-  return Math.min(Math.max(60_000, lifetimeMs / 10), lifetimeMs / 2)
-}
+/**
+ * Tokens live for an hour (service documentation): a response still arrives while the token is valid. One that ends
+ * sooner is replaced when it is refused.
+ */
+const RENEW_AFTER_MS = 54 * 60_000
 
 /** What the service reports about a token; null: not reported. */
 export type TokenInfo = NonNullable<ReturnType<typeof testedToken>>

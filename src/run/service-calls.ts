@@ -95,21 +95,16 @@ function foundBy(status: number | null): SearchPath['found'] {
 const THERE: ReadonlySet<number> = new Set([400, 401, 405, 415, 422])
 
 async function tokenTest(service: Service, settings: ServiceSettings): Promise<TokenTest> {
-  const configured = settings.tokenTestUrl
-  const url = configured ?? new URL(PUBLIC_TOKEN_TEST, settings.baseUrl).href
+  const { auth, baseUrl } = settings
+  // Beside the exchange. Source: public API documentation.
+  const url =
+    auth.kind === 'api-key' ? new URL('test', auth.tokenUrl).href : new URL('/tokens/test', baseUrl).href
   try {
-    const info = await service.testToken(url)
-    if (info !== null || configured === null) return { url, info }
-    throw new ExportError({
-      kind: 'data',
-      what: 'The response to the token test is no JSON',
-      where: url,
-      next: 'Check service.token_test_url.',
-    })
+    return { url, info: await service.testToken(url) }
   } catch (error) {
-    // At a default address, only a rejected token is meaningful.
-    const isElsewhere = isWebPage(error) || (error instanceof ResponseError && error.status !== 401)
-    if (configured === null && isElsewhere) return { url, info: null }
+    // The service may have no test. Only a rejected token is meaningful.
+    if (isWebPage(error) || (error instanceof ResponseError && error.status !== 401))
+      return { url, info: null }
     throw error
   }
 }
@@ -127,9 +122,6 @@ async function requestedOnce<T>(
     await service.close()
   }
 }
-
-/** On the host of the base URL. Source: public API documentation. */
-const PUBLIC_TOKEN_TEST = '/tokens/test'
 
 const UNLIMITED: RunLimits = { maxRequests: null, minSearchesRemaining: null, monthly: null }
 

@@ -41,13 +41,11 @@ it('a file that a flag names is in no data set, and neither a pipeline file nor 
   const queue = here.with({ SPILLWAY_QUEUE_URL: await newDatabase(), PGPASSWORD: PASSWORD })
   const [before, sent] = [await treeHashes(here.folder), here.sandbox.requests.length]
   for (const command of [
-    ['schema', '--log-file'],
-    ['run', PIPELINE, '--log-file'],
     ['run', PIPELINE, '--metrics-file'],
     ['evidence', PIPELINE, '--output'],
     ['worker', '--heartbeat-file'],
   ]) {
-    for (const [name, why] of command[1] === '--log-file' ? REFUSED : some(REFUSED, 3)) {
+    for (const [name, why] of command[0] === 'run' ? REFUSED : some(REFUSED, 3)) {
       const { code, stderr } = await queue.cli(...command, name)
       expect([...command, name, code, stderr]).toEqual([...command, name, 2, expect.stringContaining(why)])
     }
@@ -66,23 +64,20 @@ it('devices and pipes are written to, and never replaced', async () => {
       encoding: 'utf8',
     })
   }
-  expect(call('run', PIPELINE, '--log-file /dev/null --metrics-file /dev/null').status).toBe(0)
-  const shown = call('run', PIPELINE, '--no-progress --log-file /dev/stderr --metrics-file /dev/stderr')
-  expect([shown.status, shown.stderr]).toEqual([
-    0,
-    expect.stringMatching(/"event":"run.start".*^# HELP spillway_/ms),
-  ])
+  expect(call('run', PIPELINE, '--metrics-file /dev/null').status).toBe(0)
+  const shown = call('run', PIPELINE, '--no-progress --metrics-file /dev/stderr')
+  expect([shown.status, shown.stderr]).toEqual([0, expect.stringMatching(/^# HELP spillway_/m)])
   expect(spawnSync('mkfifo', [path('pipe')]).status).toBe(0)
-  const nobody = call('schema', '--log-file pipe')
+  const nobody = call('run', PIPELINE, '--metrics-file pipe')
   expect([nobody.status, nobody.stderr]).toEqual([2, expect.stringContaining('cannot be written: ENXIO')])
-  const piped = call('run', PIPELINE, '--no-progress --log-file pipe & timeout 60 cat pipe; wait')
-  expect(piped.stdout).toContain('"event":"run.start"')
+  const piped = call('run', PIPELINE, '--no-progress --metrics-file pipe & timeout 60 cat pipe; wait')
+  expect(piped.stdout).toContain('# HELP spillway_')
 })
 
-it('a log file in the folder of a data set that is still to be made is refused, and removed', async () => {
+it('a metrics file in the folder of a data set that is still to be made is refused', async () => {
   const { sandbox, output, call } = await trial()
   mkdirSync(output)
-  const refused = await call('run', '--log-file', 'out/run.log')
+  const refused = await call('run', '--metrics-file', 'out/run.prom')
   expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('in the folder of the data set') })
   expect(readdirSync(output)).toEqual([])
   expect(sandbox.requests).toEqual([])

@@ -1,5 +1,3 @@
-import { readFileSync, statSync } from 'node:fs'
-import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { exits } from '../support/run-cli.ts'
 import { PIPELINE } from '../support/workspace.ts'
@@ -16,8 +14,8 @@ function linesOf(text: string): readonly Line[] {
 
 const JSON_LOG = ['--log-format', 'json']
 
-it('a run logs its events as JSON, each line with the run id, to stderr and to the log file alike', async () => {
-  const { sandbox, folder, call } = await trial(
+it('a run logs its events as JSON, each line with the run id', async () => {
+  const { sandbox, call } = await trial(
     { extract: { ...ONE_SLOT, windows: { ...THREE_MONTHS, per_chain: 1 } } },
     {
       faults: [
@@ -27,10 +25,7 @@ it('a run logs its events as JSON, each line with the run id, to stderr and to t
       ],
     },
   )
-  const log = join(folder, 'run.log')
-  const { stderr } = await exits(1, call('run', ...JSON_LOG, '--log-level', 'debug', '--log-file', log))
-  expect(readFileSync(log, 'utf8')).toBe(stderr)
-  expect(statSync(log).mode & 0o777).toBe(0o600)
+  const { stderr } = await exits(1, call('run', ...JSON_LOG, '--log-level', 'debug'))
   const lines = linesOf(stderr)
   expect(new Set(lines.map(({ run }) => run)).size).toBe(1)
   for (const line of lines) {
@@ -112,22 +107,9 @@ it('stderr is JSON to the last line, also after a signal or a wrong command line
   }
 })
 
-it('stderr for people omits machine events; the log file has them', async () => {
-  const { folder, call } = await trial()
-  const quiet = await call('run', '--no-progress', '--log-file', 'run.log')
-  expect(quiet).toMatchObject({ code: 0, stderr: '' })
-  const refused = await call('run', '--log-file', 'run.log', '--format', 'csv')
-  expect(refused).toMatchObject({ code: 2, stderr: expect.stringMatching(/^spillway: /) })
-  const lines = linesOf(readFileSync(join(folder, 'run.log'), 'utf8'))
-  expect(lines.map(({ event }) => event)).toEqual(
-    expect.arrayContaining(['run.start', 'run.finish', 'error']),
-  )
-  expect(new Set(lines.map(({ run }) => run)).size).toBe(2)
+it('stderr for people omits machine events', async () => {
+  const { call } = await trial()
+  expect(await call('run', '--no-progress')).toMatchObject({ code: 0, stderr: '' })
   const debug = await call('run', '--fresh', '--yes', '--log-level', 'debug')
   expect(debug.stderr).toMatch(/^\[\d\d:\d\d:\d\d\] INFO: run started /)
-  const nowhere = await call('run', '--log-file', 'nowhere/run.log')
-  expect(nowhere).toMatchObject({
-    code: 2,
-    stderr: expect.stringContaining('The log file cannot be written: ENOENT'),
-  })
 })

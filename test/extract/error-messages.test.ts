@@ -167,7 +167,6 @@ describe('a token or key that the service echoes is left out', () => {
           apiKeyEnv: 'API_KEY',
           tokenUrl: '/tokens/generate',
           tenantId: null,
-          tokenLifetimeMs: 3_600_000,
         },
       },
     })

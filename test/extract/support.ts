@@ -182,7 +182,6 @@ export function open(url: string, options: OpenOptions = {}): Service {
         identifier_feed_path: '/v3/identifiers/{id}/feed/credentials',
         ...options.addresses,
       },
-      tokenTestUrl: null,
       organization: null,
       requestsPerSecond: 10_000,
       basicRequestsPerSecond: 10_000,

@@ -46,8 +46,7 @@ test.concurrent.each(THOROUGH ? SETUPS : SETUPS.slice(6, 7))(
   async (setup) => {
     const { identity = 'keep', logs = 'pretty' } = setup
     const hunt = await startHunt(setup)
-    const logFile = ['--log-file', join(hunt.folder, 'run.log')]
-    const run = ['run', hunt.pipeline, '--log-level', 'trace', '--log-format', logs, ...logFile]
+    const run = ['run', hunt.pipeline, '--log-level', 'trace', '--log-format', logs]
     const killed = await hunt.call(run, { killAtSearch: 7 })
     expect(killed.signal).toBe('SIGKILL')
     await hunt.expectNoLeaks('after the kill')
@@ -136,7 +135,7 @@ async function startHunt({ secret, load, identity = 'keep', auth = 'token' }: Se
     pipeline,
     `
 name: leak
-service: { base_url: "\${SPILLWAY_BASE_URL}", ${apiKey} token_test_url: /tokens/test, requests_per_second: 1000, basic_requests_per_second: 1000, retries: 2 }
+service: { base_url: "\${SPILLWAY_BASE_URL}", ${apiKey} requests_per_second: 1000, basic_requests_per_second: 1000, retries: 2 }
 extract:
   domains: [refused.example, acme.example]
   queries: [{ type: secret, secret_env: LEAKED_PASSWORD }]

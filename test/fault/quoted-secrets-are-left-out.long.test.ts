@@ -73,12 +73,12 @@ test.each(['Québec2024', '😀2024ab', 'Ærø=daf%41e', 'hunté', 'p"\\w&é;9',
     const numbers = some([...Array(refused).keys()], QUOTED.length + REFUSALS.length)
     const domains = numbers.flatMap((number, i) => [`d${number}.example`, `fine-${i}.example`])
     const { call, pipeline, folder } = await startAttack(quoting(secret), {
-      service: 'retries: 1, token_test_url: /tokens/test',
+      service: 'retries: 1',
       extract: `domains: [${domains.join(', ')}], queries: [{ type: secret, secret_env: LEAKED_PASSWORD }], concurrency: 16`,
       transform: 'extra_columns: [{ name: note, path: note.text, type: string }]',
       env: { SPILLWAY_TOKEN: 'tok.M4rlin-0b7de911', LEAKED_PASSWORD: secret },
     })
-    const trace = ['--log-level', 'trace', '--log-file', 'run.log']
+    const trace = ['--log-level', 'trace']
     const files = ['--metrics-file', 'metrics.prom']
     const run = await exits(1, call(['run', pipeline, '--json', ...trace, ...files]))
     const status = await call(['status', pipeline, '--json'])

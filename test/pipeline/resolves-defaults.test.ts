@@ -24,7 +24,6 @@ test('the smallest file gets every default', async () => {
         feed_path: '/v2/me/feed/credentials',
         identifier_feed_path: '/v3/identifiers/{id}/feed/credentials',
       },
-      tokenTestUrl: null,
       organization: null,
       requestsPerSecond: 1,
       basicRequestsPerSecond: 4,
@@ -122,14 +121,13 @@ test('reports have ten to a page and are requested by id, each once', async () =
   expect(all.extract.queries).toEqual([{ type: 'reports' }])
 })
 
-test('an API key is exchanged at the host of the base URL for an hour', async () => {
+test('an API key is exchanged at the host of the base URL', async () => {
   const { service } = await read(withLine('service', 'api_key_env: KEY'))
   expect(service.auth).toEqual({
     kind: 'api-key',
     apiKeyEnv: 'KEY',
     tokenUrl: 'https://api.example.com/tokens/generate',
     tenantId: null,
-    tokenLifetimeMs: 3_600_000,
   })
 })
 
@@ -148,16 +146,13 @@ test('addresses are kept as paths, or as URLs', async () => {
   const { service } = await read(
     withLine(
       'service',
-      [
-        'search_path: https://other.example.com/astp/v2/credentials/_search',
-        'report_path: /v5/reports',
-        'token_test_url: /tokens/test',
-      ].join('\n  '),
+      ['search_path: https://other.example.com/astp/v2/credentials/_search', 'report_path: /v5/reports'].join(
+        '\n  ',
+      ),
     ),
   )
   expect(service.addresses.search_path).toBe('https://other.example.com/astp/v2/credentials/_search')
   expect(service.addresses.report_path).toBe('/v5/reports')
-  expect(service.tokenTestUrl).toBe('https://api.example.com/tokens/test')
 })
 
 test.each([

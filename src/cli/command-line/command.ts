@@ -1,7 +1,7 @@
 import type { ArgumentsCamelCase, Argv } from 'yargs'
 import { ExportError, type Log } from '../../core/index.ts'
 import type { Environment } from '../../pipeline/index.ts'
-import type { LOG_FORMATS, LOG_LEVELS, LogFile, LogSettings } from '../log/log.ts'
+import type { LOG_FORMATS, LOG_LEVELS, LogSettings } from '../log/log.ts'
 import type { Output } from '../terminal/output.ts'
 import type { Screen } from '../terminal/screen.ts'
 import type { Signals } from '../terminal/signals.ts'
@@ -10,7 +10,6 @@ import type { Signals } from '../terminal/signals.ts'
 export type CommonArgs = {
   readonly 'log-format': (typeof LOG_FORMATS)[number]
   readonly 'log-level': (typeof LOG_LEVELS)[number]
-  readonly 'log-file': string | undefined
 }
 
 /** What a command takes, and what it does. */
@@ -86,8 +85,6 @@ export type ProcessContext = {
 export type Io = ProcessContext & {
   readonly logging: LogSettings
   readonly log: Log
-  /** null: none. */
-  readonly logFile: LogFile | null
   /** The id of this call of the command, which is on every line of its log. */
   readonly run: string
   /** Prints an error on stderr. */

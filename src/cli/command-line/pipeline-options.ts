@@ -64,7 +64,7 @@ export type OverrideFlags = Omit<Overrides, 'domains'> & { readonly domain?: rea
 export async function pipelineFrom(
   file: string,
   flags: OverrideFlags,
-  { env, cwd, logFile }: Io,
+  { env, cwd }: Io,
   sendsNothing = false,
 ): Promise<Pipeline> {
   // Help needs the options alone.
@@ -72,7 +72,6 @@ export async function pipelineFrom(
   await learnSecrets(env)
   const pipeline = await readPipeline(file, { env, cwd, sendsNothing, overrides: overridesFrom(flags) })
   await learnSecrets(env, pipeline)
-  await logFile?.keepOutOf(pipeline)
   return pipeline
 }
 
@@ -85,7 +84,7 @@ export async function pipelineFrom(
  */
 export async function dataSetFrom(
   { pipeline: given, output }: { readonly pipeline: string; readonly output?: string | undefined },
-  { env, cwd, logFile, log }: Io,
+  { env, cwd, log }: Io,
   isToChange = false,
 ): Promise<Described> {
   const { learnSecrets, readPlace } = await import('../../pipeline/index.ts')
@@ -93,7 +92,6 @@ export async function dataSetFrom(
   await learnSecrets(env)
   const place = await readPlace(given, { env, cwd, overrides: { output } })
   await learnSecrets(env, place.pipeline)
-  await logFile?.keepOutOf(place.pipeline)
   const described = await describeDataSet(place, isToChange)
   const { differences } = described
   if (differences.length > 0)

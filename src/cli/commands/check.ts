@@ -203,7 +203,7 @@ function probeText({ reading, page, requests, searchesRemaining }: Probe): strin
 
 function tokenText({ url, info }: TokenTest): string {
   if (info === null) {
-    return `the token is not tested: there is no test at ${url}; service.token_test_url may name another`
+    return `the token is not tested: there is no test at ${url}`
   }
   const details = [
     ...(info.organizationId === null ? [] : [`organization ${info.organizationId}`]),

@@ -1,10 +1,7 @@
-import { constants, existsSync, openSync, rmSync, writeSync } from 'node:fs'
 import { hostname } from 'node:os'
 import type { Log, LogFields, LogLevel } from '../../core/index.ts'
-import { ExportError, isExportError, type Pipeline, plainError, unlessSecret } from '../../core/index.ts'
+import { ExportError, isExportError, plainError, unlessSecret } from '../../core/index.ts'
 import type { Environment } from '../../pipeline/index.ts'
-import { type FlagFile, notWritable, requireApart } from '../results/flag-file.ts'
-import { closeDevice, isDevice, openDevice } from '../results/save-file.ts'
 import { type Colour, type Screen, type Style, styleFor, wantsColour } from '../terminal/screen.ts'
 import { plainJson, plainLine, plainText } from '../terminal/text.ts'
 
@@ -24,30 +21,20 @@ export function isShownToPeople(level: LogSettings['level']): boolean {
 type LogTargets = {
   readonly screen: Screen
   readonly env: Environment
-  /** The log file; null: none. */
-  readonly file: LogFile | null
   /** On every line of JSON. */
   readonly run: string
 }
 
-/** The log on stderr, a line each, and in the log file. Lines are written before the call returns. */
-export function openLog({ screen, env, file, run }: LogTargets, { format, level }: LogSettings): Log {
+/** The log on stderr, a line each. Lines are written before the call returns. */
+export function openLog({ screen, env, run }: LogTargets, { format, level }: LogSettings): Log {
   const style = styleFor(wantsColour(screen.stream, env))
   const least = LOG_LEVELS.indexOf(level)
-  const isWanted = (at: LogLevel): boolean => LOG_LEVELS.indexOf(at) >= least
-  const forPeople = format === 'pretty'
-  const forMachines = !forPeople || file !== null
   return (at, message, fields = {}) => {
-    const levelForPeople = forPeople ? levelFor(at, fields) : null
-    const shows = levelForPeople !== null && isWanted(levelForPeople)
-    const records = forMachines && isWanted(at)
-    if (!shows && !records) return
+    const shownAt = format === 'pretty' ? levelFor(at, fields) : at
+    if (shownAt === null || LOG_LEVELS.indexOf(shownAt) < least) return
     const line = { at, fields: plainFields(fields), message: plainLine(unlessSecret(message, 'long')) }
-    if (shows) screen.write(prettyLine(line, style))
-    if (!records) return
-    const json = jsonLine(line, run)
-    if (!forPeople) screen.writeLog(json)
-    file?.write(json)
+    if (format === 'pretty') screen.write(prettyLine(line, style))
+    else screen.writeLog(jsonLine(line, run))
   }
 }
 
@@ -105,70 +92,6 @@ function plainFields(fields: LogFields): LogFields {
       typeof value === 'string' ? plainLine(unlessSecret(value, 'long')) : value,
     ]),
   )
-}
-
-// Windows has no such flag for links.
-const { O_APPEND, O_CREAT, O_WRONLY, O_NOFOLLOW = 0 } = constants
-
-/** The log file: lines are appended. Private: 0600. */
-export class LogFile {
-  readonly #file: FlagFile
-  readonly #isNew: boolean
-  readonly #onTrouble: (message: string) => void
-  #fd: number | null
-  #isTroubled = false
-
-  private constructor(file: FlagFile, isNew: boolean, fd: number, onTrouble: (message: string) => void) {
-    this.#file = file
-    this.#isNew = isNew
-    this.#fd = fd
-    this.#onTrouble = onTrouble
-  }
-
-  /**
-   * @param onTrouble called once when nothing can be written any more; the work matters more than the log
-   * @throws ExportError `config` when it cannot be opened, or would harm a pipeline
-   */
-  static async open(path: string, onTrouble: (message: string) => void): Promise<LogFile> {
-    const file = { path, what: 'The log file' }
-    await requireApart(file)
-    const isNew = !existsSync(path)
-    try {
-      const fd = isDevice(path)
-        ? openDevice(path)
-        : openSync(path, O_APPEND | O_CREAT | O_WRONLY | O_NOFOLLOW, 0o600)
-      return new LogFile(file, isNew, fd, onTrouble)
-    } catch (error) {
-      throw notWritable(file, error)
-    }
-  }
-
-  /** Nothing is written to a file in the folder of a data set. @throws ExportError `config` */
-  async keepOutOf(pipeline: Pipeline): Promise<void> {
-    try {
-      await requireApart(this.#file, [pipeline])
-    } catch (error) {
-      if (this.#fd !== null) closeDevice(this.#fd)
-      if (this.#isNew) rmSync(this.#file.path, { force: true })
-      this.#fd = null
-      throw error
-    }
-  }
-
-  /** @param line with its end */
-  write(line: string): void {
-    if (this.#fd === null) return
-    try {
-      for (let bytes = Buffer.from(line); bytes.length > 0; ) {
-        bytes = bytes.subarray(writeSync(this.#fd, bytes))
-      }
-      this.#isTroubled = false
-    } catch (error) {
-      if (this.#isTroubled) return
-      this.#isTroubled = true
-      this.#onTrouble(notWritable(this.#file, error).what)
-    }
-  }
 }
 
 type ErrorOutput = {

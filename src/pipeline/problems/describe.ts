@@ -20,14 +20,7 @@ const UNSHOWN = new Set<string>([
 ])
 
 /** Keys of addresses, which are shown if they have no user, password or query. */
-const ADDRESSES = new Set<string>([
-  'base_url',
-  'token_url',
-  'token_test_url',
-  ...ADDRESS_KEYS,
-  'endpoint',
-  'table_location',
-])
+const ADDRESSES = new Set<string>(['base_url', 'token_url', ...ADDRESS_KEYS, 'endpoint', 'table_location'])
 
 const DOMAINS = new Set(['domains', 'fqdn'])
 

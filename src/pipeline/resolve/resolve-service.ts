@@ -14,7 +14,7 @@ import { staysHere, URL_EXPECTED } from '../values/addresses.ts'
 
 type ServiceFile = PipelineFile['service']
 
-const ADDRESSES = ['base_url', ...ADDRESS_KEYS, 'token_url', 'token_test_url'] as const
+const ADDRESSES = ['base_url', ...ADDRESS_KEYS, 'token_url'] as const
 
 /** Makes addresses absolute, checks their scheme, and chooses the way to authenticate. */
 export function resolveService(service: ServiceFile, problems: Problems): ServiceSettings {
@@ -28,7 +28,6 @@ export function resolveService(service: ServiceFile, problems: Problems): Servic
       AddressKey,
       string
     >,
-    tokenTestUrl: service.token_test_url === undefined ? null : onOrigin(service.token_test_url, origin),
     requestsPerSecond: service.requests_per_second,
     basicRequestsPerSecond: service.basic_requests_per_second,
     timeoutMs: service.timeout,
@@ -51,14 +50,13 @@ function checkSchemes(service: ServiceFile, problems: Problems): void {
 }
 
 function resolveAuth(service: ServiceFile, origin: string): Auth {
-  const { token_env: tokenEnv, api_key_env: apiKeyEnv, token_url, tenant_id, token_lifetime } = service
+  const { token_env: tokenEnv, api_key_env: apiKeyEnv, token_url, tenant_id } = service
   if (apiKeyEnv === undefined) return { kind: 'token', tokenEnv }
   return {
     kind: 'api-key',
     apiKeyEnv,
     tokenUrl: onOrigin(token_url, origin),
     tenantId: tenant_id ?? null,
-    tokenLifetimeMs: token_lifetime,
   }
 }
 

@@ -44,7 +44,7 @@ export const service = section({
   ),
   token_url: key(
     address().prefault('/tokens/generate'),
-    'Where the API key is exchanged: a path on the host of base_url, or a URL.',
+    'Where the API key is exchanged: a path on the host of base_url, or a URL; `check` tests the token beside it.',
     '/tokens/generate',
     exchange,
   ),
@@ -53,17 +53,6 @@ export const service = section({
     'Tenant that exchanged tokens are for. Default: that of the key.',
     1,
     exchange,
-  ),
-  token_lifetime: key(
-    duration('1s', '365d').prefault('1h'),
-    'How long an exchanged token lives; it is renewed before.',
-    '30m',
-    exchange,
-  ),
-  token_test_url: key(
-    address().optional(),
-    'Where `check` tests the token for free: a path on the host of base_url, or a URL. Default: /tokens/test, where the service has it.',
-    '/tokens/test',
   ),
   organization: key(
     text(/^[\w.@/-]{1,100}$/, 'up to 100 letters, digits and . _ @ / -').optional(),
