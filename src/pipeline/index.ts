@@ -22,5 +22,6 @@ export {
   readVerifyingKey,
 } from './secrets/secrets.ts'
 export { readSubmitted, submittedFile } from './submitted-file.ts'
+export { fileNeeds } from './variables.ts'
 export { warningsFor } from './warnings.ts'
 export type { Overrides } from './yaml/read-tree.ts'

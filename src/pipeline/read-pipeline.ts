@@ -70,7 +70,7 @@ function placeOf({ pipeline, problems }: Resolved): GivenPlace {
   return { pipeline, unknown: isKnown ? null : problems.error() }
 }
 
-async function sourceOf(file: string, options: ReadOptions): Promise<NamedText> {
+export async function sourceOf(file: string, options: ReadOptions): Promise<NamedText> {
   const path = resolve(options.cwd, file)
   const read = await readText(path)
   if (!read.ok) {

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** The fields of these objects that the page uses. Source: Kubernetes API reference, batch/v1 and core/v1 (1.31). */
+/** The fields of these objects that a schedule uses. Source: Kubernetes API reference, batch/v1 and core/v1 (1.31). */
 const rule = z.strictObject({
   action: z.enum(['FailJob', 'FailIndex', 'Ignore', 'Count']),
   onExitCodes: z
@@ -18,7 +18,7 @@ const container = z.strictObject({
   image: z.string(),
   command: z.array(z.string()),
   args: z.array(z.string()),
-  env: z.array(z.strictObject({ name: z.string(), value: z.string() })),
+  envFrom: z.array(z.strictObject({ secretRef: z.strictObject({ name: z.string() }) })),
   resources: z.strictObject({
     requests: z.record(z.string(), z.string()),
     limits: z.record(z.string(), z.string()),
@@ -37,7 +37,7 @@ const volume = z.strictObject({
   name: z.string(),
   persistentVolumeClaim: z.strictObject({ claimName: z.string() }).optional(),
   configMap: z.strictObject({ name: z.string() }).optional(),
-  secret: z.strictObject({ secretName: z.string(), defaultMode: z.int() }).optional(),
+  emptyDir: z.strictObject({}).optional(),
 })
 
 export const cronJob = z.strictObject({
@@ -73,33 +73,6 @@ export const cronJob = z.strictObject({
           }),
         }),
       }),
-    }),
-  }),
-})
-
-/** Source: GitHub's workflow syntax. */
-export const workflowShape = z.strictObject({
-  name: z.string(),
-  on: z.strictObject({
-    schedule: z.array(z.strictObject({ cron: z.string() })),
-    workflow_dispatch: z.null(),
-  }),
-  permissions: z.strictObject({ contents: z.literal('read') }),
-  concurrency: z.strictObject({ group: z.string(), 'cancel-in-progress': z.boolean() }),
-  jobs: z.strictObject({
-    export: z.strictObject({
-      'runs-on': z.string(),
-      'timeout-minutes': z.int(),
-      container: z.strictObject({ image: z.string(), options: z.string() }),
-      steps: z.array(
-        z.strictObject({
-          name: z.string().optional(),
-          uses: z.string().optional(),
-          shell: z.string().optional(),
-          env: z.record(z.string(), z.union([z.string(), z.int()])).optional(),
-          run: z.string().optional(),
-        }),
-      ),
     }),
   }),
 })

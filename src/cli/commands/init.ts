@@ -1,9 +1,12 @@
 import { readFile, writeFile } from 'node:fs/promises'
-import { resolve } from 'node:path'
+import { userInfo } from 'node:os'
+import { dirname, resolve } from 'node:path'
 import { codeOf, ExportError, shellWord } from '../../core/index.ts'
-import { packageFile } from '../../package/index.ts'
-import { pipelineJsonSchema } from '../../pipeline/index.ts'
-import { command } from '../command-line/command.ts'
+import { packageFile, version } from '../../package/index.ts'
+import { fileNeeds, pipelineJsonSchema, readPipeline } from '../../pipeline/index.ts'
+import { command, type Io } from '../command-line/command.ts'
+import { SCHEDULES } from '../schedules/index.ts'
+import type { Scheduled } from '../schedules/schedule.ts'
 import { DONE } from '../terminal/exit-code.ts'
 
 export const init = command({
@@ -14,9 +17,20 @@ export const init = command({
         default: 'spillway.yaml',
         describe: 'Where to; never overwritten [spillway.yaml]',
       })
+      .option('for', {
+        choices: Object.keys(SCHEDULES) as (keyof typeof SCHEDULES)[],
+        requiresArg: true,
+        describe: 'Instead, print the schedule of a pipeline, ready to install',
+      })
       .example('$0 init', 'Into spillway.yaml')
-      .example('$0 init acme.yaml', 'Under that name'),
-  async run({ file }, { cwd, stdout }) {
+      .example('$0 init acme.yaml', 'Under that name')
+      .example('$0 init acme.yaml --for cron', 'A line for crontab, with what it needs'),
+  async run({ file, for: scheduler }, io) {
+    const { cwd, stdout } = io
+    if (scheduler !== undefined) {
+      await stdout.lines(await SCHEDULES[scheduler](await scheduledFrom(file, io)))
+      return DONE
+    }
     const starter = await readFile(packageFile('pipelines/starter.yaml'))
     try {
       await writeFile(resolve(cwd, file), starter, { flag: 'wx', mode: 0o600 })
@@ -36,6 +50,32 @@ export const init = command({
     return DONE
   },
 })
+
+/** What a scheduler needs to run the pipeline as it would run here. */
+async function scheduledFrom(file: string, { env, cwd }: Io): Promise<Scheduled> {
+  const options = { env, cwd, sendsNothing: true }
+  const pipeline = await readPipeline(file, options)
+  const path = resolve(cwd, file)
+  return {
+    ...(await fileNeeds(pipeline, options)),
+    pipeline,
+    file: path,
+    folder: cwd,
+    envFile: resolve(dirname(path), `${pipeline.name}.env`),
+    command: [process.execPath, ...(process.argv[1] === undefined ? [] : [process.argv[1]])],
+    user: userName(),
+    version,
+  }
+}
+
+/** The name of the user, or its number where the system knows no name. */
+function userName(): string {
+  try {
+    return userInfo().username
+  } catch {
+    return String(process.getuid?.() ?? 0)
+  }
+}
 
 function notWritten(file: string, cause: unknown): ExportError {
   const code = codeOf(cause)
