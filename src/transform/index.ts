@@ -2,10 +2,11 @@ export { valueColumn } from './columns/value-columns.ts'
 export { createDecoder, type Decoder } from './decoder.ts'
 export { highWord, IdSet, lowWord } from './id-set.ts'
 export {
-  foldIdentity,
+  filedIdentity,
   identityHider,
   looksMasked,
   maskedQueryValue,
+  normalIdentity,
   REDACTED,
   suppressionDigest,
 } from './mask/index.ts'

@@ -1,10 +1,9 @@
-import { createHmac } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { type Canary, findLeaks, type Haystack, haystacksOf } from '../fault/leak-search.ts'
 import { planShape, statusShape } from '../support/json-shapes.ts'
-import { expectedRows, expectSame, isValid } from '../support/rows.ts'
+import { expectedRows, expectSame, isValid, maskIdentity } from '../support/rows.ts'
 import type { Ended } from '../support/run-cli.ts'
 import { type Sandbox, type SearchQuery, startSandbox } from '../support/sandbox.ts'
 import { some } from '../support/thorough.ts'
@@ -27,7 +26,7 @@ beforeAll(async () => {
   ) as never
 })
 
-const digest = (value: string): string => createHmac('sha256', KEY).update(`identity:${value}`).digest('hex')
+const digest = (value: string): string => maskIdentity(value, 'hmac', KEY)
 const keywordOf = (email: string): string => email.split('@')[0]!
 
 /** Both people, each by address and by keyword, and one domain, which hides nothing. */

@@ -261,7 +261,8 @@ it.runIf(THOROUGH)('masked identities are found by their digests', async () => {
   await here.run()
   const total = (await readParquet(here.output)).length
   const theirs = names.filter(isOf([person])).length
-  const done = await forget(here, [person])
+  // In any spelling: a digest is one of the normal form.
+  const done = await forget(here, [` ${person.toUpperCase()}`])
   expect(done.value).toMatchObject({ identities: 1, rows: theirs })
   expect(await readParquet(here.output)).toHaveLength(total - theirs)
   expect((await forget(here, ['nobody@nowhere.example'])).value).toMatchObject({ rows: 0, shards: 0 })

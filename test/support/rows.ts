@@ -140,10 +140,15 @@ export function maskIdentity(
     case 'keep':
       return well(identity)
     case 'hmac':
-      return hmac(`identity:${identity}`, key)
+      return hmac(`identity:${normalForm(identity)}`, key)
     case 'drop':
       return '[REDACTED]'
   }
+}
+
+/** Of identities whose domain is ASCII, as all of the sandbox's are. */
+function normalForm(identity: string): string {
+  return well(identity).normalize('NFC').trim().toLowerCase()
 }
 
 function hmac(value: string, key: string): string {

@@ -1,27 +1,23 @@
 import { createSecretKey } from 'node:crypto'
 import { ExportError, locationOf, numberOf, type Pipeline, rulesOf } from '../../core/index.ts'
-import { foldIdentity, identityHider, suppressionDigest } from '../../transform/index.ts'
+import { filedIdentity, identityHider, suppressionDigest } from '../../transform/index.ts'
 
 /** The people that are to be forgotten, by their identities. */
 export class People {
-  /** Identities, folded: one for each of them. */
-  readonly #folded: ReadonlySet<string>
-  /** How files hold them: folded as well, or as digests. */
+  /** Identities in normal form: one for each of them. */
+  readonly #forms: ReadonlySet<string>
+  /** How files hold them: these forms, or their digests. */
   readonly #stored: ReadonlySet<string>
   readonly #isMasked: boolean
   /** How files would hold each line with an address and more: of a mail, of a CSV file. */
-  readonly #unlikely: readonly (readonly string[])[]
+  readonly #unlikely: readonly string[]
   readonly #found = new Set<string>()
 
-  private constructor(
-    lines: readonly string[],
-    isMasked: boolean,
-    formsOf: (line: string) => readonly string[],
-  ) {
-    this.#folded = new Set(lines.map(foldIdentity))
-    this.#stored = new Set(lines.flatMap(formsOf))
+  private constructor(lines: readonly string[], isMasked: boolean, storedForm: (line: string) => string) {
+    this.#forms = new Set(lines.map(filedIdentity))
+    this.#stored = new Set(lines.map(storedForm))
     this.#isMasked = isMasked
-    this.#unlikely = lines.filter((line) => MORE_THAN_AN_ADDRESS.test(line.trim())).map(formsOf)
+    this.#unlikely = lines.filter((line) => MORE_THAN_AN_ADDRESS.test(line.trim())).map(storedForm)
   }
 
   /**
@@ -40,15 +36,14 @@ export class People {
         next: 'Nothing needs to be erased here by identity.',
       })
     }
-    const named = lines.filter((line) => foldIdentity(line) !== '')
-    if (identity === 'keep') return new People(named, false, (line) => [foldIdentity(line)])
-    // A digest shows nothing of the spelling: of each identity these are looked for.
-    const hide = identityHider({ identity, maskKey })
-    return new People(named, true, (line) => [line, line.trim(), foldIdentity(line)].map(hide))
+    const named = lines.filter((line) => filedIdentity(line) !== '')
+    return identity === 'keep'
+      ? new People(named, false, filedIdentity)
+      : new People(named, true, identityHider({ identity, maskKey }))
   }
 
   get count(): number {
-    return this.#folded.size
+    return this.#forms.size
   }
 
   /** What to look for by bloom filters; null: spellings differ, so these say nothing. */
@@ -59,7 +54,7 @@ export class People {
   /** @param stored an identity as files hold it; anything else is nobody's */
   has(stored: unknown): boolean {
     if (typeof stored !== 'string') return false
-    const form = this.#isMasked ? stored : foldIdentity(stored)
+    const form = this.#isMasked ? stored : filedIdentity(stored)
     if (!this.#stored.has(form)) return false
     this.#found.add(form)
     return true
@@ -67,7 +62,7 @@ export class People {
 
   /** What to correct in lines of which nothing was found. */
   hints(): readonly string[] {
-    const lines = this.#unlikely.filter((forms) => !forms.some((form) => this.#found.has(form))).length
+    const lines = this.#unlikely.filter((form) => !this.#found.has(form)).length
     if (lines === 0) return []
     return [
       `${numberOf(lines, 'line')} with more than an address (angle brackets, quotes, commas, blanks) matched nobody: give the address alone.`,
@@ -76,14 +71,14 @@ export class People {
 
   /** Whether a text that is not masked names one of them. @param partly also if it is a part of an identity */
   isNamedBy(text: string, partly = false): boolean {
-    const folded = foldIdentity(text)
-    if (this.#folded.has(folded)) return true
-    return partly && folded !== '' && [...this.#folded].some((each) => each.includes(folded))
+    const form = filedIdentity(text)
+    if (this.#forms.has(form)) return true
+    return partly && form !== '' && [...this.#forms].some((each) => each.includes(form))
   }
 
   digests(key: Uint8Array): readonly string[] {
     const once = createSecretKey(key)
-    return [...this.#folded].map((identity) => suppressionDigest(once, identity))
+    return [...this.#forms].map((identity) => suppressionDigest(once, identity))
   }
 }
 

@@ -9,4 +9,5 @@ export {
   maskText,
   REDACTED,
 } from './mask.ts'
-export { foldIdentity, Suppression, suppressionDigest } from './suppression.ts'
+export { normalIdentity } from './normal-form.ts'
+export { filedIdentity, Suppression, suppressionDigest } from './suppression.ts'

@@ -10,6 +10,7 @@ import {
   type SecretPolicy,
 } from '../../core/index.ts'
 import type { DecodeSettings } from '../../rows/index.ts'
+import { normalIdentity, normalizePlain } from './normal-form.ts'
 
 /** Characters of a digest: SHA-256 in hex. */
 export const DIGEST_LENGTH = 64
@@ -38,8 +39,8 @@ export function masksOf({ secret, identity, maskKey }: MaskPolicies): Masks {
   requireKnown('secret', secret, SECRET_POLICIES)
   requireKnown('identity', identity, IDENTITY_POLICIES)
   return {
-    secret: POLICIES[secret].mask(maskKey, ''),
-    identity: POLICIES[identity].mask(maskKey, IDENTITY_DOMAIN),
+    secret: POLICIES[secret].mask(maskKey, 'secret'),
+    identity: POLICIES[identity].mask(maskKey, 'identity'),
   }
 }
 
@@ -93,8 +94,8 @@ export function looksMasked(policy: SecretPolicy | IdentityPolicy, value: string
 }
 
 type Policy = {
-  /** The mask; null: the value stays as it is. @param domain as of {@link keyedDigest} */
-  mask(key: Uint8Array | null, domain: string): Mask | null
+  /** The mask; null: the value stays as it is. */
+  mask(key: Uint8Array | null, of: Masked): Mask | null
   /** Whether a value can have come from it. */
   looksMade(value: string): boolean
 }
@@ -151,7 +152,10 @@ function startsCodePoint(byte: number): boolean {
  */
 const IDENTITY_DOMAIN = 'identity:'
 
-function digestMask(maskKey: Uint8Array | null, domain: string): Mask {
+/** What is masked. */
+type Masked = 'secret' | 'identity'
+
+function digestMask(maskKey: Uint8Array | null, of: Masked): Mask {
   if (maskKey === null) {
     throw new ExportError({
       kind: 'config',
@@ -160,19 +164,21 @@ function digestMask(maskKey: Uint8Array | null, domain: string): Mask {
       next: 'Set the variable that transform.mask_key_env names to at least 32 bytes.',
     })
   }
-  return keyedDigest(maskKey, domain)
+  return keyedDigest(maskKey, of)
 }
 
-/**
- * HMAC-SHA256 in hex, in place of the text.
- * @param domain goes before every text, in ASCII: what has different ones never compares
- */
-export function keyedDigest(key: Uint8Array, domain: string): Mask {
+/** HMAC-SHA256 in hex, in place of a secret, or of an identity in any spelling. */
+export function keyedDigest(key: Uint8Array, of: Masked): Mask {
   // Made once: to take over the bytes of a key costs as much as a short digest.
   const secretKey = createSecretKey(key)
   return (bytes, start, end) => {
     const hmac = createHmac('sha256', secretKey)
-    if (domain !== '') hmac.update(domain, 'latin1')
-    return start + bytes.write(hmac.update(bytes.subarray(start, end)).digest('hex'), start, 'latin1')
+    if (of === 'secret') hmac.update(bytes.subarray(start, end))
+    else {
+      hmac.update(IDENTITY_DOMAIN, 'latin1')
+      if (normalizePlain(bytes, start, end)) hmac.update(bytes.subarray(start, end))
+      else hmac.update(normalIdentity(bytes.toString('utf8', start, end)), 'utf8')
+    }
+    return start + bytes.write(hmac.digest('hex'), start, 'latin1')
   }
 }

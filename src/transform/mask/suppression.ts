@@ -1,18 +1,11 @@
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto'
 import type { SuppressList } from '../../rows/index.ts'
+import { normalIdentity } from './normal-form.ts'
 
-/**
- * The form in which identities are compared when people are forgotten: without white space at its ends, in Unicode
- * normalization form C, in lower case by Unicode's default mapping of any language. Characters that a file cannot hold
- * (NUL in CSV, lone surrogates) are U+FFFD in it, so they are here.
- */
-export function foldIdentity(identity: string): string {
-  // Nearly all are of this form, in which only the case matters.
-  if (PLAIN.test(identity)) return identity.toLowerCase()
-  return identity.toWellFormed().replaceAll('\0', '\ufffd').trim().normalize('NFC').toLowerCase()
+/** The normal form of an identity as files hold it: CSV has U+FFFD in place of NUL. */
+export function filedIdentity(identity: string): string {
+  return normalIdentity(identity).replaceAll('\0', '\ufffd')
 }
-
-const PLAIN = /^[\x21-\x7e]*$/
 
 /** Goes before an identity in its HMAC. A digest here never equals one in a column. */
 const DOMAIN = 'spillway forgotten identity: '
@@ -20,7 +13,7 @@ const DOMAIN = 'spillway forgotten identity: '
 /** The digest by which a forgotten identity is recognized, in hex. */
 export function suppressionDigest(key: Uint8Array | KeyObject, identity: string): string {
   return createHmac('sha256', key)
-    .update(DOMAIN + foldIdentity(identity))
+    .update(DOMAIN + filedIdentity(identity))
     .digest('hex')
 }
 

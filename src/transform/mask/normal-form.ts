@@ -1,0 +1,61 @@
+import { domainToASCII } from 'node:url'
+
+/**
+ * The normal form of an identity: what is compared and digested, so that all spellings of a person are one. In Unicode
+ * normalization form C, without white space at its ends, case folded, and of an e-mail address the domain in ASCII. The
+ * form of a form is itself.
+ *
+ * Case folded is lower case by Unicode's default mapping of any language, with ς as σ: which of them stands for Σ depends on
+ * its place in the word. ß and ss, ı and i stay different, as they are to mail servers.
+ */
+export function normalIdentity(identity: string): string {
+  if (PLAIN.test(identity)) return identity.toLowerCase()
+  const text = identity.toWellFormed().normalize('NFC').trim()
+  const at = text.lastIndexOf('@')
+  const domain = text.slice(at + 1)
+  const ascii = at > 0 && TO_ASCII.test(domain) ? domainToASCII(lower(domain)) : ''
+  return ascii === '' ? folded(text) : `${folded(text.slice(0, at))}@${ascii}`
+}
+
+/**
+ * Letter by letter, so that Σ is σ wherever it is: ς is another letter in domains. Without it capitals such as ẞ would
+ * depend on the version of Unicode.
+ */
+function lower(domain: string): string {
+  return Array.from(domain, (letter) => letter.toLowerCase()).join('')
+}
+
+function folded(text: string): string {
+  return text.toLowerCase().replaceAll('ς', 'σ').normalize('NFC')
+}
+
+/** Nearly all are of this form: in them only the case matters. */
+const PLAIN = /^(?!.*xn--)[\x21-\x7e]*$/i
+
+/** Host names that IDNA may change. What others have beside would be cut off or decoded, or read as an IP address. */
+const TO_ASCII = /^(?=.*(?:[^\0-\x7f]|xn--))(?=.*\p{L})[\p{L}\p{M}\p{N}._。．｡-]+$/iu
+
+/**
+ * Brings the UTF-8 text at [start, end) into normal form in place, if it is plain: ASCII without white space or encoded
+ * labels, as nearly all are.
+ * @returns false when it is another text; its form is still the same
+ */
+export function normalizePlain(bytes: Uint8Array, start: number, end: number): boolean {
+  for (let i = start; i < end; i++) {
+    const byte = bytes[i]!
+    if (byte < 0x21 || byte > 0x7e) return false
+    if (byte >= UPPER_A && byte <= UPPER_Z) bytes[i] = byte | 0x20
+    else if (byte === HYPHEN && i - start >= 3 && bytes[i - 1] === HYPHEN && isPrefix(bytes, i - 3))
+      return false
+  }
+  return true
+}
+
+const UPPER_A = 0x41
+const UPPER_Z = 0x5a
+const HYPHEN = 0x2d
+
+/** Whether `xn` stands there, which begins an encoded label. */
+function isPrefix(bytes: Uint8Array, at: number): boolean {
+  return bytes[at] === 0x78 && bytes[at + 1] === 0x6e
+}

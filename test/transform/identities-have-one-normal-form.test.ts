@@ -1,0 +1,114 @@
+import { domainToUnicode } from 'node:url'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { normalIdentity } from '../../src/transform/index.ts'
+import { normalizePlain } from '../../src/transform/mask/normal-form.ts'
+import { cases } from '../support/thorough.ts'
+
+const same: readonly (readonly [form: string, ...spellings: string[]])[] = [
+  [
+    'ada.loam@scatterholt.com',
+    'Ada.Loam@SCATTERHOLT.com',
+    ' ada.loam@scatterholt.com\t\r\n',
+    '\u00a0ADA.LOAM@scatterholt.com\u3000',
+  ],
+  ['jos\u00e9@a.com', 'jose\u0301@a.com', 'JOS\u00c9@A.com', 'JOSE\u0301@A.COM '],
+  [
+    'ada@xn--mnchen-3ya.de',
+    'ada@m\u00fcnchen.de',
+    'Ada@MU\u0308NCHEN.DE',
+    'ADA@XN--MNCHEN-3YA.DE',
+    'ada@m\u00fcnchen\u3002de',
+  ],
+  ['ada@xn--strae-oqa.de', 'ada@stra\u00dfe.de', 'ada@STRA\u1e9eE.de'],
+  ['stra\u00dfe@a.de', 'STRA\u1e9eE@a.de'],
+  ['\u03bf\u03b4\u03bf\u03c3@a.gr', '\u039f\u0394\u039f\u03a3@a.gr', '\u03bf\u03b4\u03bf\u03c2@a.gr'],
+  ['i\u0307stanbul@a.com', '\u0130stanbul@a.com', 'I\u0307STANBUL@A.COM'],
+  ['a@xn--pxavbq.gr', 'a@ΟΔΟΣ.GR', 'a@οδοσ.gr'],
+  ['i@a.com', 'I@a.com'],
+  ['jdoe', 'JDoe', ' jdoe '],
+  ['ms\\jdoe', 'MS\\JDoe'],
+  ['a b@xn--4ca.de', 'A b@\u00e4.de'],
+  ['', ' ', '\t'],
+]
+
+it.each(same)('%s is the form of its spellings', (form, ...spellings) => {
+  for (const text of [form, ...spellings]) expect(normalIdentity(text)).toBe(form)
+})
+
+describe('nothing else is the same', () => {
+  it.each([
+    ['stra\u00dfe@a.de', 'strasse@a.de'],
+    ['\u0131@a.com', 'i@a.com'],
+    // Of two registered domains, by IDNA of 2008.
+    ['a@οδοσ.gr', 'a@οδος.gr'],
+    ['a.b@x.com', 'ab@x.com'],
+    ['a+b@x.com', 'a@x.com'],
+    ['jos\u00e9@a.com', 'jose@a.com'],
+    ['a b@x.com', 'ab@x.com'],
+    ['a@x.com.', 'a@x.com'],
+    // What is no host name is kept whole.
+    ['a@\u00e4.com/x', 'a@\u00e4.com'],
+    ['a@%61\u00e4.com', 'a@a\u00e4.com'],
+    ['a@\uff11.0.0.1', 'a@1.0.0.1'],
+    ['a@\u00e4.de:80', 'a@\u00e4.de'],
+    ['xn--mnchen-3ya.de', 'm\u00fcnchen.de'],
+  ])('%s, %s', (a, b) => {
+    expect(normalIdentity(a)).not.toBe(normalIdentity(b))
+  })
+})
+
+const label = fc.oneof(
+  fc.string({ unit: 'grapheme', maxLength: 8 }),
+  fc.constantFrom('xn--mnchen-3ya', 'XN--4CA', 'xn--', 'm\u00fcnchen', 'stra\u00dfe', '0x1', '\u2168'),
+)
+const anyIdentity = fc.oneof(
+  fc.string({ unit: 'binary' }),
+  fc.tuple(label, label, label).map(([name, a, b]) => `${name}@${a}.${b}`),
+)
+
+it('is the form of itself, of every case that lower and upper letters have, and of both normalization forms', () => {
+  fc.assert(
+    fc.property(anyIdentity, (text) => {
+      const form = normalIdentity(text)
+      expect(normalIdentity(form)).toBe(form)
+      expect(normalIdentity(text.toWellFormed().normalize('NFD'))).toBe(form)
+      expect(normalIdentity(` ${text}\n`)).toBe(form)
+    }),
+    { numRuns: cases(5000, 500) },
+  )
+})
+
+it('every character has one form, also as a domain', () => {
+  for (let point = 1; point < 0x11_0000; point += cases(1, 11)) {
+    if (point >= 0xd800 && point < 0xe000) continue
+    const character = String.fromCodePoint(point)
+    for (const text of [`${character}x`, `x${character}`, `a@x${character}.de`]) {
+      const form = normalIdentity(text)
+      if (normalIdentity(form) !== form) expect.fail(`U+${point.toString(16)}`)
+    }
+  }
+})
+
+it('domains that are written in either way have one form', () => {
+  for (const domain of ['xn--mnchen-3ya.de', 'xn--e1afmkfd.xn--p1ai', 'xn--fsqu00a.xn--0zwm56d']) {
+    expect(domainToUnicode(domain)).not.toBe(domain)
+    expect(normalIdentity(`a@${domainToUnicode(domain)}`)).toBe(`a@${domain}`)
+  }
+})
+
+it('plain bytes become the same form in place; of others at most the case of letters changes', () => {
+  const ascii = fc.string({ unit: fc.constantFrom(...'aZxXnN-@. ~!'), maxLength: 12 })
+  fc.assert(
+    fc.property(fc.oneof(anyIdentity, ascii), fc.nat(3), (text, start) => {
+      const bytes = Buffer.from(`${'#'.repeat(start)}${text}-n`)
+      const end = bytes.length - 2
+      const isPlain = normalizePlain(bytes, start, end)
+      const after = bytes.toString('utf8', start, end)
+      if (isPlain) expect(after).toBe(normalIdentity(text))
+      else expect(normalIdentity(after)).toBe(normalIdentity(text))
+      expect(bytes.toString('utf8', end)).toBe('-n')
+    }),
+    { numRuns: cases(5000, 500) },
+  )
+})
