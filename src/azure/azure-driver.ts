@@ -68,7 +68,7 @@ export function azureDriver(location: AzureLocation): Driver {
 
     async upload(name, chunks, write) {
       const client = await blob(name)
-      // All ids of an object have one length. Parts that are never committed go after a week.
+      // All ids of an object have one length.
       const ids = await inParts(chunks, async (number, body) => {
         const id = Buffer.from(`${write.mark}${String(number).padStart(6, '0')}`).toString('base64')
         await conditionally(name, () => client.stageBlock(id, body, body.byteLength))
@@ -108,7 +108,8 @@ export function azureDriver(location: AzureLocation): Driver {
       } while (page.continuationToken !== undefined)
     },
 
-    abortUploads: async () => {},
+    // Parts that are never committed go after a week.
+    async *uploads() {},
   }
 }
 

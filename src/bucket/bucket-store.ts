@@ -1,15 +1,14 @@
 import {
   type ExpectedStat,
-  isExportError,
   type OwnedStore,
   type StatCheck,
   type Store,
   scratchesIn,
   takenOver,
 } from '../core/index.ts'
-import { type Chunks, Conflict, type Driver, PART_BYTES } from './driver.ts'
+import { type Chunks, Conflict, type Driver, PART_BYTES, type Upload } from './driver.ts'
 import { Objects, requireConditions } from './objects.ts'
-import { changedByOthers, OwnedObjects, type RequireLock, type Succession } from './owned-objects.ts'
+import { changedByOthers, OwnedObjects, type RequireLock } from './owned-objects.ts'
 import { unnamedFile } from './unnamed-file.ts'
 
 /**
@@ -24,24 +23,18 @@ export function bucketStore(driver: Driver): Store {
       at(driver, '_state', async () => {
         const marker = markerOf(owner)
         const requireLock = await makeMarker(objects, marker)
-        const succession = { hasFormer: false }
         return {
           ...store,
-          ...changesOf(objects, requireLock, succession),
+          ...changesOf(objects, marker, requireLock),
           takeOver: (owners) =>
             at(driver, '_state', async () => {
               const markers = [...owners].map(markerOf)
               for (const former of markers) await driver.remove(former)
               await requireLock()
-              succession.hasFormer ||= markers.length > 0
-              if (markers.length > 0) await abortOwnUploads(driver)
+              if (markers.length > 0) await abortUploads(driver, requireLock)
             }),
           requireLock: () => at(driver, '_state', requireLock),
-          release: () =>
-            at(driver, '_state', async () => {
-              await ifOwner(requireLock, () => abortOwnUploads(driver))
-              await driver.remove(marker)
-            }),
+          release: () => at(driver, '_state', () => driver.remove(marker)),
         }
       }),
   }
@@ -54,7 +47,7 @@ function markerOf(owner: string): string {
 
 async function makeMarker(objects: Objects, marker: string): Promise<RequireLock> {
   const { driver } = objects
-  const content = Buffer.from('{}\n')
+  const content = new Uint8Array()
   const requireLock = async (): Promise<void> => {
     if ((await driver.head(marker)) === null) throw takenOver(`${marker} is gone`)
   }
@@ -69,23 +62,16 @@ async function makeMarker(objects: Objects, marker: string): Promise<RequireLock
   return requireLock
 }
 
-/** Aborts what an owner may have left. Uploads of others have other names. */
-function abortOwnUploads(driver: Driver): Promise<void> {
-  return driver.abortUploads('_state/', (name) =>
-    /^_state\/(?:(?:log|sealed)\/|checkpoint\.jsonl$)/.test(name),
-  )
+/** Aborts what former owners have left, of which a list tells as long as this one holds the data set after it. */
+async function abortUploads(driver: Driver, requireLock: RequireLock): Promise<void> {
+  const left: Upload[] = []
+  for await (const upload of driver.uploads('_state/')) if (OWN_UPLOADS.test(upload.name)) left.push(upload)
+  if (left.length > 0) await requireLock()
+  for (const upload of left) await upload.abort()
 }
 
-/** Does work that a former owner leaves out. */
-async function ifOwner(requireLock: RequireLock, work: () => Promise<void>): Promise<void> {
-  try {
-    await requireLock()
-  } catch (error) {
-    if (isExportError(error, 'locked')) return
-    throw error
-  }
-  await work()
-}
+/** Uploads of others have other names. */
+const OWN_UPLOADS = /^_state\/(?:(?:log|sealed)\/|checkpoint\.jsonl$)/
 
 /** What a store reads. */
 function readerOf(objects: Objects): Omit<Store, 'own'> {
@@ -152,11 +138,11 @@ function statCheck(driver: Driver): StatCheck {
 /** What an owner changes. */
 function changesOf(
   objects: Objects,
+  marker: string,
   requireLock: RequireLock,
-  succession: Succession,
 ): Pick<OwnedStore, 'create' | 'scratch' | 'replace' | 'publish' | 'remove'> {
   const { driver } = objects
-  const owned = new OwnedObjects(objects, requireLock, succession)
+  const owned = new OwnedObjects(objects, marker, requireLock)
   const create = (path: string, chunks: Chunks) => at(driver, path, () => owned.create(path, chunks))
   return {
     create: (path, chunks) => create(path, bytesOf(chunks)),

@@ -17,6 +17,8 @@ export type Write = { readonly mark: string; readonly condition: Condition }
 /** An object, or a folder: its name ends with `/`. */
 export type Listed = { readonly name: string; readonly size: number }
 
+export type Upload = { readonly name: string; abort(): Promise<void> }
+
 export type Chunks = AsyncIterable<Uint8Array> | Iterable<Uint8Array>
 
 /**
@@ -48,8 +50,8 @@ export type Driver = {
   remove(name: string): Promise<void>
   /** Objects whose names begin with `start`, in order; those below a further `/` as a folder unless `isDeep`. */
   list(start: string, isDeep: boolean): AsyncIterable<Listed>
-  /** Aborts uploads that are under way, to names that begin with `start` and pass the filter. */
-  abortUploads(start: string, isOurs: (name: string) => boolean): Promise<void>
+  /** Uploads that are under way to names that begin with `start`; none where they end by themselves. */
+  uploads(start: string): AsyncIterable<Upload>
   /** Turns an error of the SDK into an ExportError with this path and an advice. Others stay as they are. */
   error(error: unknown, path: string): unknown
 }

@@ -7,6 +7,7 @@ export {
   type Driver,
   inParts,
   type Listed,
+  type Upload,
   unfit,
   type Write,
 } from './driver.ts'

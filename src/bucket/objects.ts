@@ -14,7 +14,7 @@ export class Objects {
    * a mark, by which the repeated write recognizes its own object.
    * @param mark default: a new one
    * @returns its ETag
-   * @throws Conflict when the condition does not hold
+   * @throws Conflict when the condition does not hold; ExportError `storage` when the store only says so
    */
   async write(
     name: string,
@@ -31,6 +31,7 @@ export class Objects {
       if (!(error instanceof Conflict)) throw error
       const found = await this.driver.head(name)
       if (found?.mark === write.mark) return found.etag
+      if (found === null && condition === 'absent') throw notTaken(name)
       throw error
     }
   }
@@ -80,6 +81,16 @@ export function gone(path: string): ExportError {
     what: 'The object is gone',
     where: path,
     next: 'Check that nothing else clears load.path, then run again.',
+  })
+}
+
+/** The error of a store that says that an object exists, and has none. */
+function notTaken(path: string): ExportError {
+  return new ExportError({
+    kind: 'storage',
+    what: 'The store did not take the object, although it has none of this name',
+    where: path,
+    next: 'Wait some minutes, then run again; the run resumes after its last committed page.',
   })
 }
 

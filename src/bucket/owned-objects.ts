@@ -2,13 +2,10 @@ import { ExportError, nameInUse } from '../core/index.ts'
 import { type Chunks, type Condition, Conflict } from './driver.ts'
 import { gone, type Objects } from './objects.ts'
 
-/** Whether writes of a former owner may still arrive: these are overwritten. Other changes are not this owner's to undo. */
-export type Succession = { hasFormer: boolean }
-
 /** Rejects with `locked` once another owner took over. */
 export type RequireLock = () => Promise<void>
 
-// Each time another write was under way: one of a former owner.
+// Each time a write of a former owner arrived meanwhile, also of one that has ended long ago.
 const MAX_ATTEMPTS = 5
 
 /**
@@ -18,18 +15,18 @@ const MAX_ATTEMPTS = 5
  */
 export class OwnedObjects {
   readonly #objects: Objects
+  readonly #marker: string
   readonly #requireLock: RequireLock
   /** ETags as this owner last saw them; null: there was no object. */
   readonly #seen = new Map<string, string | null>()
   /** The last replacement of each path: one at a time. */
   readonly #replacing = new Map<string, Promise<void>>()
 
-  readonly #succession: Succession
-
-  constructor(objects: Objects, requireLock: RequireLock, succession: Succession) {
+  /** @param marker an empty object that goes when another owner takes over */
+  constructor(objects: Objects, marker: string, requireLock: RequireLock) {
     this.#objects = objects
+    this.#marker = marker
     this.#requireLock = requireLock
-    this.#succession = succession
   }
 
   async create(path: string, chunks: Chunks): Promise<boolean> {
@@ -58,6 +55,7 @@ export class OwnedObjects {
   }
 
   async #replace(path: string, chunks: readonly Uint8Array[]): Promise<void> {
+    if (chunks.every(({ byteLength }) => byteLength === 0) && (await this.#copyMarker(path))) return
     for (let attempt = 1; ; attempt++) {
       try {
         const etag = await this.#objects.write(path, chunks, await this.#conditionFor(path))
@@ -66,10 +64,19 @@ export class OwnedObjects {
       } catch (error) {
         if (!(error instanceof Conflict)) throw error
         await this.#requireLock()
-        if (!this.#succession.hasFormer || attempt === MAX_ATTEMPTS) throw changedByOthers(path)
+        if (attempt === MAX_ATTEMPTS) throw changedByOthers(path)
         this.#seen.delete(path)
       }
     }
+  }
+
+  /** What says something by being there alone, as `_SUCCESS` does: a copy that is late finds nothing to copy. */
+  async #copyMarker(path: string): Promise<boolean> {
+    this.#seen.delete(path)
+    return this.#objects.driver.copy(this.#marker, path).catch(async (error: unknown) => {
+      await this.#requireLock()
+      throw error
+    })
   }
 
   async #conditionFor(path: string): Promise<Condition> {

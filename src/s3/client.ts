@@ -1,3 +1,4 @@
+import { homedir } from 'node:os'
 import type { S3Client, S3ClientConfig } from '@aws-sdk/client-s3'
 import { type DataSetLocation, ExportError, isLoopback } from '../core/index.ts'
 
@@ -26,6 +27,7 @@ export async function openClient({
   allowHttp,
 }: BucketLocation): Promise<Client> {
   const sdk = await loadSdk()
+  requireHome()
   const environment = trimmedEnvironment()
   const { address, source } = addressOf(endpoint, environment)
   const where = region ?? (environment.AWS_REGION || environment.AWS_DEFAULT_REGION || null)
@@ -38,7 +40,7 @@ export async function openClient({
     forcePathStyle: pathStyle ?? address !== null,
     followRegionRedirects: true,
     maxAttempts: ATTEMPTS,
-    // The signature covers the SHA-256 of each body. Not all stores know further checksums.
+    // Each body has its MD5 and, in the signature, its SHA-256. Not all stores know further checksums.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     requestHandler: {
@@ -50,6 +52,15 @@ export async function openClient({
   })
   if (!allowHttp) refuseHttp(s3, source)
   return { sdk, s3 }
+}
+
+/** The SDK looks for `~/.aws`, and fails for a user without a home. Container runtimes set the same. */
+function requireHome(): void {
+  try {
+    homedir()
+  } catch {
+    process.env.HOME = '/'
+  }
 }
 
 type Environment = Readonly<Record<string, string>>

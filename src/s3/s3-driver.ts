@@ -1,3 +1,5 @@
+import { createHash, getFips } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { S3Client } from '@aws-sdk/client-s3'
 import {
   type Condition,
@@ -13,8 +15,9 @@ import { isBrokenBody, isConflict, isMissing, isUnknownThere, s3Error, statusOf 
 
 // Requests whose response body breaks off are repeated.
 const BODY_ATTEMPTS = 4
-// Another write of the same object was under way each time.
-const RACE_ATTEMPTS = 3
+// Another write of the same object was under way each time: three seconds in all.
+const RACE_ATTEMPTS = 6
+const RACE_MS = 100
 /** The metadata of the write that made an object. */
 const MARK = 'spillway-write'
 
@@ -76,7 +79,8 @@ export function s3Driver(location: BucketLocation): Driver {
       try {
         return await conditionally(name, () =>
           send(async (s3, sdk) => {
-            const input = { ...described(name, write), Body: body, ...conditionOf(write.condition) }
+            const content = { Body: body, ...md5Of(body) }
+            const input = { ...described(name, write), ...content, ...conditionOf(write.condition) }
             return (await s3.send(new sdk.PutObjectCommand(input))).ETag ?? ''
           }),
         )
@@ -95,7 +99,8 @@ export function s3Driver(location: BucketLocation): Driver {
       try {
         const Parts = await inParts(chunks, (PartNumber, Body) =>
           send(async (s3, sdk) => {
-            const { ETag = '' } = await s3.send(new sdk.UploadPartCommand({ ...upload, PartNumber, Body }))
+            const part = { ...upload, PartNumber, Body, ...md5Of(Body) }
+            const { ETag = '' } = await s3.send(new sdk.UploadPartCommand(part))
             return { PartNumber, ETag }
           }),
         )
@@ -144,7 +149,7 @@ export function s3Driver(location: BucketLocation): Driver {
       }
     },
 
-    async abortUploads(start, isOurs) {
+    async *uploads(start) {
       for (let from: { KeyMarker?: string; UploadIdMarker?: string } = {}; ; ) {
         const page = await send((s3, sdk) =>
           s3.send(new sdk.ListMultipartUploadsCommand({ Bucket: bucket, Prefix: root + start, ...from })),
@@ -153,9 +158,9 @@ export function s3Driver(location: BucketLocation): Driver {
           if (isUnknownThere(error)) return null
           throw error
         })
-        for (const { Key = '', UploadId } of page?.Uploads ?? []) {
+        for (const { Key = '', UploadId = '' } of page?.Uploads ?? []) {
           const name = Key.slice(root.length)
-          if (UploadId !== undefined && isOurs(name)) await abort(name, UploadId)
+          yield { name, abort: () => abort(name, UploadId) }
         }
         if (page?.IsTruncated !== true || page.NextKeyMarker === undefined) return
         const { NextKeyMarker: KeyMarker, NextUploadIdMarker: UploadIdMarker } = page
@@ -177,6 +182,11 @@ function httpRange([start, end]: readonly [number, number]): string {
   return `bytes=${start}-${end === Number.POSITIVE_INFINITY ? '' : end - 1}`
 }
 
+/** Buckets with a default retention refuse a body without it. With OpenSSL in FIPS mode there is no MD5. */
+function md5Of(body: Uint8Array): { readonly ContentMD5?: string } {
+  return getFips() === 1 ? {} : { ContentMD5: createHash('md5').update(body).digest('base64') }
+}
+
 function headerOf(condition: Condition): string {
   return condition === 'absent' ? 'If-None-Match' : 'If-Match'
 }
@@ -194,6 +204,7 @@ async function conditionally(name: string, write: () => Promise<string>): Promis
       // AWS answers 404 when the object of an `If-Match` is missing, or an upload was aborted or is complete.
       if (!isConflict(error) && !isMissing(error)) throw error
       if (statusOf(error) !== 409 || attempt === RACE_ATTEMPTS) throw new Conflict(name)
+      await sleep(RACE_MS * 2 ** (attempt - 1))
     }
   }
 }

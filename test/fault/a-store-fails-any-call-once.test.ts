@@ -75,6 +75,19 @@ test.each(['partition_by: [query]', ...(THOROUGH ? (['in a bucket'] as const) : 
   },
 )
 
+test('a store that answers 409 to a new shard has no shard: a forget removes no row', async () => {
+  const world = await worldOf('in a bucket')
+  const calls = await world.callsOf('forget')
+  const sealed = calls.find((call) => call.startsWith('PutObject out/_state/sealed/'))!
+  await world.onCopy(async (copy) => {
+    const ended = await copy.command(CHANGES.forget, `conflict:${sealed}`)
+    expect(ended.code, ended.stderr).toBe(1)
+    await expectNamedFilesToBeThere(copy, sealed)
+    expect([...(await rowsOf(copy.output))].sort()).toEqual([...world.rows].sort())
+    await expectSettled(copy, world.outcomes('forget', null).slice(0, 1), 'then a run')
+  })
+})
+
 test('a forget whose list of people cannot be written commits nothing', async () => {
   const world = await worldOf('partition_by: [query]')
   await world.onCopy(async (copy) => {

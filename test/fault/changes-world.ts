@@ -270,6 +270,8 @@ async function bucketPlace(output: string): Promise<Place> {
           failing = call
         return failing !== null && (mode === 'dead' || failing === call)
       }
+      const conflict = { code: 'ConditionalRequestConflict' }
+      if (mode === 'conflict') double.cues.fail({ where: fails }, { ...conflict, times: Infinity })
       const busy = { code: 'SlowDown', status: 429 }
       if (mode === 'eio') double.cues.fail({ where: fails }, { ...busy, times: ATTEMPTS })
       if (mode === 'stuck') double.cues.fail({ where: fails }, { ...busy, times: Infinity })

@@ -1,5 +1,7 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { refusal } from '../disk/errors.ts'
+import { BUCKET } from '../support/bucket.ts'
+import { runCli } from '../support/run-cli.ts'
 import { type BucketLocation, eachInABucket } from './each-in-a-bucket.ts'
 
 const here = eachInABucket()
@@ -71,4 +73,17 @@ it('a line break in a variable that only the SDK reads is reported', async () =>
   vi.stubEnv('AWS_ROLE_ARN', 'arn:aws:iam::1:role/x\n')
   const error = await refused()
   expect(error).toMatchObject({ kind: 'config', where: 'AWS_ROLE_ARN' })
+})
+
+it('a user without a home, as in a container, needs none', async () => {
+  // As libuv does for a user that is in no list.
+  const script = `import os from 'node:os'
+    import { syncBuiltinESMExports } from 'node:module'
+    os.homedir = () => { throw Object.assign(new Error('uv_os_homedir'), { code: 'ERR_SYSTEM_ERROR' }) }
+    syncBuiltinESMExports()`
+  const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(script)}`
+  const args = ['status', `s3://${BUCKET}/set`]
+  const { code, stderr } = await runCli({ args, env: { ...here.env, HOME: '', NODE_OPTIONS } })
+  expect(stderr).toContain('There is no data set')
+  expect(code).toBe(2)
 })

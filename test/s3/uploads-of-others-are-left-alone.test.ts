@@ -59,14 +59,25 @@ it('uploads of others stay when uploads of a crashed owner are aborted, whatever
   expect(uploadIds()).toEqual([...others, ...later])
 })
 
-it('uploads of others stay, and an upload whose id was lost is aborted by its owner', async () => {
-  const others = await beginOthers()
-  const id = newOwner()
-  const own = await open().own(id)
+it('an owner that ends aborts nothing: what has begun meanwhile is of the next one', async () => {
+  const own = await open().own(newOwner())
   await own.takeOver([])
-  here.double.cues.fail({ operation: 'CreateMultipartUpload', key: SEALED }, { connection: 'reset-after' })
   await writeShard(own)
-  expect(uploadIds()).toHaveLength(others.length + 1)
+  const others = await beginOthers(['_state/sealed/1', '_state/log/0000000000000002'])
   await own.release()
+  expect(uploadIds()).toEqual(others)
+})
+
+it('an owner that is taken over while it lists uploads aborts none of them', async () => {
+  const [dead, late] = [newOwner(), newOwner()]
+  await open().own(dead)
+  const own = await open().own(late)
+  let others: readonly string[] = []
+  here.double.cues.before({ operation: 'ListMultipartUploads' }, async () => {
+    const next = await open().own(newOwner())
+    await next.takeOver([dead, late])
+    others = await beginOthers(['_state/sealed/1'])
+  })
+  await expect(own.takeOver([dead])).rejects.toMatchObject({ kind: 'locked' })
   expect(uploadIds()).toEqual(others)
 })

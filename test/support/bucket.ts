@@ -8,7 +8,7 @@ export const BUCKET = 'leaks'
 
 /** A store with one bucket, and the environment through which AWS tools find it. */
 export async function startBucket(
-  options: Pick<S3DoubleOptions, 'region' | 'ignoredConditions'> = {},
+  options: Pick<S3DoubleOptions, 'region' | 'ignoredConditions' | 'retention'> = {},
 ): Promise<{ double: S3Double; env: Readonly<Record<string, string>> }> {
   const double = await startS3Double({ ...options, buckets: [BUCKET] })
   const [{ accessKeyId, secretAccessKey }] = double.credentials as [S3Double['credentials'][number]]

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
@@ -17,6 +18,8 @@ export type S3DoubleOptions = {
   readonly limits?: Partial<Limits>
   /** Conditions of writes that it ignores, as some stores do: `if-none-match`, `if-match`. */
   readonly ignoredConditions?: readonly string[]
+  /** Buckets have a default retention: what is written to them needs a `Content-MD5`. */
+  readonly retention?: boolean
 }
 
 /** Starts a server on a free port of the loopback; the caller closes it. */
@@ -42,13 +45,16 @@ export class S3Double {
   /** By how much the clock of the server is ahead of ours. */
   clockSkewMs = 0
   readonly #ignoredConditions: readonly string[]
+  readonly #retention: boolean
   readonly #buckets = new Map<string, Bucket>()
   readonly #connections = new WeakMap<Socket, number>()
   readonly #server: Server
   #requests = 0
 
-  constructor({ buckets, region, credentials, limits, ignoredConditions = [] }: S3DoubleOptions) {
+  constructor(options: S3DoubleOptions) {
+    const { buckets, region, credentials, limits, ignoredConditions = [], retention = false } = options
     this.#ignoredConditions = ignoredConditions
+    this.#retention = retention
     this.region = region ?? 'eu-central-1'
     this.credentials = [...(credentials ?? [{ accessKeyId: 'double', secretAccessKey: 'not a secret' }])]
     this.limits = { ...S3_LIMITS, ...limits }
@@ -156,6 +162,11 @@ export class S3Double {
     const { operation } = seen
     if (operation === 'Unknown') throw new S3Error('NotImplemented')
     requireKnownHeaders(request, operation)
+    const digest = request.headers.get('content-md5')
+    const needsDigest = operation === 'PutObject' || operation === 'UploadPart'
+    if (digest === undefined && needsDigest && this.#retention) throw new S3Error('InvalidRequest')
+    if (digest !== undefined && digest !== createHash('md5').update(body).digest('base64'))
+      throw new S3Error('BadDigest')
     return OPERATIONS[operation].run({
       request: request.method === 'PUT' ? without(request, this.#ignoredConditions) : request,
       body,

@@ -64,7 +64,7 @@ export const WORKED = {
 
 /** Whether a request has a checksum that only some stores know. */
 function hasChecksum(headers: IncomingHttpHeaders): boolean {
-  const names = Object.keys(headers).filter((name) => /checksum|crc64|content-md5|x-amz-trailer/.test(name))
+  const names = Object.keys(headers).filter((name) => /checksum|crc64|x-amz-trailer/.test(name))
   return names.length > 0 || headers['content-encoding'] === 'aws-chunked'
 }
 
