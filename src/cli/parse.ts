@@ -2,9 +2,8 @@ import { closest, distance } from 'fastest-levenshtein'
 import yargs, { type Argv } from 'yargs'
 import type { ExportError } from '../core/index.ts'
 import { version } from '../package/index.ts'
-import { CommandCall, type CommonArgs, type Perform, wrongUsage } from './command-line/command.ts'
-import { COMMANDS, GROUPS } from './commands/index.ts'
-import { LOG_FORMATS, LOG_LEVELS } from './log/log.ts'
+import { COMMON, CommandCall, type CommonArgs, type Perform, wrongUsage } from './command-line/command.ts'
+import { COMMANDS } from './commands/index.ts'
 import { folded } from './terminal/screen.ts'
 
 const PURPOSE =
@@ -28,6 +27,9 @@ export async function parseCommandLine(
   columns: number,
   perform: Perform,
 ): Promise<void> {
+  const [word = ''] = words
+  if (/^[^-]/.test(word) && word !== 'completion' && !Object.hasOwn(COMMANDS, word))
+    throw unknownCommand(word)
   await loadForCompletion(words)
   const parser = parserOf(words, columns)
   try {
@@ -51,19 +53,27 @@ export function asFlags(words: readonly string[]): readonly string[] {
 
 /** The commands in groups. yargs lists them in one run. */
 export function overview(columns: number): string {
-  const width = Math.max(...Object.values(COMMANDS).map(({ usage }) => usage.length))
-  const groups = Object.entries(GROUPS).map(([group, names]) => {
-    const rows = names.map((name) => {
-      const { usage, describe } = COMMANDS[name]!
-      return `  ${usage.padEnd(width)}  ${folded(describe, widthOf(columns) - width - 4).replaceAll('\n', `\n${' '.repeat(width + 4)}`)}`
-    })
-    return `${group}:\n${rows.join('\n')}`
-  })
+  const all = Object.values(COMMANDS)
+  const width = Math.max(...all.map(({ usage }) => usage.length))
+  const rows = (wanted: string): readonly string[] =>
+    all
+      .filter(({ group }) => group === wanted)
+      .map(({ usage, describe }) => {
+        const text = folded(describe, widthOf(columns) - width - 4)
+        return `  ${usage.padEnd(width)}  ${text.replaceAll('\n', `\n${' '.repeat(width + 4)}`)}`
+      })
+  const groups = [...new Set(all.map(({ group }) => group))]
   const more = folded(
     '`spillway <command> --help` explains a command; `spillway completion` completes commands in the shell.',
     widthOf(columns),
   )
-  return [`spillway <command>`, folded(PURPOSE, widthOf(columns)), ...groups, more, EXIT_CODES].join('\n\n')
+  return [
+    'spillway <command>',
+    folded(PURPOSE, widthOf(columns)),
+    ...groups.map((group) => `${group}:\n${rows(group).join('\n')}`),
+    more,
+    EXIT_CODES,
+  ].join('\n\n')
 }
 
 /** An error of yargs about the command line. */
@@ -85,18 +95,7 @@ function parserOf(words: readonly string[], columns: number): Argv<CommonArgs> {
   const parser: Argv<CommonArgs> = yargs([...words])
     .scriptName('spillway')
     .usage(`$0 <command>\n\n${PURPOSE}`)
-    .options({
-      'log-format': {
-        choices: LOG_FORMATS,
-        default: 'pretty' as const,
-        describe: 'Log lines on stderr: pretty or json [pretty]',
-      },
-      'log-level': {
-        choices: LOG_LEVELS,
-        default: 'info' as const,
-        describe: `Least level that is logged: ${LOG_LEVELS.join(', ')} [info]`,
-      },
-    })
+    .options(COMMON)
     .group(['log-format', 'log-level', 'help', 'version'], 'Common:')
     .version(version)
     .help('help', 'Show help')
@@ -111,10 +110,12 @@ function parserOf(words: readonly string[], columns: number): Argv<CommonArgs> {
     })
     .strict()
     .demandCommand(1, 'No command is given')
-    .recommendCommands()
     .epilogue(EXIT_CODES)
     .exitProcess(false)
-    .check(rejectRepeatedOrInvalid)
+    .check(({ _: [, stray] }) => {
+      if (stray === undefined) return true
+      throw new Error(`Unknown argument: ${stray}; a file may be written ./${stray}`)
+    })
     .fail((message, error) => {
       const { key } = (parser as unknown as CommandOptions).getOptions()
       throw message ? new UsageFault(message, Object.keys(key)) : error
@@ -141,24 +142,6 @@ async function loadForCompletion(words: readonly string[]): Promise<void> {
   if (name !== undefined) await COMMANDS[name]!.load()
 }
 
-/**
- * Rejects what yargs accepts: an option given twice, which becomes a list; an invalid number, which becomes NaN; and
- * arguments after `--`.
- */
-function rejectRepeatedOrInvalid(
-  args: Readonly<Record<string, unknown>> & { readonly _: readonly unknown[] },
-): true {
-  const [, stray] = args._
-  if (stray !== undefined) throw new Error(`Unknown argument: ${stray}; a file may be written ./${stray}`)
-  for (const [name, value] of Object.entries(args)) {
-    if (Number.isNaN(value)) throw new Error(`--${name}: expected a number`)
-    if (Array.isArray(value) && !LISTS.has(name)) throw new Error(`--${name} is given more than once`)
-  }
-  return true
-}
-
-const LISTS: ReadonlySet<string> = new Set(['_', 'domain', 'redo', 'pipeline', 'id', 'state', 'query'])
-
 function usageError(message: string, words: readonly string[], flags: readonly string[]): ExportError {
   // Whoever is to be forgotten is not repeated.
   if (words[0] === 'forget' && message.startsWith('Unknown argument'))
@@ -170,8 +153,6 @@ function usageError(message: string, words: readonly string[], flags: readonly s
   const isCommand = Object.hasOwn(COMMANDS, word)
   const next = `See \`${isCommand ? `spillway ${word} --help` : 'spillway --help'}\`.`
   const text = message.trim()
-  // The only text of yargs for an unknown command.
-  if (text.startsWith('Did you mean')) return wrongUsage(`Unknown command: ${word}`, `${text} ${next}`)
   if (text.startsWith('Not enough non-option arguments'))
     return wrongUsage(`${word}: an argument is missing`, next)
   const [, bare] = /^Not enough arguments following: (.*)$/.exec(text) ?? []
@@ -186,7 +167,13 @@ function usageError(message: string, words: readonly string[], flags: readonly s
   return wrongUsage(what, isNear ? `Did you mean --${meant}? ${next}` : next)
 }
 
-/** Letters of a flag that may be wrong. */
+function unknownCommand(word: string): ExportError {
+  const meant = closest(word, Object.keys(COMMANDS))
+  const hint = distance(word, meant) <= MAX_SLIPS ? `Did you mean ${meant}? ` : ''
+  return wrongUsage(`Unknown command: ${word}`, `${hint}See \`spillway --help\`.`)
+}
+
+/** Letters of a word that may be wrong. */
 const MAX_SLIPS = 2
 
 /** Of unknown flags, yargs names its own spelling in camelCase as well. */

@@ -294,8 +294,8 @@ describe('a wrong key', () => {
     [[...VERIFY, 'empty.pem'], {}, 'no public key in PEM'],
     [[...VERIFY, 'key.pem'], {}, 'holds a private key'],
     [[...VERIFY, 'rsa-pub.pem'], {}, 'of the kind rsa, not ed25519'],
-    [['verify', 'pipeline.yaml', '--signature'], {}, '--signature and --key go together'],
-    [['verify', 'pipeline.yaml', '--key', 'pub.pem'], {}, '--signature and --key go together'],
+    [['verify', 'pipeline.yaml', '--signature'], {}, '--signature goes with --key'],
+    [['verify', 'pipeline.yaml', '--key', 'pub.pem'], {}, '--key goes with --signature'],
     [[...VERIFY, 'pub.pem', '--fix'], {}, '--signature and --fix do not go together'],
   ])('%j is refused with exit 2, and nothing of a key is shown', async (args, env, why) => {
     const folder = scratchFolder()

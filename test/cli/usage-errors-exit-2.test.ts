@@ -7,8 +7,9 @@ import { inThisProcess } from '../support/in-this-process.ts'
 
 const WRONG: readonly (readonly [line: string, message: string])[] = [
   ['', 'No command is given. See `spillway --help`.'],
-  ['frobnicate', 'Unknown argument: frobnicate. See `spillway --help`.'],
+  ['frobnicate', 'Unknown command: frobnicate. See `spillway --help`.'],
   ['statu', 'Unknown command: statu. Did you mean status? See `spillway --help`.'],
+  ['nosuch --help', 'Unknown command: nosuch. See `spillway --help`.'],
   ['run', 'run: an argument is missing. See `spillway run --help`.'],
   ['run a.yaml --frobnicate', 'Unknown argument: frobnicate. See `spillway run --help`.'],
   [
@@ -32,6 +33,22 @@ const WRONG: readonly (readonly [line: string, message: string])[] = [
     'Unknown argument: -b.yaml; a file may be written ./-b.yaml. See `spillway run --help`.',
   ],
   ['report', 'report: an argument is missing. See `spillway report --help`.'],
+  ['plan a.yaml b.yaml --all', '--all goes with one pipeline file. See `spillway plan --help`.'],
+  ['status a b --all --state failed', '--all goes with one pipeline file. See `spillway status --help`.'],
+  ...(
+    [
+      ['plan a.yaml --json --query x', '--json and --query'],
+      ['summary a.yaml --format markdown --json', '--json and --format markdown'],
+      ['check a.yaml --resolved --probe', '--resolved and --probe'],
+      ['query a.yaml --csv --json', '--csv and --json'],
+      ['run a.yaml --fresh --from 2024-01-01', '--fresh and --from'],
+    ] as const
+  ).map(([line, flags]): [string, string] => {
+    const [name] = line.split(' ')
+    const what = `${flags} do not go together: one would be ignored`
+    return [line, `${what}. See \`spillway ${name} --help\`.`]
+  }),
+  ['verify a.yaml --key pub.pem', '--key goes with --signature. See `spillway verify --help`.'],
   ['init a.yaml b.yaml', 'Unknown argument: b.yaml. See `spillway init --help`.'],
 ]
 
@@ -71,7 +88,7 @@ describe('a wrong command line', () => {
   it('ends with exit 2, an empty stdout and the message on stderr', async () => {
     const { code, stdout, stderr } = await inThisProcess(['frobnicate'], scratchFolder())
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-    expect(stderr).toBe('spillway: Unknown argument: frobnicate. See `spillway --help`.\n')
+    expect(stderr).toBe('spillway: Unknown command: frobnicate. See `spillway --help`.\n')
   })
 })
 

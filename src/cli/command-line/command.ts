@@ -1,31 +1,32 @@
-import type { ArgumentsCamelCase, Argv } from 'yargs'
+import type { ArgumentsCamelCase, InferredOptionTypes, Options } from 'yargs'
 import { ExportError, type Log } from '../../core/index.ts'
 import type { Environment } from '../../pipeline/index.ts'
-import type { LOG_FORMATS, LOG_LEVELS, LogSettings } from '../log/log.ts'
+import { LOG_FORMATS, LOG_LEVELS, type LogSettings } from '../log/log.ts'
 import type { Output } from '../terminal/output.ts'
 import type { Screen } from '../terminal/screen.ts'
 import type { Signals } from '../terminal/signals.ts'
 
-/** Options that every command has. */
-export type CommonArgs = {
-  readonly 'log-format': (typeof LOG_FORMATS)[number]
-  readonly 'log-level': (typeof LOG_LEVELS)[number]
+/** A flag: as yargs has it, and what else the command line may say beside it. */
+export type Flag = Options & {
+  /** Flags that it does not go with, by name; `name=value`: only with that value. */
+  readonly excludes?: readonly string[]
+  /** Flags without which it has no effect. */
+  readonly needs?: readonly string[]
+  /** It chooses lines of a table, and several files have a table each. */
+  readonly isOfOneFile?: true
 }
-
-/** What a command takes, and what it does. */
-export type Command<Args> = {
-  readonly options: (yargs: Argv<CommonArgs>) => Argv<Args>
-  /** @returns the exit code */
-  readonly run: (args: ArgumentsCamelCase<Args>, io: Io) => Promise<number>
-}
+type Flags = Readonly<Record<string, Flag>>
+type Rules = Pick<Flag, 'excludes' | 'needs' | 'isOfOneFile'>
 
 /** Groups of a command's own options in help. */
 export const WHAT_IS_SHOWN = 'What is shown:'
 export const HOW_IT_RUNS = 'How it runs:'
 
-/** The kinds of options, for yargs. */
-export const flag = (describe: string) => ({ type: 'boolean', default: false, describe }) as const
-export const stringValue = (describe: string) => ({ type: 'string', requiresArg: true, describe }) as const
+/** The kinds of flags. Descriptions say what is allowed, and the default in brackets. */
+export const flag = (describe: string, rules: Rules = {}) =>
+  ({ type: 'boolean', default: false, describe, ...rules }) as const
+export const stringValue = (describe: string, rules: Rules = {}) =>
+  ({ type: 'string', requiresArg: true, describe, ...rules }) as const
 export const numberValue = (describe: string) => ({ type: 'number', requiresArg: true, describe }) as const
 /** A number, or `none`. */
 export const limitValue = (describe: string) =>
@@ -33,20 +34,106 @@ export const limitValue = (describe: string) =>
     type: 'string',
     requiresArg: true,
     describe,
-    // An option given twice is a list, which is rejected later.
+    // A flag that is given twice is a list, which is rejected later.
     coerce: (text: string): number | 'none' =>
       text === 'none' || Array.isArray(text) ? (text as 'none') : Number(text),
   }) as const
-export const stringValues = (describe: string) => ({ ...stringValue(describe), array: true }) as const
+/** It may be given several times. */
+export const stringValues = (describe: string, rules: Rules = {}) =>
+  ({ ...stringValue(describe, rules), array: true }) as const
+
+/** The same flags, below a title in help. */
+export function grouped<const Group extends Flags>(title: string, flags: Group): Group {
+  const all = Object.entries(flags).map(([name, each]) => [name, { ...each, group: title }])
+  return Object.fromEntries(all) as Group
+}
+
+/** The flags that every command has. */
+export const COMMON = {
+  'log-format': {
+    choices: LOG_FORMATS,
+    default: 'pretty' as const,
+    describe: 'Log lines on stderr: pretty or json [pretty]',
+  },
+  'log-level': {
+    choices: LOG_LEVELS,
+    default: 'info' as const,
+    describe: `Least level that is logged: ${LOG_LEVELS.join(', ')} [info]`,
+  },
+} as const
+
+export type CommonArgs = InferredOptionTypes<typeof COMMON>
+
+type Definition<Own extends Flags, Positionals extends Flags> = {
+  readonly positionals?: Positionals
+  readonly flags?: Own
+  readonly examples: readonly (readonly [command: string, meaning: string])[]
+  readonly epilogue?: string
+  /** @returns the exit code */
+  readonly run: (
+    args: ArgumentsCamelCase<CommonArgs & InferredOptionTypes<Own> & InferredOptionTypes<Positionals>>,
+    io: Io,
+  ) => Promise<number>
+}
+
+/** What a command takes, and what it does. */
+export type Command = Required<Omit<Definition<Flags, Flags>, 'run' | 'epilogue'>> & {
+  readonly epilogue: string | null
+  readonly run: (args: ArgumentsCamelCase<CommonArgs>, io: Io) => Promise<number>
+}
+
+type None = Record<never, Flag>
+
+/** Types a command's arguments by its declarations. */
+export function command<const Own extends Flags = None, const Positionals extends Flags = None>({
+  positionals,
+  flags,
+  examples,
+  epilogue,
+  run,
+}: Definition<Own, Positionals>): Command {
+  return {
+    positionals: positionals ?? {},
+    flags: flags ?? {},
+    examples,
+    epilogue: epilogue ?? null,
+    run: run as Command['run'],
+  }
+}
+
+type Values = Readonly<Record<string, unknown>>
+
+/**
+ * Rejects what yargs accepts: a flag that is given twice, which becomes a list; an invalid number, which becomes NaN; a
+ * flag that would be ignored.
+ */
+export function checkFlags(args: Values, { flags }: Pick<Command, 'flags'>): true {
+  for (const [name, { array = false }] of Object.entries<Flag>({ ...COMMON, ...flags })) {
+    const value = args[name]
+    if (Number.isNaN(value)) throw new Error(`--${name}: expected a number`)
+    if (Array.isArray(value) && !array) throw new Error(`--${name} is given more than once`)
+  }
+  const isGiven = (name: string): boolean => {
+    const [key = '', wanted] = name.split('=')
+    const value = args[key]
+    return wanted === undefined ? value !== undefined && value !== false : value === wanted
+  }
+  for (const [name, { excludes = [], needs = [], isOfOneFile = false }] of Object.entries(flags)) {
+    if (!isGiven(name)) continue
+    const other = excludes.find(isGiven)
+    if (other !== undefined)
+      throw new Error(`--${name} and --${other.replace('=', ' ')} do not go together: one would be ignored`)
+    const missing = needs.find((need) => !isGiven(need))
+    if (missing !== undefined) throw new Error(`--${name} goes with --${missing}`)
+    if (isOfOneFile && Array.isArray(args.pipeline) && args.pipeline.length > 1 && args.json !== true)
+      throw new Error(`--${name} goes with one pipeline file`)
+  }
+  return true
+}
 
 /** The error of a command line that makes no sense. */
 export function wrongUsage(what: string, next: string, cause?: unknown): ExportError {
   return new ExportError({ kind: 'config', what, where: '', next, cause })
-}
-
-/** Types a command's arguments by its options. */
-export function command<Args extends CommonArgs>(definition: Command<Args>): Command<Args> {
-  return definition
 }
 
 /** Runs a command. @param work resolves to the exit code */

@@ -1,10 +1,10 @@
-import type { Argv, InferredOptionTypes } from 'yargs'
+import type { InferredOptionTypes } from 'yargs'
 import type { Pipeline } from '../../core/index.ts'
 import type { Described, PartitionFilter } from '../../data-set/index.ts'
 import type { Overrides } from '../../pipeline/index.ts'
 import {
-  type CommonArgs,
   flag,
+  grouped,
   HOW_IT_RUNS,
   type Io,
   limitValue,
@@ -14,48 +14,32 @@ import {
   WHAT_IS_SHOWN,
 } from './command.ts'
 
-const OVERRIDES = {
-  from: stringValue('Begin of the range, inclusive: 2024-01-01'),
-  until: stringValue('End of the range, exclusive, or now'),
-  domain: stringValues(
-    'Only this domain of the file, or what to request where the file names no query; repeatable',
-  ),
-  output: stringValue('Folder of the data set'),
-  format: stringValue('parquet or csv'),
-} as const
-
-const LIMITS = {
-  'max-requests': limitValue('Requests that this run may send, or none: no budget'),
-  concurrency: numberValue('Chains at a time: queries, or parts of their range'),
-} as const
-
-const CONSENT = {
-  'allow-plaintext': flag('Consent to transform.secret: plaintext for this run'),
-} as const
-
-const FILE = { type: 'string', demandOption: true, describe: 'Pipeline file' } as const
-
-/** For a command with an `--output` of its own, as the positional `pipeline`. */
-export const DATA_SET = { ...FILE, describe: 'Pipeline file, or the path of a data set' } as const
-
 const GROUP = 'Overrides of the file:'
 
-/** The pipeline file, the flags that override it, and the consent to plaintext. */
-export function runPipelineOptions(yargs: Argv<CommonArgs>) {
-  const overrides = { ...OVERRIDES, ...LIMITS }
-  return yargs
-    .positional('pipeline', FILE)
-    .options(overrides)
-    .group(Object.keys(overrides), GROUP)
-    .options(CONSENT)
-    .group(Object.keys(CONSENT), HOW_IT_RUNS)
-}
+/** Where the data set lies, for the commands that look after it. */
+export const OUTPUT = { ...stringValue('Folder of the data set'), group: GROUP } as const
 
-/** For commands that look after a data set that is there. */
-export function dataSetOptions(yargs: Argv<CommonArgs>) {
-  const { output } = OVERRIDES
-  return yargs.positional('pipeline', DATA_SET).options({ output }).group('output', GROUP)
-}
+/** The flags that override a pipeline file, and the consent to plaintext. */
+export const RUN_OVERRIDES = {
+  ...grouped(GROUP, {
+    from: stringValue('Begin of the range, inclusive: 2024-01-01'),
+    until: stringValue('End of the range, exclusive, or now'),
+    domain: stringValues(
+      'Only this domain of the file, or what to request where the file names no query; repeatable',
+    ),
+    output: OUTPUT,
+    format: stringValue('parquet or csv'),
+    'max-requests': limitValue('Requests that this run may send, or none: no budget'),
+    concurrency: numberValue('Chains at a time: queries, or parts of their range'),
+  }),
+  ...grouped(HOW_IT_RUNS, {
+    'allow-plaintext': flag('Consent to transform.secret: plaintext for this run'),
+  }),
+} as const
+
+/** The positionals of pipeline files. */
+export const FILE = { type: 'string', demandOption: true, describe: 'Pipeline file' } as const
+export const DATA_SET = { ...FILE, describe: 'Pipeline file, or the path of a data set' } as const
 
 /** Those flags as yargs gives them. */
 export type OverrideFlags = Omit<Overrides, 'domains'> & { readonly domain?: readonly string[] | undefined }
@@ -120,23 +104,22 @@ export function overridesFrom(flags: OverrideFlags): Overrides {
 
 const STATES = ['failed', 'partial', 'pending', 'done', 'pruned'] as const
 
-const CHOICE = {
-  all: flag('A line for each partition instead of each query'),
+/** The flags that choose the partitions of a table. */
+export const CHOICE = grouped(WHAT_IS_SHOWN, {
+  all: flag('A line for each partition instead of each query', { isOfOneFile: true }),
   state: {
     choices: STATES,
     array: true,
     requiresArg: true,
     describe: `Only partitions in this state: ${STATES.join(', ')}; repeatable`,
+    isOfOneFile: true,
   },
-  query: stringValues("Only these queries, for example 'domain.*.com' or acme.com; repeatable"),
-} as const
+  query: stringValues("Only these queries, for example 'domain.*.com' or acme.com; repeatable", {
+    isOfOneFile: true,
+  }),
+} as const)
 
 type ChoiceArgs = InferredOptionTypes<typeof CHOICE>
-
-/** The options that choose the partitions of a table. */
-export function choiceOptions<Args>(yargs: Argv<Args>): Argv<Args & ChoiceArgs> {
-  return yargs.options(CHOICE).group(Object.keys(CHOICE), WHAT_IS_SHOWN) as Argv<Args & ChoiceArgs>
-}
 
 /** @returns a filter; null: all partitions */
 export async function wantedPartitions({

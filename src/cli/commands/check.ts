@@ -25,10 +25,11 @@ import {
 } from '../../run/index.ts'
 import { command, flag, type Io } from '../command-line/command.ts'
 import {
+  FILE,
   type OverrideFlags,
   overridesFrom,
   pipelineFrom,
-  runPipelineOptions,
+  RUN_OVERRIDES,
 } from '../command-line/pipeline-options.ts'
 import { tryLater } from '../log/log.ts'
 import { DONE, exitCode } from '../terminal/exit-code.ts'
@@ -36,22 +37,22 @@ import { untilStopped } from '../terminal/signals.ts'
 import { counted, plainJson, plainLine, plainText } from '../terminal/text.ts'
 
 export const check = command({
-  options: (yargs) =>
-    runPipelineOptions(yargs)
-      .options({
-        resolved: flag(
-          'Instead, print the pipeline with everything resolved, as YAML: flags, variables, defaults',
-        ),
-        json: flag('Print it as JSON'),
-        probe: flag('Send at most two requests, which cost searches, to measure what a page costs'),
-      })
-      .example('$0 check pipeline.yaml', 'Before the first run; costs no search')
-      .example(
-        '$0 check pipeline.yaml --probe',
-        'Is a page one search of the quota, or one for each 100 rows?',
-      )
-      .example('$0 check pipeline.yaml --resolved', 'What the file, its flags and variables come to')
-      .example('$0 check pipeline.yaml && $0 run pipeline.yaml', 'Only run if the check passes'),
+  positionals: { pipeline: FILE },
+  flags: {
+    ...RUN_OVERRIDES,
+    resolved: flag(
+      'Instead, print the pipeline with everything resolved, as YAML: flags, variables, defaults',
+      { excludes: ['probe'] },
+    ),
+    json: flag('Print it as JSON'),
+    probe: flag('Send at most two requests, which cost searches, to measure what a page costs'),
+  },
+  examples: [
+    ['$0 check pipeline.yaml', 'Before the first run; costs no search'],
+    ['$0 check pipeline.yaml --probe', 'Is a page one search of the quota, or one for each 100 rows?'],
+    ['$0 check pipeline.yaml --resolved', 'What the file, its flags and variables come to'],
+    ['$0 check pipeline.yaml && $0 run pipeline.yaml', 'Only run if the check passes'],
+  ],
   async run(args, io) {
     const { style } = io.stdout
     const pipeline = await pipelineFrom(args.pipeline, args, io)

@@ -1,6 +1,6 @@
 import { type CompactResult, compactDataSet, planCompaction } from '../../data-set/index.ts'
 import { command, flag, numberValue, wrongUsage } from '../command-line/command.ts'
-import { dataSetFrom, dataSetOptions } from '../command-line/pipeline-options.ts'
+import { DATA_SET, dataSetFrom, OUTPUT } from '../command-line/pipeline-options.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { bytes, count, counted } from '../terminal/text.ts'
 import { changing } from '../work/changing.ts'
@@ -9,18 +9,18 @@ import { changing } from '../work/changing.ts'
 const MIN_SHARDS = 4
 
 export const compact = command({
-  options: (yargs) =>
-    dataSetOptions(yargs)
-      .options({
-        'min-shards': {
-          ...numberValue('Leave folders alone that have fewer small shards'),
-          default: MIN_SHARDS,
-        },
-        'dry-run': flag('Report what would be written together, and change nothing'),
-        json: flag('Print the result as JSON'),
-      })
-      .example('$0 compact pipeline.yaml --dry-run', 'What there is to write together')
-      .epilogue('No request is sent, and no row changes. The next `load` moves none.'),
+  positionals: { pipeline: DATA_SET },
+  flags: {
+    output: OUTPUT,
+    'min-shards': {
+      ...numberValue('Leave folders alone that have fewer small shards'),
+      default: MIN_SHARDS,
+    },
+    'dry-run': flag('Report what would be written together, and change nothing'),
+    json: flag('Print the result as JSON'),
+  },
+  examples: [['$0 compact pipeline.yaml --dry-run', 'What there is to write together']],
+  epilogue: 'No request is sent, and no row changes. The next `load` moves none.',
   async run(args, io) {
     if (!Number.isInteger(args.minShards) || args.minShards < 2)
       throw wrongUsage('--min-shards: expected an integer from 2 on', 'See `spillway compact --help`.')

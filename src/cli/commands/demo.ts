@@ -44,11 +44,11 @@ async function showTable(pipeline: Pipeline, stop: AbortSignal, io: Io): Promise
 
 /** `npm run demo`: the demo pipeline against a sandbox in the same process. No token, no network. */
 export const demo = command({
-  options: (yargs) =>
-    yargs
-      .options({ 'no-progress': flag('No progress lines') })
-      .example('$0 demo', 'Made-up credentials into output/demo, and a table of them')
-      .example('$0 demo --no-progress', 'The same for a log'),
+  flags: { 'no-progress': flag('No progress lines') },
+  examples: [
+    ['$0 demo', 'Made-up credentials into output/demo, and a table of them'],
+    ['$0 demo --no-progress', 'The same for a log'],
+  ],
   async run({ noProgress }, io) {
     return untilStopped(io, async (signals) => {
       // The months of the demo pipeline, 300,000 credentials in all; a domain that is named more often has more.

@@ -13,22 +13,20 @@ import { DONE } from '../terminal/exit-code.ts'
 import { bytes, counted, plainLine } from '../terminal/text.ts'
 
 export const evidence = command({
-  options: (yargs) =>
-    yargs
-      .positional('pipeline', DATA_SET)
-      .options({
-        output: {
-          type: 'string',
-          demandOption: true,
-          requiresArg: true,
-          describe: 'The archive, .tar; one of that name is replaced',
-        },
-        key: stringValue(
-          'File of the public Ed25519 key, PEM: to be packed too, and the signature has to fit it',
-        ),
-        json: flag('Print the result as JSON'),
-      })
-      .example('$0 evidence pipeline.yaml --output acme.tar --key pub.pem', 'Once the manifest is signed'),
+  positionals: { pipeline: DATA_SET },
+  flags: {
+    output: {
+      type: 'string',
+      demandOption: true,
+      requiresArg: true,
+      describe: 'The archive, .tar; one of that name is replaced',
+    },
+    key: stringValue(
+      'File of the public Ed25519 key, PEM: to be packed too, and the signature has to fit it',
+    ),
+    json: flag('Print the result as JSON'),
+  },
+  examples: [['$0 evidence pipeline.yaml --output acme.tar --key pub.pem', 'Once the manifest is signed']],
   async run(args, io) {
     const { key, json } = args
     const { pipeline } = await dataSetFrom({ pipeline: args.pipeline }, io)

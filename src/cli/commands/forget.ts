@@ -5,7 +5,7 @@ import { codeOf, type ExportError, type Pipeline } from '../../core/index.ts'
 import { type ForgetResult, forgetPeople, planForgetting } from '../../data-set/index.ts'
 import { readMaskKey } from '../../pipeline/index.ts'
 import { command, flag, type Io, stringValue, wrongUsage } from '../command-line/command.ts'
-import { dataSetFrom, dataSetOptions } from '../command-line/pipeline-options.ts'
+import { DATA_SET, dataSetFrom, OUTPUT } from '../command-line/pipeline-options.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { canAsk, requireYes } from '../terminal/prompts.ts'
 import { counted, shownPath } from '../terminal/text.ts'
@@ -15,17 +15,19 @@ import { changing } from '../work/changing.ts'
 const MAX_BYTES = 64 << 20
 
 export const forget = command({
-  options: (yargs) =>
-    dataSetOptions(yargs)
-      .options({
-        identities: stringValue('File with identities, one a line; left out: they are read from stdin'),
-        'dry-run': flag('Report what would be removed, and change nothing'),
-        yes: flag('Do not ask'),
-        json: flag('Print the result as JSON'),
-      })
-      .example('$0 forget pipeline.yaml --identities people.txt --dry-run', 'What there is of them')
-      .example('$0 forget pipeline.yaml --yes < people.txt', 'Without a question: from a script')
-      .epilogue('Backups, copies and tables are not touched; the next `load` replaces rows in tables.'),
+  positionals: { pipeline: DATA_SET },
+  flags: {
+    output: OUTPUT,
+    identities: stringValue('File with identities, one a line; left out: they are read from stdin'),
+    'dry-run': flag('Report what would be removed, and change nothing'),
+    yes: flag('Do not ask'),
+    json: flag('Print the result as JSON'),
+  },
+  examples: [
+    ['$0 forget pipeline.yaml --identities people.txt --dry-run', 'What there is of them'],
+    ['$0 forget pipeline.yaml --yes < people.txt', 'Without a question: from a script'],
+  ],
+  epilogue: 'Backups, copies and tables are not touched; the next `load` replaces rows in tables.',
   async run(args, io) {
     const { pipeline } = await dataSetFrom(args, io, true)
     const identities = await identitiesOf(args.identities, io)

@@ -1,12 +1,12 @@
-import type { ArgumentsCamelCase, Argv } from 'yargs'
+import type { ArgumentsCamelCase, Argv, PositionalOptions } from 'yargs'
 import {
   type Command,
   CommandCall,
   type CommonArgs,
+  checkFlags,
   HOW_IT_RUNS,
   WHAT_IS_SHOWN,
 } from '../command-line/command.ts'
-import type { OneFile } from '../work/several.ts'
 
 /** Help lists these groups first: a command's own options before those that several share. */
 const OWN_GROUPS = ['Positionals:', 'Options:', WHAT_IS_SHOWN, HOW_IT_RUNS]
@@ -14,133 +14,150 @@ const OWN_GROUPS = ['Positionals:', 'Options:', WHAT_IS_SHOWN, HOW_IT_RUNS]
 /** Every command, in the order in which help lists them. A new one is a file here and an entry. */
 export const COMMANDS: Readonly<Record<string, AddCommand>> = {
   run: lazyCommand(
+    'Export',
     'run <pipeline..>',
     'Export; resumes automatically where an earlier run stopped',
     async () => (await import('./run.ts')).run,
   ),
   plan: lazyCommand(
+    'Export',
     'plan <pipeline..>',
     'Show what a run would do and at least cost; sends nothing',
     async () => severally((await import('./plan.ts')).plan),
   ),
-  status: lazyCommand(
-    'status <pipeline..>',
-    'Show the checkpoint: what is done, by query or by partition',
-    async () => severally((await import('./status.ts')).status),
-  ),
-  verify: lazyCommand(
-    'verify <pipeline..>',
-    'Read every file again and compare it with the checkpoint; exit 1 if something differs',
-    async () => severally((await import('./verify.ts')).verify),
-  ),
-  sign: lazyCommand(
-    'sign <pipeline>',
-    'Sign the manifest, as evidence that the export is complete and unchanged',
-    async () => (await import('./sign.ts')).sign,
-  ),
-  evidence: lazyCommand(
-    'evidence <pipeline>',
-    'Pack manifest, signature, settings and checksums for an auditor; never rows',
-    async () => (await import('./evidence.ts')).evidence,
-  ),
-  prune: lazyCommand(
-    'prune <pipeline>',
-    'Remove partitions beyond their maximum age; asks first',
-    async () => (await import('./prune.ts')).prune,
-  ),
-  compact: lazyCommand(
-    'compact <pipeline>',
-    'Write the small shards of each folder together; sends nothing',
-    async () => (await import('./compact.ts')).compact,
-  ),
-  forget: lazyCommand(
-    'forget <pipeline>',
-    'Take people out of the exported files, and keep them out; reads identities from stdin',
-    async () => (await import('./forget.ts')).forget,
-  ),
-  summary: lazyCommand(
-    'summary <pipeline>',
-    'Write _report.html: whether all is exported, scope, result, runs; counts only',
-    async () => (await import('./summary.ts')).summary,
-  ),
-  load: lazyCommand(
-    'load <pipeline>',
-    'Load the exported shards into a database, each once',
-    async () => (await import('./load.ts')).load,
-  ),
-  query: lazyCommand(
-    'query <pipeline> [sql]',
-    'Query the exported files in SQL, read-only; without SQL: columns and first rows',
-    async () => (await import('./query.ts')).query,
-  ),
-  ddl: lazyCommand(
-    'ddl <pipeline>',
-    'Print the tables, and how to load or mount the data set, for an engine',
-    async () => (await import('./load.ts')).ddl,
-  ),
-  tables: lazyCommand(
-    'tables <pipeline>',
-    'Bring the Iceberg and Delta tables over the files in line with the manifest',
-    async () => (await import('./tables.ts')).tables,
-  ),
   submit: lazyCommand(
+    'Export',
     'submit <pipeline..>',
     'Put pipelines into a queue, one job for each organization, for workers on any machine',
     async () => (await import('./submit.ts')).submit,
   ),
   worker: lazyCommand(
+    'Export',
     'worker',
     'Run submitted pipelines, an organization at a time and several side by side, until a signal comes',
     async () => (await import('./worker.ts')).worker,
   ),
+  status: lazyCommand(
+    'Inspect',
+    'status <pipeline..>',
+    'Show the checkpoint: what is done, by query or by partition',
+    async () => severally((await import('./status.ts')).status),
+  ),
+  verify: lazyCommand(
+    'Inspect',
+    'verify <pipeline..>',
+    'Read every file again and compare it with the checkpoint; exit 1 if something differs',
+    async () => severally((await import('./verify.ts')).verify),
+  ),
+  summary: lazyCommand(
+    'Inspect',
+    'summary <pipeline>',
+    'Write _report.html: whether all is exported, scope, result, runs; counts only',
+    async () => (await import('./summary.ts')).summary,
+  ),
+  query: lazyCommand(
+    'Inspect',
+    'query <pipeline> [sql]',
+    'Query the exported files in SQL, read-only; without SQL: columns and first rows',
+    async () => (await import('./query.ts')).query,
+  ),
+  load: lazyCommand(
+    'Deliver',
+    'load <pipeline>',
+    'Load the exported shards into a database, each once',
+    async () => (await import('./load.ts')).load,
+  ),
+  ddl: lazyCommand(
+    'Deliver',
+    'ddl <pipeline>',
+    'Print the tables, and how to load or mount the data set, for an engine',
+    async () => (await import('./load.ts')).ddl,
+  ),
+  tables: lazyCommand(
+    'Deliver',
+    'tables <pipeline>',
+    'Bring the Iceberg and Delta tables over the files in line with the manifest',
+    async () => (await import('./tables.ts')).tables,
+  ),
+  compact: lazyCommand(
+    'Deliver',
+    'compact <pipeline>',
+    'Write the small shards of each folder together; sends nothing',
+    async () => (await import('./compact.ts')).compact,
+  ),
+  sign: lazyCommand(
+    'Comply',
+    'sign <pipeline>',
+    'Sign the manifest, as evidence that the export is complete and unchanged',
+    async () => (await import('./sign.ts')).sign,
+  ),
+  evidence: lazyCommand(
+    'Comply',
+    'evidence <pipeline>',
+    'Pack manifest, signature, settings and checksums for an auditor; never rows',
+    async () => (await import('./evidence.ts')).evidence,
+  ),
+  prune: lazyCommand(
+    'Comply',
+    'prune <pipeline>',
+    'Remove partitions beyond their maximum age; asks first',
+    async () => (await import('./prune.ts')).prune,
+  ),
+  forget: lazyCommand(
+    'Comply',
+    'forget <pipeline>',
+    'Take people out of the exported files, and keep them out; reads identities from stdin',
+    async () => (await import('./forget.ts')).forget,
+  ),
+  init: lazyCommand(
+    'Tools',
+    'init [file]',
+    'Write a commented pipeline file to begin with',
+    async () => (await import('./init.ts')).init,
+  ),
   check: lazyCommand(
+    'Tools',
     'check <pipeline..>',
     'Validate the file, the environment, what was exported so far, and the token if the service has a test',
     async () => severally((await import('./check.ts')).check, 1000),
   ),
+  schema: lazyCommand(
+    'Tools',
+    'schema',
+    'Print the JSON Schema of pipeline files, for editors',
+    async () => (await import('./init.ts')).schema,
+  ),
   report: lazyCommand(
+    'Tools',
     'report <id..>',
     'Fetch threat-flow reports by id and print them',
     async () => (await import('./report.ts')).report,
   ),
   sandbox: lazyCommand(
+    'Tools',
     'sandbox',
     'Serve an emulation of the service with made-up data, until a signal comes',
     async () => (await import('./sandbox.ts')).sandbox,
   ),
-  init: lazyCommand(
-    'init [file]',
-    'Write a commented pipeline file to begin with',
-    async () => (await import('./init.ts')).init,
-  ),
-  schema: lazyCommand(
-    'schema',
-    'Print the JSON Schema of pipeline files, for editors',
-    async () => (await import('./init.ts')).schema,
-  ),
   demo: lazyCommand(
+    'Tools',
     'demo',
     'Export made-up data into output/demo, and show it',
     async () => (await import('./demo.ts')).demo,
   ),
 }
 
-/** The groups of the list of commands, by what people want. */
-export const GROUPS: Readonly<Record<string, readonly string[]>> = {
-  Export: ['run', 'plan', 'submit', 'worker'],
-  Inspect: ['status', 'verify', 'summary', 'query'],
-  Deliver: ['load', 'ddl', 'tables', 'compact'],
-  Comply: ['sign', 'evidence', 'prune', 'forget'],
-  Tools: ['init', 'check', 'schema', 'report', 'sandbox', 'demo'],
-}
-
-/** Of several pipeline files, such a command prints a line each. */
-async function severally<Args extends OneFile>(one: Command<Args>, pauseMs?: number): Promise<Command<Args>> {
+/** Such a command is called for each of several pipeline files. */
+async function severally(one: Command, pauseMs?: number): Promise<Command> {
   return (await import('../work/several.ts')).severally(one, pauseMs)
 }
 
+/** What people want of commands, by which help groups them. */
+type Group = 'Export' | 'Inspect' | 'Deliver' | 'Comply' | 'Tools'
+
 /** Adds one command to the command line. */
 type AddCommand = ((yargs: Argv<CommonArgs>) => void) & {
+  readonly group: Group
   /** With placeholders: `report <id..>` */
   readonly usage: string
   readonly describe: string
@@ -152,19 +169,18 @@ type AddCommand = ((yargs: Argv<CommonArgs>) => void) & {
  * A command whose module is loaded when it is called, so that it does not wait for those of other commands.
  * @param usage with placeholders, as yargs writes them: `report <id..>`
  */
-function lazyCommand<Args extends CommonArgs>(
+function lazyCommand(
+  group: Group,
   usage: string,
   describe: string,
-  load: () => Promise<Command<Args>>,
+  load: () => Promise<Command>,
 ): AddCommand {
-  let loaded: Command<Args> | null = null
+  let loaded: Command | null = null
   const add = (yargs: Argv<CommonArgs>): void => {
-    const builder = (yargs: Argv<CommonArgs>): Argv<Args> | Promise<Argv<Args>> => {
-      // Help lists groups in the order in which they were named first.
-      const options = OWN_GROUPS.reduce((given, group) => given.group([], group), yargs)
-      return loaded === null ? load().then((found) => found.options(options)) : loaded.options(options)
+    const builder = (yargs: Argv<CommonArgs>): Argv<CommonArgs> | Promise<Argv<CommonArgs>> => {
+      return loaded === null ? load().then((found) => declared(found, yargs)) : declared(loaded, yargs)
     }
-    const handler = (args: ArgumentsCamelCase<Args>) => {
+    const handler = (args: ArgumentsCamelCase<CommonArgs>) => {
       throw new CommandCall(args, async (io) => (await load()).run(args, io))
     }
     yargs.command(usage, describe, builder, handler)
@@ -172,5 +188,16 @@ function lazyCommand<Args extends CommonArgs>(
   const loadNow = async (): Promise<void> => {
     loaded = await load()
   }
-  return Object.assign(add, { usage, describe, load: loadNow })
+  return Object.assign(add, { group, usage, describe, load: loadNow })
+}
+
+function declared(command: Command, yargs: Argv<CommonArgs>): Argv<CommonArgs> {
+  // Help lists groups in the order in which they were named first.
+  for (const group of OWN_GROUPS) yargs.group([], group)
+  for (const [name, each] of Object.entries(command.positionals))
+    yargs.positional(name, each as PositionalOptions)
+  yargs.options(command.flags)
+  for (const [line, meaning] of command.examples) yargs.example(line, meaning)
+  if (command.epilogue !== null) yargs.epilogue(command.epilogue)
+  return yargs.check((args) => checkFlags(args, command))
 }

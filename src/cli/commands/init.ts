@@ -10,21 +10,25 @@ import type { Scheduled } from '../schedules/schedule.ts'
 import { DONE } from '../terminal/exit-code.ts'
 
 export const init = command({
-  options: (yargs) =>
-    yargs
-      .positional('file', {
-        type: 'string',
-        default: 'spillway.yaml',
-        describe: 'Where to; never overwritten [spillway.yaml]',
-      })
-      .option('for', {
-        choices: Object.keys(SCHEDULES) as (keyof typeof SCHEDULES)[],
-        requiresArg: true,
-        describe: 'Instead, print the schedule of a pipeline, ready to install',
-      })
-      .example('$0 init', 'Into spillway.yaml')
-      .example('$0 init acme.yaml', 'Under that name')
-      .example('$0 init acme.yaml --for cron', 'A line for crontab, with what it needs'),
+  positionals: {
+    file: {
+      type: 'string',
+      default: 'spillway.yaml',
+      describe: 'Where to; never overwritten [spillway.yaml]',
+    },
+  },
+  flags: {
+    for: {
+      choices: Object.keys(SCHEDULES) as (keyof typeof SCHEDULES)[],
+      requiresArg: true,
+      describe: 'Instead, print the schedule of a pipeline, ready to install',
+    },
+  },
+  examples: [
+    ['$0 init', 'Into spillway.yaml'],
+    ['$0 init acme.yaml', 'Under that name'],
+    ['$0 init acme.yaml --for cron', 'A line for crontab, with what it needs'],
+  ],
   async run({ file, for: scheduler }, io) {
     const { cwd, stdout } = io
     if (scheduler !== undefined) {
@@ -89,10 +93,10 @@ function notWritten(file: string, cause: unknown): ExportError {
 }
 
 export const schema = command({
-  options: (yargs) =>
-    yargs
-      .example('$0 schema > pipeline.schema.json', 'Once; then point the editor to it')
-      .example('$0 schema | jq .properties.load', 'What can be said in one section'),
+  examples: [
+    ['$0 schema > pipeline.schema.json', 'Once; then point the editor to it'],
+    ['$0 schema | jq .properties.load', 'What can be said in one section'],
+  ],
   async run(_args, { stdout }) {
     await stdout.line(JSON.stringify(pipelineJsonSchema(), null, 2))
     return DONE

@@ -12,10 +12,11 @@ import { type PlanResult, readPlan } from '../../run/index.ts'
 import { runOptions } from '../../run-options.ts'
 import { command, flag } from '../command-line/command.ts'
 import {
-  choiceOptions,
+  CHOICE,
+  FILE,
   pipelineFrom,
+  RUN_OVERRIDES,
   requireToRun,
-  runPipelineOptions,
   wantedPartitions,
 } from '../command-line/pipeline-options.ts'
 import { type Shown, statusTable } from '../results/status-tables.ts'
@@ -23,11 +24,16 @@ import { DONE } from '../terminal/exit-code.ts'
 import { count, counted, duration } from '../terminal/text.ts'
 
 export const plan = command({
-  options: (yargs) =>
-    choiceOptions(runPipelineOptions(yargs))
-      .options({ json: flag('Print it as JSON') })
-      .example('$0 plan pipeline.yaml', 'The minimum of requests and time')
-      .example('$0 plan pipeline.yaml --from 2020-01-01', 'The same for a longer range'),
+  positionals: { pipeline: FILE },
+  flags: {
+    ...RUN_OVERRIDES,
+    ...CHOICE,
+    json: flag('Print it as JSON', { excludes: ['all', 'state', 'query'] }),
+  },
+  examples: [
+    ['$0 plan pipeline.yaml', 'The minimum of requests and time'],
+    ['$0 plan pipeline.yaml --from 2020-01-01', 'The same for a longer range'],
+  ],
   async run(args, io) {
     const pipeline = await pipelineFrom(args.pipeline, args, io, true)
     await requireToRun(pipeline, args, io, true)

@@ -10,7 +10,7 @@ import {
 } from '../../core/index.ts'
 import { type PruneResult, planPruning, pruneDataSet } from '../../data-set/index.ts'
 import { command, flag, type Io, stringValue, wrongUsage } from '../command-line/command.ts'
-import { dataSetFrom, dataSetOptions } from '../command-line/pipeline-options.ts'
+import { DATA_SET, dataSetFrom, OUTPUT } from '../command-line/pipeline-options.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { canAsk, requireYes } from '../terminal/prompts.ts'
 import { bytes, count, counted, plainLine, shownPath } from '../terminal/text.ts'
@@ -20,19 +20,21 @@ import { changing } from '../work/changing.ts'
 const MAX_SHOWN = 20
 
 export const prune = command({
-  options: (yargs) =>
-    dataSetOptions(yargs)
-      .options({
-        'older-than': stringValue(
-          `Partitions whose windows ended so long ago: ${AGE_EXPECTED}; left out: load.keep`,
-        ),
-        'dry-run': flag('Report what would be removed, and change nothing'),
-        yes: flag('Do not ask'),
-        json: flag('Print the result as JSON'),
-      })
-      .example('$0 prune pipeline.yaml --older-than 24mo --dry-run', 'What is older than two years')
-      .example('$0 prune pipeline.yaml --yes', 'From cron, by the load.keep of the file')
-      .epilogue('No run requests pruned partitions again, except with `run --redo`.'),
+  positionals: { pipeline: DATA_SET },
+  flags: {
+    output: OUTPUT,
+    'older-than': stringValue(
+      `Partitions whose windows ended so long ago: ${AGE_EXPECTED}; left out: load.keep`,
+    ),
+    'dry-run': flag('Report what would be removed, and change nothing'),
+    yes: flag('Do not ask'),
+    json: flag('Print the result as JSON'),
+  },
+  examples: [
+    ['$0 prune pipeline.yaml --older-than 24mo --dry-run', 'What is older than two years'],
+    ['$0 prune pipeline.yaml --yes', 'From cron, by the load.keep of the file'],
+  ],
+  epilogue: 'No run requests pruned partitions again, except with `run --redo`.',
   async run(args, io) {
     const { pipeline } = await dataSetFrom(args, io, true)
     const before = ago(ageOf(args.olderThan, pipeline), systemClock.now())

@@ -2,7 +2,7 @@ import { stringify } from 'csv-stringify/sync'
 import { kindOfRows, type Pipeline } from '../../core/index.ts'
 import { type QueryStream, readCompleteness, streamQuery } from '../../data-set/index.ts'
 import { command, flag, type Io, stringValue } from '../command-line/command.ts'
-import { dataSetFrom, dataSetOptions } from '../command-line/pipeline-options.ts'
+import { DATA_SET, dataSetFrom, OUTPUT } from '../command-line/pipeline-options.ts'
 import { completenessText } from '../results/summary.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { styleFor } from '../terminal/screen.ts'
@@ -17,22 +17,26 @@ const NO_TERMINAL_COLUMNS = 160
 const PLAIN = styleFor(false)
 
 export const query = command({
-  options: (yargs) =>
-    dataSetOptions(yargs)
-      .positional('sql', {
-        type: 'string',
-        describe: 'One SELECT; the data set is the view credentials, or reports',
-      })
-      .options({
-        in: stringValue('Query a loaded duckdb:<file> instead of the files'),
-        csv: flag('Print the result as CSV'),
-        json: flag('Print the result as a JSON array of objects'),
-      })
-      .example('$0 query pipeline.yaml', 'Columns and first rows')
-      .example(
-        '$0 query pipeline.yaml "SELECT source_name, count(*) FROM credentials GROUP BY 1 ORDER BY 2 DESC"',
-        'The largest leaks',
-      ),
+  positionals: {
+    pipeline: DATA_SET,
+    sql: {
+      type: 'string',
+      describe: 'One SELECT; the data set is the view credentials, or reports',
+    },
+  },
+  flags: {
+    output: OUTPUT,
+    in: stringValue('Query a loaded duckdb:<file> instead of the files'),
+    csv: flag('Print the result as CSV', { excludes: ['json'] }),
+    json: flag('Print the result as a JSON array of objects'),
+  },
+  examples: [
+    ['$0 query pipeline.yaml', 'Columns and first rows'],
+    [
+      '$0 query pipeline.yaml "SELECT source_name, count(*) FROM credentials GROUP BY 1 ORDER BY 2 DESC"',
+      'The largest leaks',
+    ],
+  ],
   async run(args, io) {
     const { pipeline } = await dataSetFrom(args, io)
     const sql = args.sql ?? `SELECT * FROM ${kindOfRows(pipeline.extract.resource)} LIMIT ${FIRST_ROWS}`

@@ -10,25 +10,27 @@ import { untilStopped } from '../terminal/signals.ts'
 import { plainJson, plainLine, plainText } from '../terminal/text.ts'
 
 export const report = command({
-  options: (yargs) =>
-    yargs
-      .positional('id', {
-        type: 'string',
-        array: true,
-        demandOption: true,
-        describe: 'Ids of the reports; SPILLWAY_BASE_URL and SPILLWAY_TOKEN name the service',
-      })
-      .options({
-        format: {
-          choices: ['markdown', 'json'] as const,
-          default: 'markdown' as const,
-          describe: 'markdown or json [markdown]',
-        },
-        output: stringValue('Folder: one file a report instead of printing them'),
-      })
-      .example('$0 report 12 14', 'To read')
-      .example('$0 report 12 14 --format json', 'One object a line')
-      .example('$0 report 12 --output reports', 'Writes reports/report-12.md'),
+  positionals: {
+    id: {
+      type: 'string',
+      array: true,
+      demandOption: true,
+      describe: 'Ids of the reports; SPILLWAY_BASE_URL and SPILLWAY_TOKEN name the service',
+    },
+  },
+  flags: {
+    format: {
+      choices: ['markdown', 'json'] as const,
+      default: 'markdown' as const,
+      describe: 'markdown or json [markdown]',
+    },
+    output: stringValue('Folder: one file a report instead of printing them'),
+  },
+  examples: [
+    ['$0 report 12 14', 'To read'],
+    ['$0 report 12 14 --format json', 'One object a line'],
+    ['$0 report 12 --output reports', 'Writes reports/report-12.md'],
+  ],
   async run(args, io) {
     const ids = [...new Set(args.id.map(reportId))]
     await learnSecrets(io.env)

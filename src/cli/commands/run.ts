@@ -5,17 +5,17 @@ import { parseTarget, type Target } from '../../warehouse/index.ts'
 import {
   command,
   flag,
+  grouped,
   HOW_IT_RUNS,
   type Io,
   stringValue,
   stringValues,
-  wrongUsage,
 } from '../command-line/command.ts'
 import {
   type OverrideFlags,
   pipelineFrom,
+  RUN_OVERRIDES,
   requireToRun,
-  runPipelineOptions,
 } from '../command-line/pipeline-options.ts'
 import { MetricsFile } from '../log/metrics-file.ts'
 import { notBegunJson } from '../results/summary.ts'
@@ -25,38 +25,36 @@ import { type StopSignals, untilStopped } from '../terminal/signals.ts'
 import { plainJson, plainLine, shownPath } from '../terminal/text.ts'
 import type { ExportSettings } from '../work/export-pipeline.ts'
 
-const RUNNING = {
+const RUNNING = grouped(HOW_IT_RUNS, {
   'fail-fast': flag('Stop at the first partition that fails'),
   redo: stringValues('Export this partition anew, or those that a glob matches; repeatable'),
   load: stringValue('Then load the shards, as `load --to` does: duckdb:<file> or postgres://…'),
-  fresh: flag('Delete the earlier export and start over; asks first'),
+  fresh: flag('Delete the earlier export and start over; asks first', {
+    excludes: ['redo', 'from', 'until', 'domain'],
+  }),
   yes: flag('Do not ask'),
   json: flag('Print the summary as JSON, one object a line'),
   'no-progress': flag('No progress lines'),
   'metrics-file': stringValue('Figures for Prometheus, written anew every half minute and at the end'),
-} as const
+})
 
 export const run = command({
-  options: (yargs) =>
-    runPipelineOptions(yargs)
-      .positional('pipeline', {
-        type: 'string',
-        array: true,
-        demandOption: true,
-        describe: 'Pipeline files, run one after the other',
-      })
-      .options(RUNNING)
-      .group(Object.keys(RUNNING), HOW_IT_RUNS)
-      .example('$0 run pipeline.yaml', 'Export, or resume')
-      .example('$0 run pipeline.yaml --domain example.com --from 2024-01-01', 'A part of it')
-      .example("$0 run pipeline.yaml --redo 'domain.example.com/*'", 'All windows of one query anew')
-      .example('$0 run a.yaml b.yaml --json 2>run.log', 'For scripts'),
+  positionals: {
+    pipeline: {
+      type: 'string',
+      array: true,
+      demandOption: true,
+      describe: 'Pipeline files, run one after the other',
+    },
+  },
+  flags: { ...RUN_OVERRIDES, ...RUNNING },
+  examples: [
+    ['$0 run pipeline.yaml', 'Export, or resume'],
+    ['$0 run pipeline.yaml --domain example.com --from 2024-01-01', 'A part of it'],
+    ["$0 run pipeline.yaml --redo 'domain.example.com/*'", 'All windows of one query anew'],
+    ['$0 run a.yaml b.yaml --json 2>run.log', 'For scripts'],
+  ],
   async run(args, io) {
-    if (args.fresh && (args.redo !== undefined || isNarrowed(args))) {
-      const other = args.redo === undefined ? '--from, --until and --domain' : '--redo'
-      const what = `--fresh and ${other} do not go together: the one removes everything, the other exports a part`
-      throw wrongUsage(what, 'Choose one of them.')
-    }
     const target = args.load === undefined ? null : parseTarget(args.load, io.cwd, '--load')
     return untilStopped(io, async (signals) => {
       const found = await readEach(args, io)

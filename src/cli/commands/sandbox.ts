@@ -1,10 +1,17 @@
 import { once } from 'node:events'
 import { startSandbox } from '../../library.ts'
 import { sandboxBanner } from '../../sandbox/index.ts'
-import { command, numberValue, stringValue, stringValues, wrongUsage } from '../command-line/command.ts'
+import {
+  command,
+  grouped,
+  numberValue,
+  stringValue,
+  stringValues,
+  wrongUsage,
+} from '../command-line/command.ts'
 import { DONE } from '../terminal/exit-code.ts'
 
-const SERVED = {
+const SERVED = grouped('What is served:', {
   port: { type: 'number', default: 8787, requiresArg: true, describe: 'On 127.0.0.1; 0: a free one [8787]' },
   records: numberValue('Credentials per domain, between --from and --until [1000]'),
   seed: stringValue('Another seed, other data'),
@@ -16,9 +23,9 @@ const SERVED = {
   },
   from: stringValue('First import time [2024-01-01]'),
   until: stringValue('End of import times [2025-01-01]'),
-} as const
+})
 
-const LIMITS = {
+const LIMITS = grouped('Limits:', {
   'requests-per-second': numberValue('Search tier; 0: no limit [1]'),
   'basic-requests-per-second': numberValue('Everything else; 0: no limit [4]'),
   quota: numberValue('Searches left this month [1000000]'),
@@ -26,24 +33,21 @@ const LIMITS = {
   latency: numberValue('Wait before every response, in milliseconds [0]'),
   'ms-per-row': numberValue('What each row of a response adds to that [0]'),
   'gateway-timeout': stringValue('Longer responses become 504, for example 30s [none]'),
-} as const
+})
 
-const TROUBLE = {
+const TROUBLE = grouped('Trouble:', {
   'error-rate': numberValue('Share of searches that fail with 503 [0]'),
   'invalid-rate': numberValue('Share of items that break the schema [0]'),
   'empty-page-rate': numberValue('Share of empty pages [0]'),
   'token-lifetime': numberValue('Seconds until tokens end'),
-} as const
+})
 
 export const sandbox = command({
-  options: (yargs) =>
-    yargs
-      .options({ ...SERVED, ...LIMITS, ...TROUBLE })
-      .group(Object.keys(SERVED), 'What is served:')
-      .group(Object.keys(LIMITS), 'Limits:')
-      .group(Object.keys(TROUBLE), 'Trouble:')
-      .example('$0 sandbox --records 5000', 'Then run a pipeline of its domains against it')
-      .example('$0 sandbox --port 0 --requests-per-second 0', 'On a free port, without a rate limit'),
+  flags: { ...SERVED, ...LIMITS, ...TROUBLE },
+  examples: [
+    ['$0 sandbox --records 5000', 'Then run a pipeline of its domains against it'],
+    ['$0 sandbox --port 0 --requests-per-second 0', 'On a free port, without a rate limit'],
+  ],
   async run(args, io) {
     const signals = io.signals.listen(() => {})
     const { domain, latency, gatewayTimeout, tokenLifetime } = args

@@ -4,27 +4,28 @@ import { inSnakeCase } from '../../core/index.ts'
 import { type Signed, signDataSet } from '../../data-set/index.ts'
 import { readSigningKey } from '../../pipeline/index.ts'
 import { command, flag } from '../command-line/command.ts'
-import { dataSetFrom, dataSetOptions } from '../command-line/pipeline-options.ts'
+import { DATA_SET, dataSetFrom, OUTPUT } from '../command-line/pipeline-options.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { bytes, counted, shownPath } from '../terminal/text.ts'
 import { changing } from '../work/changing.ts'
 
 export const sign = command({
-  options: (yargs) =>
-    dataSetOptions(yargs)
-      .options({
-        key: {
-          type: 'string',
-          demandOption: true,
-          requiresArg: true,
-          describe:
-            'File of the private Ed25519 key, PEM; SPILLWAY_SIGNING_PASSPHRASE opens an encrypted one',
-        },
-        json: flag('Print the result as JSON'),
-      })
-      .example('$0 sign pipeline.yaml --key key.pem', 'Write _manifest.sig beside the manifest')
-      .example('$0 verify pipeline.yaml && $0 sign pipeline.yaml --key key.pem', 'Read every byte before')
-      .epilogue('`openssl genpkey -algorithm ed25519 -out key.pem` makes a key.'),
+  positionals: { pipeline: DATA_SET },
+  flags: {
+    output: OUTPUT,
+    key: {
+      type: 'string',
+      demandOption: true,
+      requiresArg: true,
+      describe: 'File of the private Ed25519 key, PEM; SPILLWAY_SIGNING_PASSPHRASE opens an encrypted one',
+    },
+    json: flag('Print the result as JSON'),
+  },
+  examples: [
+    ['$0 sign pipeline.yaml --key key.pem', 'Write _manifest.sig beside the manifest'],
+    ['$0 verify pipeline.yaml && $0 sign pipeline.yaml --key key.pem', 'Read every byte before'],
+  ],
+  epilogue: '`openssl genpkey -algorithm ed25519 -out key.pem` makes a key.',
   async run(args, io) {
     const { pipeline } = await dataSetFrom(args, io)
     const key = await readSigningKey(args.key, io)

@@ -1,12 +1,7 @@
 import { inSnakeCase, type Pipeline } from '../../core/index.ts'
 import { type PartitionFilter, readStatus, type StatusResult } from '../../data-set/index.ts'
 import { command, flag } from '../command-line/command.ts'
-import {
-  choiceOptions,
-  dataSetFrom,
-  dataSetOptions,
-  wantedPartitions,
-} from '../command-line/pipeline-options.ts'
+import { CHOICE, DATA_SET, dataSetFrom, OUTPUT, wantedPartitions } from '../command-line/pipeline-options.ts'
 import { type Shown, statusTable } from '../results/status-tables.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { bytes, count, counted, plainJson, plainLine } from '../terminal/text.ts'
@@ -14,12 +9,13 @@ import { bytes, count, counted, plainJson, plainLine } from '../terminal/text.ts
 const MAX_RETIRED = 5
 
 export const status = command({
-  options: (yargs) =>
-    choiceOptions(dataSetOptions(yargs))
-      .options({ json: flag('Print every partition as JSON') })
-      .example('$0 status pipeline.yaml', 'The state of each query')
-      .example('$0 status pipeline.yaml --all --state failed', 'Which partitions failed, and why')
-      .example('$0 status pipeline.yaml --json', 'Everything, with complete cursors'),
+  positionals: { pipeline: DATA_SET },
+  flags: { output: OUTPUT, ...CHOICE, json: flag('Print every partition as JSON') },
+  examples: [
+    ['$0 status pipeline.yaml', 'The state of each query'],
+    ['$0 status pipeline.yaml --all --state failed', 'Which partitions failed, and why'],
+    ['$0 status pipeline.yaml --json', 'Everything, with complete cursors'],
+  ],
   async run(args, io) {
     const { pipeline } = await dataSetFrom(args, io)
     const result = await readStatus(pipeline, Date.now())

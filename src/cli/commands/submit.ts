@@ -17,21 +17,23 @@ import type { StopSignals } from '../terminal/signals.ts'
 import { plainJson } from '../terminal/text.ts'
 
 export const submit = command({
-  options: (yargs) =>
-    yargs
-      .positional('pipeline', {
-        type: 'string',
-        array: true,
-        demandOption: true,
-        describe: 'Pipeline files',
-      })
-      .options({
-        wait: flag('Wait for the end, with the summary and exit codes of `run`'),
-        json: flag('Print JSON, one object a pipeline'),
-        'allow-plaintext': flag('Consent to transform.secret: plaintext for this run'),
-      })
-      .example('$0 submit acme.yaml', 'For workers to take')
-      .example('$0 submit tenants/*.yaml --wait --json', 'Many at once, to their end'),
+  positionals: {
+    pipeline: {
+      type: 'string',
+      array: true,
+      demandOption: true,
+      describe: 'Pipeline files',
+    },
+  },
+  flags: {
+    wait: flag('Wait for the end, with the summary and exit codes of `run`'),
+    json: flag('Print JSON, one object a pipeline'),
+    'allow-plaintext': flag('Consent to transform.secret: plaintext for this run'),
+  },
+  examples: [
+    ['$0 submit acme.yaml', 'For workers to take'],
+    ['$0 submit tenants/*.yaml --wait --json', 'Many at once, to their end'],
+  ],
   async run(args, io) {
     const signals = io.signals.listen(() => {})
     try {

@@ -2,30 +2,26 @@ import { rulesOf, SUMMARY_PAGE_PATH, systemClock } from '../../core/index.ts'
 import { summarizeDataSet } from '../../data-set/index.ts'
 import { version } from '../../package/index.ts'
 import { command, flag } from '../command-line/command.ts'
-import { dataSetFrom, dataSetOptions } from '../command-line/pipeline-options.ts'
+import { DATA_SET, dataSetFrom, OUTPUT } from '../command-line/pipeline-options.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { untilStopped } from '../terminal/signals.ts'
 import { counted, plainLine, shownPath } from '../terminal/text.ts'
 
 export const summary = command({
-  options: (yargs) =>
-    dataSetOptions(yargs)
-      .options({
-        format: {
-          choices: ['html', 'markdown'] as const,
-          default: 'html' as const,
-          describe: 'html: the page _report.html; markdown: verdict, figures, failures on stdout [html]',
-        },
-        json: flag('Print where the page is as JSON'),
-      })
-      .example(
-        '$0 summary pipeline.yaml',
-        'Whether all is exported, figures, failures, runs: one page of HTML',
-      )
-      .example(
-        '$0 summary pipeline.yaml --format markdown >> "$GITHUB_STEP_SUMMARY"',
-        'For a job, or a mail',
-      ),
+  positionals: { pipeline: DATA_SET },
+  flags: {
+    output: OUTPUT,
+    format: {
+      choices: ['html', 'markdown'] as const,
+      default: 'html' as const,
+      describe: 'html: the page _report.html; markdown: verdict, figures, failures on stdout [html]',
+    },
+    json: flag('Print where the page is as JSON', { excludes: ['format=markdown'] }),
+  },
+  examples: [
+    ['$0 summary pipeline.yaml', 'Whether all is exported, figures, failures, runs: one page of HTML'],
+    ['$0 summary pipeline.yaml --format markdown >> "$GITHUB_STEP_SUMMARY"', 'For a job, or a mail'],
+  ],
   async run({ pipeline: given, output, format, json }, io) {
     const { pipeline } = await dataSetFrom({ pipeline: given, output }, io)
     return untilStopped(io, async (signals) => {

@@ -1,21 +1,23 @@
 import type { Pipeline } from '../../core/index.ts'
 import { bringTables, type TableSummary } from '../../data-set/index.ts'
 import { command, flag } from '../command-line/command.ts'
-import { dataSetFrom, dataSetOptions } from '../command-line/pipeline-options.ts'
+import { DATA_SET, dataSetFrom, OUTPUT } from '../command-line/pipeline-options.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { counted, plainLine } from '../terminal/text.ts'
 import { changing } from '../work/changing.ts'
 
 export const tables = command({
-  options: (yargs) =>
-    dataSetOptions(yargs)
-      .options({
-        rebuild: flag('Make the tables anew, for example after the data set was moved; ends older snapshots'),
-        json: flag('Print the result as JSON'),
-      })
-      .example('$0 tables pipeline.yaml', 'After load.table_formats was set; runs do it by themselves')
-      .example('$0 tables pipeline.yaml --rebuild', 'After the data set or load.table_location was moved')
-      .epilogue('`ddl` prints how each engine reads them.'),
+  positionals: { pipeline: DATA_SET },
+  flags: {
+    output: OUTPUT,
+    rebuild: flag('Make the tables anew, for example after the data set was moved; ends older snapshots'),
+    json: flag('Print the result as JSON'),
+  },
+  examples: [
+    ['$0 tables pipeline.yaml', 'After load.table_formats was set; runs do it by themselves'],
+    ['$0 tables pipeline.yaml --rebuild', 'After the data set or load.table_location was moved'],
+  ],
+  epilogue: '`ddl` prints how each engine reads them.',
   async run(args, io) {
     const { pipeline } = await dataSetFrom(args, io, true)
     const { rebuild } = args

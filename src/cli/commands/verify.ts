@@ -1,4 +1,3 @@
-import type { KeyObject } from 'node:crypto'
 import { getOrInsert, type Pipeline, parseInstant } from '../../core/index.ts'
 import {
   type Problem,
@@ -11,7 +10,7 @@ import {
 import { version } from '../../package/index.ts'
 import { checkRequirements, readMaskKey, readVerifyingKey } from '../../pipeline/index.ts'
 import { command, flag, type Io, stringValue, wrongUsage } from '../command-line/command.ts'
-import { dataSetFrom, dataSetOptions, pipelineFrom } from '../command-line/pipeline-options.ts'
+import { DATA_SET, dataSetFrom, OUTPUT, pipelineFrom } from '../command-line/pipeline-options.ts'
 import { completenessText } from '../results/summary.ts'
 import { DONE, FAILED } from '../terminal/exit-code.ts'
 import { canAsk, requireYes } from '../terminal/prompts.ts'
@@ -21,27 +20,34 @@ import { count, counted, plainLine, shownPath } from '../terminal/text.ts'
 import { exportPipeline } from '../work/export-pipeline.ts'
 
 export const verify = command({
-  options: (yargs) =>
-    dataSetOptions(yargs)
-      .options({
-        json: flag('Print the result as JSON'),
-        all: flag('A line for each problem instead of each cause'),
-        fix: flag('Export damaged shards again; shows the cost and asks first'),
-        signature: flag('Also check that the manifest is signed under the key given by --key'),
-        key: stringValue('With --signature: file of the public Ed25519 key, PEM'),
-        'not-before': stringValue('With --signature: the last signed run must have ended then or later'),
-        complete: flag('Exit 1 also if not everything that the file plans is exported'),
-        yes: flag('Do not ask'),
-        'allow-plaintext': flag('With --fix: consent to transform.secret: plaintext'),
-        'no-progress': flag('With --fix: no progress line'),
-      })
-      .example('$0 verify pipeline.yaml', 'Sizes, checksums, rows, columns, masking')
-      .example('$0 verify pipeline.yaml --fix', 'Export damaged shards anew')
-      .example('$0 verify pipeline.yaml --complete', 'For scripts: exit 1 unless all is exported, too')
-      .example('$0 verify pipeline.yaml --signature --key pub.pem', 'And that it is what was signed'),
+  positionals: { pipeline: DATA_SET },
+  flags: {
+    output: OUTPUT,
+    json: flag('Print the result as JSON'),
+    all: flag('A line for each problem instead of each cause'),
+    fix: flag('Export damaged shards again; shows the cost and asks first'),
+    signature: flag('Also check that the manifest is signed under the key given by --key', {
+      needs: ['key'],
+      excludes: ['fix'],
+    }),
+    key: stringValue('With --signature: file of the public Ed25519 key, PEM', { needs: ['signature'] }),
+    'not-before': stringValue('With --signature: the last signed run must have ended then or later', {
+      needs: ['signature'],
+    }),
+    complete: flag('Exit 1 also if not everything that the file plans is exported'),
+    yes: flag('Do not ask'),
+    'allow-plaintext': flag('With --fix: consent to transform.secret: plaintext'),
+    'no-progress': flag('With --fix: no progress line'),
+  },
+  examples: [
+    ['$0 verify pipeline.yaml', 'Sizes, checksums, rows, columns, masking'],
+    ['$0 verify pipeline.yaml --fix', 'Export damaged shards anew'],
+    ['$0 verify pipeline.yaml --complete', 'For scripts: exit 1 unless all is exported, too'],
+    ['$0 verify pipeline.yaml --signature --key pub.pem', 'And that it is what was signed'],
+  ],
   async run(args, io) {
-    const signedBy = await keyOf(args, io)
-    const notBeforeMs = notBefore(args)
+    const signedBy = args.key === undefined ? null : await readVerifyingKey(args.key, io)
+    const notBeforeMs = timeOf(args.notBefore)
     const { pipeline, differences } = await dataSetFrom(args, io)
     const { screen, stdout } = io
     let shards = 0
@@ -62,35 +68,9 @@ function mayBeCalledComplete({ complete, left_out }: Verification): boolean {
   return complete && left_out.beyond_limit === 0
 }
 
-type SignatureArgs = {
-  readonly signature: boolean
-  readonly key?: string | undefined
-  readonly notBefore?: string | undefined
-  readonly fix: boolean
-}
-
-/** The key of the signature that is checked; null: none is. */
-async function keyOf({ signature, key, fix }: SignatureArgs, io: Io): Promise<KeyObject | null> {
-  if (signature !== (key !== undefined)) {
-    const next = 'Give both: `verify pipeline.yaml --signature --key pub.pem`.'
-    throw wrongUsage('--signature and --key go together', next)
-  }
-  if (key === undefined) return null
-  if (fix) {
-    const what =
-      '--signature and --fix do not go together: a repair writes a new manifest, which is not signed'
-    throw wrongUsage(what, 'Use --fix alone, then `sign` again.')
-  }
-  return readVerifyingKey(key, io)
-}
-
 /** Epoch ms; null: not given. */
-function notBefore({ signature, notBefore }: SignatureArgs): number | null {
+function timeOf(notBefore: string | undefined): number | null {
   if (notBefore === undefined) return null
-  if (!signature) {
-    const next = 'Give both: `verify pipeline.yaml --signature --key pub.pem --not-before 2024-07-01`.'
-    throw wrongUsage('--not-before goes with --signature', next)
-  }
   const at = parseInstant(DATE.test(notBefore) ? `${notBefore}T00:00:00Z` : notBefore)
   if (at !== null) return at / 1000
   const next = 'Give a date or a time in UTC: 2024-07-01, 2024-07-01T06:00:00Z.'

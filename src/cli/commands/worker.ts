@@ -10,22 +10,20 @@ import { DONE } from '../terminal/exit-code.ts'
 import { withQueue } from './submit.ts'
 
 export const worker = command({
-  options: (yargs) =>
-    yargs
-      .options({
-        concurrency: {
-          type: 'number',
-          default: 16,
-          requiresArg: true,
-          describe: 'Organizations at a time; most of them wait for their rate limit [16]',
-        },
-        pipelines: stringValue('Folder below which the pipeline files lie [the working directory]'),
-        'heartbeat-file': stringValue(
-          'Written anew every five seconds while the worker is alive, for probes',
-        ),
-      })
-      .example('$0 worker', 'Until SIGTERM or Ctrl-C')
-      .example('$0 worker --concurrency 64 --log-format json', 'For many organizations'),
+  flags: {
+    concurrency: {
+      type: 'number',
+      default: 16,
+      requiresArg: true,
+      describe: 'Organizations at a time; most of them wait for their rate limit [16]',
+    },
+    pipelines: stringValue('Folder below which the pipeline files lie [the working directory]'),
+    'heartbeat-file': stringValue('Written anew every five seconds while the worker is alive, for probes'),
+  },
+  examples: [
+    ['$0 worker', 'Until SIGTERM or Ctrl-C'],
+    ['$0 worker --concurrency 64 --log-format json', 'For many organizations'],
+  ],
   async run({ concurrency, pipelines, heartbeatFile }, io) {
     if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > 1_000) {
       throw wrongUsage('--concurrency is an integer from 1 to 1000', 'Correct it.')
