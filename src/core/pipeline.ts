@@ -179,9 +179,21 @@ export type TransformSettings = {
   readonly columns: readonly string[]
   /** The fields that `transform.extra_columns` adds to them. */
   readonly extraColumns: readonly ExtraField[]
+  /** What is said of secrets before they are masked, in columns after all others; null: nothing. */
+  readonly secretFacts: SecretFacts | null
   readonly onInvalid: InvalidPolicy
   /** The partition fails if more items are quarantined. */
   readonly maxQuarantined: QuarantineLimit
+}
+
+/** The policy that plain secrets are held against. */
+export type SecretFacts = {
+  readonly policy: {
+    /** In code points. */
+    readonly minLength: number
+    /** How many of the four classes of characters: upper, lower, digit, other. */
+    readonly classes: number
+  }
 }
 
 /** Limit of quarantined items of one partition: a count, or a percentage. */

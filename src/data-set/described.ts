@@ -8,6 +8,7 @@ import {
   parseInstant,
   type Query,
   SEARCHES,
+  type SecretFacts,
   type Store,
   type WindowLength,
   type WindowSettings,
@@ -127,6 +128,7 @@ function asExported(given: Pipeline, { name, settings, scope }: Told): Pipeline 
       identity: text('transform.identity') as Pipeline['transform']['identity'],
       columns: list('transform.columns'),
       extraColumns: list('transform.extra_columns').map(fieldOf),
+      secretFacts: factsOf(settings['transform.secret_facts']),
       ...(scope === null
         ? {}
         : {
@@ -161,6 +163,14 @@ function fieldOf(text: string): ExtraField {
   const [, name, path, type] = /^(.*?): (.*) (\S+)$/s.exec(text) ?? []
   if (name === undefined || path === undefined) throw notReadable('transform.extra_columns')
   return { name, path: path.split('.'), type: type as ExtraField['type'], meaning: '' }
+}
+
+/** Reads the text of the policy in the settings back. */
+function factsOf(text: unknown): SecretFacts | null {
+  if (text === undefined) return null
+  const [, minLength, classes] = /^min_length (\d+), classes (\d)$/.exec(String(text)) ?? []
+  if (classes === undefined) throw notReadable('transform.secret_facts')
+  return { policy: { minLength: Number(minLength), classes: Number(classes) } }
 }
 
 /** The query of a name. Under `as` it keeps the name, whatever the policy hides: no mask key is needed. */

@@ -7,6 +7,7 @@ import {
   type NamedQuery,
   type Order,
   type Resource,
+  type SecretFacts,
   type SecretPolicy,
   type Window,
 } from '../core/index.ts'
@@ -18,6 +19,8 @@ export type DecodeSettings = {
   readonly columns: readonly ColumnSpec[]
   /** Fields of an item that become additional columns; `columns` includes these columns. */
   readonly extras: readonly ExtraField[]
+  /** null: `columns` has no facts about secrets. */
+  readonly secretFacts: SecretFacts | null
   readonly order: Order
   readonly secret: SecretPolicy
   readonly identity: IdentityPolicy

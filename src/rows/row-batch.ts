@@ -169,7 +169,7 @@ export type Credential<Time = Int64> = {
   source_leaked_at: Time | null
   query_type: string
   query_value: string
-  // Exported only if `extract.include` or `transform.extra_columns` names them.
+  // Exported only if `extract.include` or `transform.extra_columns` names them, or `transform.secret_facts` is there.
   known_password_id: string | null
   auth_domains: readonly (string | null)[] | null
   urls: readonly (string | null)[] | null
@@ -177,6 +177,8 @@ export type Credential<Time = Int64> = {
   credential_hash: string | null
   source_url: string | null
   source_pii_tags: readonly (string | null)[] | null
+  secret_kind: string | null
+  secret_meets_policy: boolean | null
 }
 
 export type CredentialColumn = keyof Credential

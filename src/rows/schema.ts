@@ -69,7 +69,11 @@ export function columnsOf(
   { extract, transform }: ColumnSettings,
   names: readonly string[] = transform.columns,
 ): readonly ColumnSpec[] {
-  const columns = [...allColumns(extract.resource, extract.include), ...transform.extraColumns.map(extraSpec)]
+  const columns = [
+    ...allColumns(extract.resource, extract.include),
+    ...transform.extraColumns.map(extraSpec),
+    ...FACT_COLUMNS,
+  ]
   return columns.filter((column) => names.includes(column.name))
 }
 
@@ -110,6 +114,17 @@ export function ownFields(resource: Resource, included: readonly string[]): read
     of === resource || (of === 'include' && included.includes(field.name)) ? [field] : [],
   )
 }
+
+/** The columns of `transform.secret_facts`. */
+export const FACT_COLUMNS: readonly ColumnSpec[] = [
+  column('secret_kind', 'text', true, 'what the secret is before it is masked: plain, digest or empty'),
+  column(
+    'secret_meets_policy',
+    'boolean',
+    true,
+    'whether a plain secret meets the policy of transform.secret_facts',
+  ),
+]
 
 function extra(name: string, path: readonly string[], type: ExtraField['type'], meaning: string): ExtraField {
   return { name, path, type, meaning }
@@ -214,6 +229,8 @@ const FIELD_IDS: ReadonlyMap<string, number> = new Map([
   ['credential_hash', 20],
   ['source_pii_tags', 21],
   ['source_url', 22],
+  ['secret_kind', 23],
+  ['secret_meets_policy', 24],
 ])
 
 const FIRST_OF_ELEMENTS = 1000

@@ -1,5 +1,12 @@
 import { createHash, createHmac } from 'node:crypto'
-import { ExportError, type ExtraField, locationOf, type Pipeline, rulesOf } from '../core/index.ts'
+import {
+  ExportError,
+  type ExtraField,
+  locationOf,
+  type Pipeline,
+  rulesOf,
+  type SecretFacts,
+} from '../core/index.ts'
 
 export type Settings = Readonly<Record<string, unknown>>
 
@@ -22,6 +29,7 @@ export function frozenSettings(pipeline: Pipeline, maskKey: Uint8Array | null): 
     ...(transform.extraColumns.length === 0
       ? {}
       : { [EXTRA_COLUMNS]: transform.extraColumns.map(fieldText) }),
+    ...(transform.secretFacts === null ? {} : { [SECRET_FACTS]: factsText(transform.secretFacts) }),
     'load.format': format.kind,
     'load.engine': format.engine,
     'load.compression': format.compression,
@@ -45,6 +53,12 @@ function addressesOf({ service, extract: { resource } }: Pipeline): Settings {
 
 const COLUMNS = 'transform.columns'
 const EXTRA_COLUMNS = 'transform.extra_columns'
+
+const SECRET_FACTS = 'transform.secret_facts'
+
+function factsText({ policy }: SecretFacts): string {
+  return `min_length ${policy.minLength}, classes ${policy.classes}`
+}
 
 function fieldText({ name, path, type }: ExtraField): string {
   return `${name}: ${path.join('.')} ${type}`

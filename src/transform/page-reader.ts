@@ -240,6 +240,7 @@ export class PageReader {
     columns.identityName?.addRun(run, IDENTITY_NAME)
     columns.hash?.addRun(run, HASH)
     columns.hashType?.addRun(run, HASH_TYPE)
+    columns.facts?.addRun(run, HASH, HASH_TYPE)
     columns.knownPasswordId?.addRun(run, KNOWN_PASSWORD_ID)
     for (let row = 0; row < rows; row++)
       columns.sources.addRow(this.#sourceEntry(walker, kept[row]!, columns.sources))

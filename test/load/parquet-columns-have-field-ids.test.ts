@@ -5,6 +5,7 @@ import {
   allColumns,
   type ColumnSpec,
   columnsOf,
+  FACT_COLUMNS,
   fieldId,
   KNOWN_EXTRAS,
   OPTIONAL_FIELDS,
@@ -13,7 +14,9 @@ import {
 const credentials = columnsOf({
   extract: { resource: 'credentials', include: [...OPTIONAL_FIELDS] },
   transform: {
-    columns: [...allColumns('credentials', [...OPTIONAL_FIELDS]), ...KNOWN_EXTRAS].map(({ name }) => name),
+    columns: [...allColumns('credentials', [...OPTIONAL_FIELDS]), ...KNOWN_EXTRAS, ...FACT_COLUMNS].map(
+      ({ name }) => name,
+    ),
     extraColumns: KNOWN_EXTRAS,
   },
 })
@@ -46,7 +49,7 @@ const PROMISED: Readonly<Record<string, number>> = {
   source_name: 9, source_description_en: 10, source_description_fr: 11, source_is_alert_enabled: 12,
   source_breached_at: 13, source_leaked_at: 14, query_type: 15, query_value: 16, auth_domains: 17,
   'auth_domains elements': 1017, urls: 18, 'urls elements': 1018, event_uid: 19, credential_hash: 20, source_pii_tags: 21,
-  'source_pii_tags elements': 1021, source_url: 22,
+  'source_pii_tags elements': 1021, source_url: 22, secret_kind: 23, secret_meets_policy: 24,
   format_type: 101, title: 102, subtitle: 103, summary: 104, content: 105, tags: 106, 'tags elements': 1106,
   highlights: 107, 'highlights elements': 1107, related_activity_uids: 108, 'related_activity_uids elements': 1108,
   prompt_preset_uid: 109, created_at: 110, published_at: 111, updated_at: 112, reading_time: 113, tenant_id: 114,
@@ -57,7 +60,7 @@ describe.each(['MICROS', 'MILLIS'] as const)('field ids, timestamps in %s', (uni
   it('are on every column and on the elements of lists, as they are promised', () => {
     const found = { ...idsOf(credentials, unit), ...idsOf(reports, unit) }
     expect(found).toEqual(PROMISED)
-    expect(credentials).toHaveLength(22)
+    expect(credentials).toHaveLength(24)
     expect(new Set(Object.values(PROMISED)).size).toBe(Object.keys(PROMISED).length)
   })
 

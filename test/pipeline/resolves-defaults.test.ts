@@ -54,6 +54,7 @@ test('the smallest file gets every default', async () => {
         ...['source_breached_at', 'source_leaked_at', 'query_type', 'query_value'],
       ],
       extraColumns: [],
+      secretFacts: null,
       onInvalid: 'quarantine',
       maxQuarantined: { kind: 'share', percent: 1 },
     },

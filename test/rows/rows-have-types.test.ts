@@ -5,6 +5,7 @@ import {
   type ColumnType,
   type CredentialColumn,
   column,
+  FACT_COLUMNS,
   type IntegerColumn,
   KNOWN_EXTRAS,
   OPTIONAL_FIELDS,
@@ -88,10 +89,13 @@ const TYPES: Record<CredentialColumn, ColumnType> = {
   credential_hash: 'text',
   source_url: 'text',
   source_pii_tags: 'list',
+  secret_kind: 'text',
+  secret_meets_policy: 'boolean',
 }
 
 it('the types cover exactly the columns of credentials', () => {
   const columns = allColumns('credentials', [...OPTIONAL_FIELDS])
   const extras = KNOWN_EXTRAS.map(({ name, type }) => [name, type === 'strings' ? 'list' : 'text'])
-  expect(TYPES).toEqual(Object.fromEntries([...columns.map(({ name, type }) => [name, type]), ...extras]))
+  const own = [...columns, ...FACT_COLUMNS].map(({ name, type }) => [name, type])
+  expect(TYPES).toEqual(Object.fromEntries([...own, ...extras]))
 })

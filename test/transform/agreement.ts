@@ -35,13 +35,18 @@ export function unknownField(name: string, path: string, type: ExtraField['type'
 
 export const PLANS: readonly DecodeSettings[] = [
   decodeSettings({ extras: EXTRAS }),
-  decodeSettings({ extras: EXTRAS, secret: 'hmac', identity: 'hmac' }),
+  decodeSettings({
+    extras: EXTRAS,
+    secret: 'hmac',
+    identity: 'hmac',
+    secretFacts: { policy: { minLength: 12, classes: 3 } },
+  }),
   decodeSettings({ extras: EXTRAS.slice(0, 2), secret: 'plaintext' }),
   decodeSettings(),
   decodeSettings({ order: 'desc', secret: 'partial', identity: 'hmac' }),
   decodeSettings({ secret: 'hmac', identity: 'drop' }),
   decodeSettings({ secret: 'plaintext' }),
-  decodeSettings({ secret: 'drop' }),
+  decodeSettings({ secret: 'drop', secretFacts: { policy: { minLength: 4, classes: 2 } } }),
   decodeSettings({ secret: 'plaintext', columns: decodeSettings().columns.filter((_, i) => i % 3 === 0) }),
 ]
 

@@ -6,6 +6,7 @@ import {
   type DecodeSettings,
   decodeRecordBatch,
   droppedColumns,
+  FACT_COLUMNS,
   type PageContext,
 } from '../../src/rows/index.ts'
 import { type Cell, cellsOf } from '../load/cells.ts'
@@ -18,6 +19,7 @@ export function decodeSettings(changes: Partial<DecodeSettings> = {}): DecodeSet
     resource: 'credentials',
     columns: [],
     extras: [],
+    secretFacts: null,
     order: 'asc',
     secret: 'redact',
     identity: 'keep',
@@ -30,7 +32,8 @@ export function decodeSettings(changes: Partial<DecodeSettings> = {}): DecodeSet
   const columns = allColumns(plan.resource, ['known_password_id', 'auth_domains', 'urls'])
   const own = columns.map(({ name }) => name).filter((name) => !dropped.includes(name))
   const extract = { resource: plan.resource, include: ['known_password_id', 'auth_domains', 'urls'] }
-  const extra = plan.extras.map(({ name }) => name)
+  const facts = plan.secretFacts === null ? [] : FACT_COLUMNS
+  const extra = [...plan.extras, ...facts].map(({ name }) => name)
   return {
     ...plan,
     columns: columnsOf({ extract, transform: { columns: [...own, ...extra], extraColumns: plan.extras } }),

@@ -66,8 +66,8 @@ class Writer {
       ['"id"', this.isWild() ? pick(this.next, NUMBERS) : this.id()],
       ['"domain"', this.or(this.text(this.words()), ['null'])],
       ['"identity_name"', this.text(`${this.words()}@scatterholt.com`)],
-      ['"hash"', this.or(this.text(this.words()), ['null', '""', '"12345"', '"123456"'])],
-      ['"hash_type"', this.or('null', ['"unknown"', '"md5"'])],
+      ['"hash"', this.or(this.text(this.words()), ['null', '""', '"12345"', '"123456"', ...SECRETS])],
+      ['"hash_type"', this.or('null', ['"unknown"', '"md5"', '"md\\u0035"', '"SHA-256 ä"'])],
       ['"imported_at"', this.instant()],
       [
         '"known_password_id"',
@@ -235,6 +235,12 @@ const INSTANTS = [
   ...['"9999-12-31T23:59:59.999999Z"', '"9999-12-31T23:59:59-00:01"', '"1683-01-01T00:00:00.000001Z"'],
   ...['"2255-06-05T23:47:34.740992Z"', '"2024-07-22T19:25:52.893\\u0034Z"', '1721676352', 'null', '""'],
 ]
+/** Of every kind that columns of facts tell. */
+const SECRETS = [
+  ...['"Aé1!"', '"\\u0041b1\\n"', '"$2b$12$x"', '"{SSHA}"', '"pbkdf2:1"', '"$6"', '"\\u0024argon2id"'],
+  ...['"0123456789abcdefABCDEF0123456789"', '"0123456789abcdefABCDEF012345678g"', '"\\ud83d\\ude80Ab"'],
+]
+
 const ANYTHING = [
   ...['null', 'true', 'false', 'nul', 'truee', '{}', '[]', '[1,2,{"a":[null]}]', '{"a":{"b":"c"},"a":1}'],
   ...['{"hash":"secret"}', '[1,]', '{"a":1,}', '{"a"}', '"text"', '"\\ud800"', '""'],

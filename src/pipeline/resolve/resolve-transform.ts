@@ -3,11 +3,13 @@ import {
   kindOfRows,
   type Resource,
   rulesOf,
+  type SecretFacts,
   type TransformSettings,
 } from '../../core/index.ts'
 import {
   allColumns,
   droppedColumns,
+  FACT_COLUMNS,
   fieldId,
   KNOWN_EXTRAS,
   OPTIONAL_FIELDS,
@@ -28,7 +30,9 @@ export function resolveTransform(file: PipelineFile, problems: Problems): Transf
     ? [...OPTIONAL_FIELDS]
     : (extract.include ?? [])
   const extraColumns = resolveExtraColumns(file, problems)
-  const extra = extraColumns.map(({ name }) => name)
+  const secretFacts = resolveFacts(file)
+  const facts = secretFacts === null ? [] : FACT_NAMES
+  const extra = [...extraColumns.map(({ name }) => name), ...facts]
   const own = allColumns(extract.resource, included)
     .map((column) => column.name)
     .filter((name) => !dropped.includes(name))
@@ -49,9 +53,16 @@ export function resolveTransform(file: PipelineFile, problems: Problems): Transf
     maskKeyEnv: transform.mask_key_env,
     columns: columns === undefined ? available : [...own.filter((name) => columns.includes(name)), ...extra],
     extraColumns,
+    secretFacts,
     onInvalid: transform.on_invalid,
     maxQuarantined: transform.max_quarantined,
   }
+}
+
+function resolveFacts({ extract, transform: { secret_facts } }: PipelineFile): SecretFacts | null {
+  if (secret_facts === undefined || kindOfRows(extract.resource) !== 'credentials') return null
+  const { min_length, classes } = secret_facts.policy
+  return { policy: { minLength: min_length, classes } }
 }
 
 function whyNot(
@@ -72,12 +83,17 @@ function whyNot(
   if (areCredentials && KNOWN_EXTRAS.some((known) => known.name === name)) {
     return `the column \`${name}\` is there only when transform.extra_columns names it`
   }
+  if (areCredentials && FACT_NAMES.includes(name)) {
+    return `the column \`${name}\` is there only with transform.secret_facts`
+  }
   return `expected one of ${available.join(', ')}, found ${found}${didYouMean(name, available)}`
 }
 
 type GivenColumn = NonNullable<PipelineFile['transform']['extra_columns']>[number]
 
 const COLUMNS = allColumns('credentials', [...OPTIONAL_FIELDS]).map(({ name }) => name)
+
+const FACT_NAMES = FACT_COLUMNS.map(({ name }) => name)
 
 /** Names of the folders of a partition: readers make columns of them. */
 const FOLDERS: ReadonlySet<string> = new Set(['query', 'import_window'])
@@ -120,7 +136,11 @@ function faultOf(column: GivenColumn, before: readonly ExtraField[]): Fault | nu
   if (before.some((other) => other.name === name))
     return { at, text: `the column \`${name}\` is there twice` }
   if (isKnown) return null
-  if (COLUMNS.includes(name) || KNOWN_EXTRAS.some((known) => known.name === name)) {
+  if (
+    COLUMNS.includes(name) ||
+    FACT_NAMES.includes(name) ||
+    KNOWN_EXTRAS.some((known) => known.name === name)
+  ) {
     return { at, text: `\`${name}\` is the name of another column` }
   }
   if (name.startsWith('spillway_'))

@@ -2,7 +2,7 @@ import * as z from 'zod'
 import { EXTRA_TYPES, IDENTITY_POLICIES, INVALID_POLICIES, SECRET_POLICIES } from '../../core/index.ts'
 import { KNOWN_EXTRAS } from '../../rows/index.ts'
 import { key, onlyFor } from './key.ts'
-import { choice, columnName, countOrShare, list, section, text, variableName } from './leaves.ts'
+import { choice, columnName, countOrShare, integer, list, section, text, variableName } from './leaves.ts'
 
 const knownExtras = KNOWN_EXTRAS.map(({ name }) => name) as [string, ...string[]]
 const extraColumn = z.union(
@@ -53,6 +53,25 @@ export const transform = section({
     list(extraColumn, 'a list of columns').optional(),
     'Columns after the others, in this order: fields of the public documentation by name, and fields that this version does not know. Default: none.',
     ['event_uid', { name: 'severity', path: 'details.severity', type: 'string' }],
+    onlyFor(({ rows }) => rows === 'credentials'),
+  ),
+  secret_facts: key(
+    section({
+      policy: key(
+        section({
+          min_length: key(integer(1, 1024).prefault(12), 'The shortest password, in code points.', 8),
+          classes: key(
+            integer(1, 4).prefault(3),
+            'How many of the four classes of characters it needs: upper, lower, digit, other.',
+            4,
+          ),
+        }).prefault({}),
+        'The policy of your directory, which secret_meets_policy tells of plain secrets.',
+        { min_length: 14, classes: 1 },
+      ),
+    }).optional(),
+    'Adds the columns secret_kind (plain, digest or empty) and secret_meets_policy, which are known before a secret is masked. Default: none.',
+    { policy: { min_length: 12, classes: 3 } },
     onlyFor(({ rows }) => rows === 'credentials'),
   ),
   on_invalid: key(

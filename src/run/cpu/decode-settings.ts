@@ -12,6 +12,7 @@ export function decodeSettings(
     resource: extract.resource,
     columns: columnsOf(pipeline),
     extras: [...ownFields(extract.resource, extract.include), ...transform.extraColumns],
+    secretFacts: transform.secretFacts,
     order: extract.order,
     secret: transform.secret,
     identity: transform.identity,

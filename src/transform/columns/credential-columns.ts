@@ -1,5 +1,6 @@
 import type { ExtraField, Int64 } from '../../core/index.ts'
 import type { Column, DecodeSettings, Group, RecordBatch, Vector } from '../../rows/index.ts'
+import { FactColumns } from '../facts/fact-columns.ts'
 import type { Masks } from '../mask/index.ts'
 import type { Credential } from '../schema.ts'
 import { NumberList } from './lists.ts'
@@ -24,6 +25,7 @@ export class CredentialColumns {
   readonly authDomains: ListList | null
   readonly urls: ListList | null
   readonly extras: ExtraColumns | null
+  readonly facts: FactColumns | null
   readonly #names: readonly string[]
   readonly #texts = new Map<string, TextColumn>()
   readonly #lists = new Map<string, ListList>()
@@ -40,6 +42,7 @@ export class CredentialColumns {
     this.authDomains = this.#wanted(this.#lists, 'auth_domains', () => new ListList())
     this.urls = this.#wanted(this.#lists, 'urls', () => new ListList())
     this.extras = settings.extras.length === 0 ? null : new ExtraColumns(settings.extras)
+    this.facts = settings.secretFacts === null ? null : new FactColumns(settings.secretFacts)
   }
 
   get rows(): number {
@@ -60,6 +63,7 @@ export class CredentialColumns {
     this.authDomains?.add(credential.auth_domains ?? null)
     this.urls?.add(credential.urls ?? null)
     this.extras?.add(extras)
+    this.facts?.add(credential.hash ?? null, credential.hash_type ?? null)
   }
 
   /** The rows so far, as views: to be encoded before the next change. */
@@ -83,6 +87,7 @@ export class CredentialColumns {
       return (
         this.#texts.get(name)?.column(name, groups) ??
         this.extras?.column(name, groups) ??
+        this.facts?.column(name, groups) ??
         this.sources.column(name, sources)
       )
     })
@@ -95,6 +100,7 @@ export class CredentialColumns {
     this.sources.reset()
     for (const column of [...this.#texts.values(), ...this.#lists.values()]) column.reset()
     this.extras?.reset()
+    this.facts?.reset()
   }
 
   /** Makes a column if the settings have it, and notes it in `kept`. */

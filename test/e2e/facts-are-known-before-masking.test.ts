@@ -1,0 +1,79 @@
+import { expect, it } from 'vitest'
+import { exits } from '../support/run-cli.ts'
+import { newWorkspace, type PipelineParts, workspaceFor } from '../support/workspace.ts'
+
+const FACTS = { policy: { min_length: 9, classes: 2 } }
+
+const parts = (transform: object, load = {}): PipelineParts => ({
+  transform: { secret_facts: FACTS, extra_columns: ['event_uid'], ...transform },
+  load: { shard_rows: 60, ...load },
+})
+
+type Facts = readonly [kind: unknown, meets: unknown]
+
+/** Of sandbox data: what its secrets are is told by their form. */
+function factsOf(hash: unknown, type: unknown): Facts {
+  if (hash === null) return [null, null]
+  if (hash === '') return ['empty', null]
+  const secret = String(hash)
+  if (
+    ['md5', 'sha1', 'bcrypt'].includes(String(type)) ||
+    /^(?:[0-9a-f]{32}|[0-9a-f]{40}|\$2b\$.*)$/.test(secret)
+  )
+    return ['digest', null]
+  const has = [/\p{Lu}/u, /\p{Ll}/u, /[0-9]/, /[^\p{Lu}\p{Ll}0-9]/u].filter((kind) => kind.test(secret))
+  return ['plain', [...secret].length >= 9 && has.length >= 2]
+}
+
+it('the same facts are in shards of either format under every policy, and in what describes them', async () => {
+  const clear = await newWorkspace(parts({ secret: 'plaintext' }), { publicFields: true })
+  await exits(0, clear.run('--allow-plaintext'))
+  const wanted = new Map(
+    (await clear.rows()).map(({ id, hash, hash_type }) => [String(id), factsOf(hash, hash_type)]),
+  )
+  expect(new Set([...wanted.values()].map(String)).size).toBe(5)
+
+  for (const [secret, load] of [
+    ['plaintext', null],
+    ['drop', {}],
+    ['redact', { format: 'csv' }],
+    ['partial', { engine: 'parquetjs-lite' }],
+    ['hmac', { format: 'csv', engine: 'csv-stringify' }],
+  ] as const) {
+    const here =
+      load === null
+        ? clear
+        : await workspaceFor(clear.sandbox, parts({ secret }, load), { SPILLWAY_MASK_KEY: 'k'.repeat(32) })
+    if (load !== null) await exits(0, here.run())
+    const sql = 'SELECT id, secret_kind, secret_meets_policy FROM credentials'
+    const { value } = await here.json('query', sql)
+    const found = (value as { id: number; secret_kind: unknown; secret_meets_policy: unknown }[]).map(
+      (row) => [String(row.id), [row.secret_kind, row.secret_meets_policy]] as const,
+    )
+    expect(new Map(found)).toEqual(wanted)
+    expect((await here.manifest()).columns.slice(-3)).toEqual([
+      { name: 'event_uid', type: 'STRING', nullable: true },
+      { name: 'secret_kind', type: 'STRING', nullable: true },
+      { name: 'secret_meets_policy', type: 'BOOLEAN', nullable: true },
+    ])
+    expect((await here.json('verify', '--complete')).value).toMatchObject({ ok: true })
+    const ddl = await exits(0, here.call('ddl', '--dialect', 'postgres'))
+    expect(ddl.stdout).toMatch(/secret_kind"? text[\s\S]*secret_meets_policy"? boolean/)
+  }
+})
+
+it('what a data set was begun with stays: another policy is refused, and commands take it from the data set', async () => {
+  const here = await newWorkspace(parts({ columns: ['id', 'hash'] }))
+  await exits(0, here.run())
+  await here.write(
+    parts({ columns: ['id', 'hash'], secret_facts: { policy: { min_length: 9, classes: 3 } } }),
+  )
+  await exits(
+    2,
+    here.run(),
+    'transform.secret_facts was "min_length 9, classes 2" and is now "min_length 9, classes 3"',
+  )
+  await here.write({})
+  const { value } = await here.json('query', 'SELECT count(secret_kind) AS kinds FROM credentials')
+  expect(value).toEqual([{ kinds: expect.any(Number) }])
+})

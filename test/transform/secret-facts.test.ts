@@ -1,0 +1,140 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { SecretFacts } from '../../src/core/index.ts'
+import { SECRET_POLICIES } from '../../src/core/index.ts'
+import { cases } from '../support/thorough.ts'
+import { credential, decodedRows, response } from './credentials.ts'
+import { readersOf } from './plain-pages.ts'
+import { decodeSettings, pageContext, rowsOf } from './plans.ts'
+
+const AD: SecretFacts = { policy: { minLength: 12, classes: 3 } }
+
+type Facts = readonly [kind: string | null, meets: boolean | null]
+
+function facts(hash: string | null, hash_type: string | null = null, secretFacts = AD): Facts {
+  const [row] = decodedRows([credential({ hash, hash_type })], { secretFacts })
+  return [row!.secret_kind as string | null, row!.secret_meets_policy as boolean | null]
+}
+
+/** As the documentation says it, in other words than the code. */
+function expected(hash: string | null, hashType: string | null, { policy }: SecretFacts): Facts {
+  if (hash === null) return [null, null]
+  if (hash === '') return ['empty', null]
+  const forms = /^(?:[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{56}|[0-9a-f]{64}|[0-9a-f]{96}|[0-9a-f]{128})$/i
+  const marks = /^(?:\$2a\$|\$2b\$|\$2y\$|\$argon2|\$6\$|\$5\$|\$1\$|\{SSHA\}|pbkdf2)/
+  if (hashType === 'md5' || forms.test(hash) || marks.test(hash)) return ['digest', null]
+  const points = Array.from(hash.toWellFormed())
+  const classes = new Set(
+    points.map((point) =>
+      /\p{Lu}/u.test(point)
+        ? 'upper'
+        : /\p{Ll}/u.test(point)
+          ? 'lower'
+          : /\d/.test(point)
+            ? 'digit'
+            : 'other',
+    ),
+  )
+  return ['plain', points.length >= policy.minLength && classes.size >= policy.classes]
+}
+
+describe('the kind of a secret', () => {
+  it('is empty, or null without one, whatever the type says', () => {
+    expect([facts(null), facts(''), facts('', 'md5'), facts(null, 'md5')]).toEqual([
+      [null, null],
+      ['empty', null],
+      ['empty', null],
+      [null, null],
+    ])
+  })
+
+  it.each([
+    'md5',
+    'MD5',
+    'SHA-1',
+    'sha256',
+    'sha1',
+    'bcrypt',
+    'md5crypt',
+    'NTLM',
+    'LM',
+    'argon2id',
+    'PBKDF2-SHA256',
+    'salted',
+    'hash',
+  ])('is digest where the type says so: %s', (type) => {
+    expect(facts('sunflower-42', type)).toEqual(['digest', null])
+  })
+
+  it.each([null, 'unknown', 'plain', 'plaintext', 'cleartext', 'none', '', 'shadow'])(
+    'is plain where it does not: %s',
+    (type) => {
+      expect(facts('sunflower-42', type)).toEqual(['plain', true])
+    },
+  )
+
+  it.each([
+    ...[32, 40, 56, 64, 96, 128].flatMap((length) => ['0aF'.repeat(43).slice(0, length)]),
+    ...['$2a$10$abc', '$2b$12$abc', '$2y$10$abc', '$argon2id$v=19', '$6$salt$x', '$5$x', '$1$x', '{SSHA}x=='],
+    'pbkdf2_sha256$1000$x',
+  ])('is digest by its form: %s', (hash) => {
+    expect(facts(hash, 'plain')).toEqual(['digest', null])
+  })
+
+  it.each([
+    '0aF'.repeat(11),
+    `${'0'.repeat(31)}g`,
+    '$2x$10$abc',
+    '$2b',
+    '$',
+    '{ssha}x',
+    ' $1$x',
+    'p',
+    'pbkdf1',
+  ])('is plain by its form: %s', (hash) => {
+    expect(facts(hash)[0]).toBe('plain')
+  })
+})
+
+it.each([
+  ['Sunflower-42', true],
+  ['Sunflower-4', false],
+  ['sunflower-42', true],
+  ['sunflowers42', false],
+  ['SUNFLOWER-42', true],
+  ['Ünterwegs-Öl', true],
+  ['ünterwegs-öl', false],
+  // Twelve code points, whatever their length.
+  ['🚀🚀🚀🚀🚀🚀🚀🚀🚀🚀aB', true],
+  ['🚀🚀🚀🚀🚀🚀🚀🚀🚀aB', false],
+  ['            ', false],
+])('%s meets twelve characters of three classes: %s', (hash, meets) => {
+  expect(facts(hash)).toEqual(['plain', meets])
+})
+
+it('both readers tell what the documentation says, of any secret and under every policy', () => {
+  const text = fc.oneof(
+    fc.string({ unit: 'binary' }),
+    fc.string({ unit: fc.constantFrom('a', 'B', '7', '-', 'É', 'ß', '🚀', '"', '\n'), maxLength: 16 }),
+    fc.string({ unit: fc.constantFrom(...'0123456789abcdefABCDEF'), minLength: 31, maxLength: 41 }),
+    fc.constantFrom('$2a$', '$5$x', '{SSHA}', '\ud83d'),
+  )
+  const item = fc.record({ hash: fc.option(text), hash_type: fc.constantFrom(null, 'md5', 'unknown') })
+  fc.assert(
+    fc.property(
+      fc.array(item, { maxLength: 8 }),
+      fc.constantFrom(...SECRET_POLICIES),
+      fc.record({ minLength: fc.integer({ min: 1, max: 14 }), classes: fc.integer({ min: 1, max: 4 }) }),
+      (items, secret, policy) => {
+        const body = response(items.map((each, id) => credential({ id, ...each })))
+        const { read, plain } = readersOf(decodeSettings({ secret, secretFacts: { policy } }))
+        const wanted = items.map(({ hash, hash_type }) => expected(hash, hash_type, { policy }))
+        for (const decode of [read, plain]) {
+          const rows = rowsOf(decode(body, pageContext())!)
+          expect(rows.map((row) => [row.secret_kind, row.secret_meets_policy])).toEqual(wanted)
+        }
+      },
+    ),
+    { numRuns: cases(3000, 300) },
+  )
+})
