@@ -16,6 +16,7 @@ import {
   readStatus as statusOf,
   streamQuery as stream,
   summarizeDataSet as summarize,
+  type Use,
   type Verification,
   verifyDataSet as verify,
 } from './data-set/index.ts'
@@ -90,8 +91,8 @@ export async function readPlan(pipeline: Pipeline, settings: RunSettings = {}): 
 }
 
 /** The pipeline as the data set describes itself: what is there decides. */
-async function asDescribed(pipeline: Pipeline): Promise<Pipeline> {
-  return (await describeDataSet({ pipeline, unknown: null })).pipeline
+async function asDescribed(pipeline: Pipeline, use: Use = 'read'): Promise<Pipeline> {
+  return (await describeDataSet({ pipeline, unknown: null }, use)).pipeline
 }
 
 /** Queries an export, or a DuckDB file into which it was loaded; the result is kept in memory. */
@@ -118,7 +119,7 @@ export type StatusSettings = {
 /** The status of a pipeline, also during a run. @throws ExportError `damaged` or `config` */
 export async function readStatus(pipeline: Pipeline, settings: StatusSettings = {}): Promise<StatusResult> {
   const { nowMs = systemClock.now() } = settings
-  return statusOf(await asDescribed(pipeline), nowMs)
+  return statusOf(await asDescribed(pipeline, 'status'), nowMs)
 }
 
 /**
@@ -129,7 +130,8 @@ export async function verifyDataSet(
   pipeline: Pipeline,
   settings: { readonly onShard?: (path: string) => void } = {},
 ): Promise<Verification> {
-  return verify(await asDescribed(pipeline), { ...settings, version })
+  const { pipeline: described, planned } = await describeDataSet({ pipeline, unknown: null }, 'read')
+  return verify(described, { ...settings, planned })
 }
 
 /** Environment and working directory, as in {@link ReadSettings}, and callbacks. */
@@ -153,7 +155,11 @@ export async function signDataSet(
   settings: ChangeSettings = {},
 ): Promise<Signed> {
   const options = readOptions(settings)
-  return sign(await asDescribed(pipeline), await readSigningKey(keyFile, options), changing(settings))
+  return sign(
+    await asDescribed(pipeline, 'status'),
+    await readSigningKey(keyFile, options),
+    changing(settings),
+  )
 }
 
 export type EvidenceSettings = Pick<ChangeSettings, 'env' | 'cwd'> & {
@@ -172,7 +178,7 @@ export async function packEvidence(
 ): Promise<{ readonly tar: Uint8Array; readonly files: readonly string[] }> {
   const options = readOptions(settings)
   const key = keyFile === undefined ? null : await readVerifyingKey(keyFile, options)
-  const found = await readEvidence(await asDescribed(pipeline), key, version)
+  const found = await readEvidence(await asDescribed(pipeline, 'status'), key, version)
   return evidenceTar(found, key)
 }
 
@@ -200,7 +206,7 @@ export async function pruneDataSet(pipeline: Pipeline, settings: PruneSettings =
     })
   }
   const before = ago(age, systemClock.now())
-  const described = await asDescribed(pipeline)
+  const described = await asDescribed(pipeline, 'change')
   if (dryRun) return planPruning(described, before)
   return prune(described, before, changing(settings))
 }
@@ -221,7 +227,7 @@ export async function forgetPeople(
   settings: ForgetSettings = {},
 ): Promise<ForgetResult> {
   const { env } = readOptions(settings)
-  const described = await asDescribed(pipeline)
+  const described = await asDescribed(pipeline, 'change')
   const maskKey = await readMaskKey(described, env)
   const work = settings.dryRun === true ? planForgetting : forget
   return work(described, identities, changing(settings, maskKey))

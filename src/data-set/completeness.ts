@@ -12,10 +12,10 @@ import {
   type CheckpointState,
   type FoldedRun,
   type Manifest,
-  readCheckpoint,
+  PathMap,
   readManifest,
   SUCCESS_PATH,
-  sumOfPartitions,
+  stateOfManifest,
 } from '../state/index.ts'
 import { namingLocations, openDataSet } from './open-data-set.ts'
 import { countPartitions, planAsOfLastRun } from './plan-state.ts'
@@ -25,10 +25,8 @@ import { namePipeline } from './queries.ts'
 /** Whether a data set holds everything that its pipeline file plans. The files alone cannot show this. */
 export type Completeness = {
   readonly complete: boolean
-  /** Of the file's plan as of the last run; null: the data set was moved without its state, or its names need a key. */
+  /** Of the file's plan as of the last run; null: nothing is exported, or its names need a key. */
   readonly partitions: PartitionCounts | null
-  /** Partitions that are to be exported again; until then their former rows stay. */
-  readonly redo: number
   readonly left_out: LeftOut
 }
 
@@ -86,39 +84,23 @@ export function leftOutText(clauses: readonly string[]): string {
   return clauses.length === 0 ? '' : `, but ${clauses.join(', and ')}`
 }
 
-/** @param state of the data set */
-export function leftOutOf({ transform }: Pipeline, state: CheckpointState): LeftOut {
-  const { forgotten } = sumOfPartitions(state)
-  return { ...leftOut(transform, state.prunes, state.runs, partitionsIn(state)), forgotten }
-}
-
-function* partitionsIn({ partitions }: CheckpointState): Generator<Counted> {
-  for (const windows of partitions.branches.values()) yield* windows.values()
-}
-
-/** The same, as the manifest has it. */
-export function leftOutOfManifest({ scope, partitions, prunes, runs, totals }: Manifest): LeftOut {
-  const maxQuarantined = limitFrom(scope.max_quarantined)
-  return { ...leftOut({ maxQuarantined }, prunes, runs, partitions), forgotten: totals.forgotten }
-}
-
-type Counted = { readonly state: string; readonly rows: number; readonly quarantined: number }
-
-function leftOut(
+/** @param maxQuarantined as the file has it @param state as the manifest or the checkpoint tells it */
+export function leftOutOf(
   { maxQuarantined }: Pick<Pipeline['transform'], 'maxQuarantined'>,
-  prunes: readonly { readonly before: string }[],
-  runs: readonly Reasons[],
-  folded: Iterable<Counted>,
-): Omit<LeftOut, 'forgotten'> {
+  { prunes, runs, partitions }: Pick<CheckpointState, 'prunes' | 'runs' | 'partitions'>,
+): LeftOut {
   const limit = allowedOf(maxQuarantined)
-  const counts = { quarantined: 0, quarantined_partitions: 0, beyond_limit: 0 }
+  const counts = { quarantined: 0, quarantined_partitions: 0, beyond_limit: 0, forgotten: 0 }
   let pruned = 0
-  for (const { state, rows, quarantined } of folded) {
-    if (state === 'pruned') pruned++
-    if (quarantined === 0) continue
-    counts.quarantined += quarantined
-    counts.quarantined_partitions++
-    if (limit.isExceeded(quarantined, rows + quarantined)) counts.beyond_limit++
+  for (const windows of partitions.branches.values()) {
+    for (const { state, rows, quarantined, forgotten } of windows.values()) {
+      if (state === 'pruned') pruned++
+      counts.forgotten += forgotten
+      if (quarantined === 0) continue
+      counts.quarantined += quarantined
+      counts.quarantined_partitions++
+      if (limit.isExceeded(quarantined, rows + quarantined)) counts.beyond_limit++
+    }
   }
   const last = prunes.reduce((latest, { before }) => (before > latest ? before : latest), '')
   return {
@@ -127,6 +109,12 @@ function leftOut(
     reasons: counts.quarantined === 0 ? [] : reasonsOf(runs),
     pruned: pruned === 0 ? null : { partitions: pruned, before: last },
   }
+}
+
+/** The same, as the manifest has it. */
+export function leftOutOfManifest(manifest: Manifest): LeftOut {
+  const maxQuarantined = limitFrom(manifest.scope.max_quarantined)
+  return leftOutOf({ maxQuarantined }, stateOfManifest(manifest))
 }
 
 /** The most frequent first. */
@@ -152,33 +140,31 @@ export function sumOfReasons(
   return sums
 }
 
-/** Reads whether a data set is complete; changes nothing and takes no lock. */
-export function readCompleteness(pipeline: Pipeline): Promise<Completeness> {
-  return namingLocations(pipeline, async () => {
-    const store = openDataSet(pipeline)
+/** Reads whether a data set has all that a file plans; changes nothing and takes no lock. */
+export function readCompleteness(planned: Pipeline): Promise<Completeness> {
+  return namingLocations(planned, async () => {
+    const store = openDataSet(planned)
     // If it is damaged, others report it.
-    const state = await readCheckpoint(store).catch(nullIf('damaged'))
-    return completenessOf(pipeline, store, state)
+    const manifest = await readManifest(store).catch(nullIf('damaged'))
+    return completenessOf(planned, store, manifest)
   })
 }
 
-/** @param state null: the data set was moved without it */
+/** @param planned with the queries and windows of the file */
 export async function completenessOf(
-  pipeline: Pipeline,
+  planned: Pipeline,
   store: Store,
-  state: CheckpointState | null,
+  manifest: Manifest | null,
 ): Promise<Completeness> {
   const isMarked = (await store.size(SUCCESS_PATH)) !== null
-  const partitions = state === null ? null : partitionsOf(pipeline, state)
+  if (manifest === null) {
+    const left_out = leftOutOf(planned.transform, { prunes: [], runs: [], partitions: new PathMap() })
+    return { complete: false, partitions: null, left_out }
+  }
+  const state = stateOfManifest(manifest)
+  const partitions = partitionsOf(planned, state)
   const complete = isMarked && (partitions === null || partitions.done === partitions.total)
-  if (state !== null)
-    return { complete, partitions, redo: state.redo.partitions.size, left_out: leftOutOf(pipeline, state) }
-  const manifest = await readManifest(store).catch(nullIf('damaged'))
-  const left_out =
-    manifest === null
-      ? { ...leftOut(pipeline.transform, [], [], []), forgotten: 0 }
-      : leftOutOfManifest(manifest)
-  return { complete, partitions, redo: 0, left_out }
+  return { complete, partitions, left_out: leftOutOf(planned.transform, state) }
 }
 
 function partitionsOf(given: Pipeline, state: CheckpointState): PartitionCounts | null {

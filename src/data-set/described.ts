@@ -40,47 +40,68 @@ export type Place = {
 export type Described = {
   /** As if its file still said what the data set was exported with. */
   readonly pipeline: Pipeline
+  /** The same, with the queries and windows that the file plans, where it is known. */
+  readonly planned: Pipeline
   /** How the file differs from that; empty: it does not, or is not known. */
   readonly differences: readonly string[]
 }
 
 /**
- * Reads what a data set says of itself: columns, format, masking, queries and windows are those of its checkpoint, or of
- * its manifest where it was moved without. Before anything is exported, the file decides.
- * @param isToChange whether shards may be replaced: tables over them have to follow
+ * What a command does with a data set. Readers know it by its manifest. Its checkpoint may be ahead of that. Where
+ * shards may be replaced, tables over them have to follow.
+ */
+export type Use = 'read' | 'status' | 'change'
+
+/**
+ * Reads what a data set says of itself: columns, format, masking, queries and windows. Before anything is exported, the
+ * file decides.
  * @throws ExportError `config` when nothing is exported and the file does not say what to export
  */
-export function describeDataSet({ pipeline, unknown }: Place, isToChange = false): Promise<Described> {
+export function describeDataSet({ pipeline, unknown }: Place, use: Use): Promise<Described> {
   return namingLocations(pipeline, async () => {
     const store = openDataSet(pipeline)
-    const told = await toldBy(store)
-    if (isToChange && unknown !== null && mayHaveTables(await store.list(''))) throw tablesUnknown()
+    const told = await toldBy(store, use)
+    if (use === 'change' && unknown !== null && mayHaveTables(await store.list(''))) throw tablesUnknown()
     if (told === null) {
       if (unknown !== null) throw unknown
-      return { pipeline, differences: [] }
+      return { pipeline, planned: pipeline, differences: [] }
     }
-    const described = asExported(pipeline, told)
-    if (unknown !== null) return { pipeline: described, differences: [] }
+    const exported = asExported(pipeline, told)
+    if (unknown !== null) return { pipeline: exported, planned: exported, differences: [] }
     // What runs may change stays as the file has it.
     const { onInvalid, maxQuarantined } = pipeline.transform
-    const transform = { ...described.transform, onInvalid, maxQuarantined }
-    return { pipeline: { ...described, transform }, differences: differences(pipeline, told) }
+    const described = { ...exported, transform: { ...exported.transform, onInvalid, maxQuarantined } }
+    return {
+      pipeline: described,
+      planned: plannedBy(pipeline, described),
+      differences: differences(pipeline, told),
+    }
   })
+}
+
+/** Names of queries that need a key are those of the data set alone. */
+function plannedBy({ extract }: Pipeline, described: Pipeline): Pipeline {
+  const { queries, windows, unfiltered } = extract
+  const planned = { ...described, extract: { ...described.extract, queries, windows, unfiltered } }
+  return withNames(planned) === null ? described : planned
 }
 
 type Told = { readonly name: string; readonly settings: Settings; readonly scope: Scope | null }
 
 /** What cannot be read is for the command to report. */
-async function toldBy(store: Store): Promise<Told | null> {
-  const state = await readCheckpoint(store).catch(nullIf('damaged'))
-  if (state !== null) {
-    const { header, scope } = state
-    return { name: header.pipeline, settings: header.settings, scope }
+async function toldBy(store: Store, use: Use): Promise<Told | null> {
+  const byManifest = async (): Promise<Told | null> => {
+    const manifest = await readManifest(store).catch(nullIf('damaged'))
+    if (manifest === null) return null
+    return { name: manifest.pipeline, settings: manifest.settings, scope: manifest.scope }
   }
-  const manifest = await readManifest(store).catch(nullIf('damaged'))
-  return manifest === null
-    ? null
-    : { name: manifest.pipeline, settings: manifest.settings, scope: manifest.scope }
+  const byCheckpoint = async (): Promise<Told | null> => {
+    const state = await readCheckpoint(store).catch(nullIf('damaged', 'config'))
+    if (state === null) return null
+    return { name: state.header.pipeline, settings: state.header.settings, scope: state.scope }
+  }
+  const [first, second] = use === 'read' ? [byManifest, byCheckpoint] : [byCheckpoint, byManifest]
+  return (await first()) ?? (await second())
 }
 
 function differences(pipeline: Pipeline, { name, settings, scope }: Told): readonly string[] {
@@ -140,6 +161,7 @@ function asExported(given: Pipeline, { name, settings, scope }: Told): Pipeline 
       ...load,
       format: formatOf(settings, list),
       partitionBy: (['query', 'window'] as const).filter((by) => list('load.partition_by').includes(by)),
+      ...(scope === null ? {} : { shardRows: scope.shard_rows }),
     },
   }
 }

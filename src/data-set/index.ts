@@ -12,7 +12,7 @@ export {
   readCompleteness,
   sumOfReasons,
 } from './completeness.ts'
-export { type Described, describeDataSet } from './described.ts'
+export { type Described, describeDataSet, type Use } from './described.ts'
 export { encodeSettings } from './encode-settings.ts'
 export { clearDataSet, refuseLinks } from './files.ts'
 export {
@@ -46,7 +46,7 @@ export { allowedOf } from './quarantine-limit.ts'
 export { namePipeline, type QuerySecrets, readQuerySecrets, requireSendableToken } from './queries.ts'
 export { type ReadRowsOptions, readRows } from './read-rows.ts'
 export type { Owner } from './recover.ts'
-export { invalidationOf, planRedo, planRepair, type Repair, redoEntry } from './redo/invalidate.ts'
+export { invalidationOf, planRedo, redoEntry } from './redo/invalidate.ts'
 export { scopeOf } from './scope.ts'
 export { publish, settle } from './settle.ts'
 export { shardSetOptions } from './shard-set-options.ts'

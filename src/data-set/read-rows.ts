@@ -24,7 +24,7 @@ export async function* readRows<const Name extends CredentialColumn | (string & 
   options: ReadRowsOptions<Name> = {},
 ): AsyncGenerator<RowBatch<Name>> {
   const { batchRows = 10_000 } = options
-  const { pipeline } = await describeDataSet({ pipeline: given, unknown: null })
+  const { pipeline } = await describeDataSet({ pipeline: given, unknown: null }, 'read')
   const store = openDataSet(pipeline)
   const columns = columnsToRead(pipeline, options.columns)
   const { readBatches } = await import('../load/inspect/index.ts')

@@ -190,16 +190,12 @@ async function isSealed(store: Store, { shard, sha256, bytes }: SealedShard): Pr
   return (await store.size(sealedPath(shard, sha256))) === bytes
 }
 
-function damaged({ path, bytes, rows, partitions }: SealedShard, size: number | null): ExportError {
-  const anew =
-    rows === 0
-      ? '`verify --fix`'
-      : `\`run --redo ${partitions[0]}\`, or \`verify --fix\` for all that is damaged`
+function damaged({ path, bytes, partitions }: SealedShard, size: number | null): ExportError {
   return new ExportError({
     kind: 'damaged',
     what:
       size === null ? 'A shard is missing' : `A shard holds ${numberOf(size, 'byte')} instead of ${bytes}`,
     where: path,
-    next: `Restore it${rows === 0 ? '' : ' (it holds rows that are paid for)'}, or export it anew: ${anew}; nothing was changed.`,
+    next: `Restore it (it holds rows that are paid for), or export it again: \`run --redo ${partitions[0]}\`; \`verify\` prints the command for all that is damaged. Nothing was changed.`,
   })
 }

@@ -91,7 +91,7 @@ export function changedShard(path: string): ExportError {
     kind: 'damaged',
     what: 'A shard is not what was written',
     where: path,
-    next: 'Run `verify --fix` first, then this command again; nothing was changed.',
+    next: '`verify` prints the command that exports it again. Then run this one again; nothing was changed.',
   })
 }
 

@@ -5,7 +5,7 @@ import { allowedOf } from './quarantine-limit.ts'
 
 /** What the pipeline file requests, without the flags of a run, as the manifest lists it. */
 export function scopeOf(given: NamedPipeline): ManifestScope {
-  const { service, extract, transform } = asInFile(given)
+  const { service, extract, transform, load } = asInFile(given)
   const { queries, windows } = extract
   return {
     service: new URL(service.baseUrl).host,
@@ -21,6 +21,7 @@ export function scopeOf(given: NamedPipeline): ManifestScope {
           },
     on_invalid: transform.onInvalid,
     max_quarantined: allowedOf(transform.maxQuarantined).text,
+    shard_rows: load.shardRows,
   }
 }
 

@@ -111,7 +111,7 @@ async function read(
   const { bytes, manifest, state } = await readVouchedManifest(pipeline, store)
   const signature = await store.read(SIGNATURE_PATH)
   const isMarked = (await store.size(SUCCESS_PATH)) !== null
-  const completeness = await completenessOf(pipeline, store, state)
+  const completeness = await completenessOf(pipeline, store, manifest)
   // The file itself may hold anything, even rows.
   const summaryPage = pageOfManifest(bytes, isMarked, version)
   const again = await store.read(MANIFEST_PATH)
@@ -190,6 +190,6 @@ function otherShards(path: string, others: number): ExportError {
     kind: 'damaged',
     what: `A shard is missing or not as long as the manifest says${more}`,
     where: path,
-    next: 'List the differences with `verify`, and repair them with `verify --fix`.',
+    next: 'List the differences with `verify`, which prints the command that repairs them.',
   })
 }

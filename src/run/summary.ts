@@ -91,7 +91,7 @@ export function summarize(
     dataSet: {
       rows: sumOfPartitions(state).rows,
       inShards: state.shards.rows,
-      leftOut: leftOutClauses(leftOutOf(pipeline, state)),
+      leftOut: leftOutClauses(leftOutOf(pipeline.transform, state)),
     },
     ...session.sealed,
     repeated: run.repeated,

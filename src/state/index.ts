@@ -8,7 +8,7 @@ export {
   saveCheckpoint,
 } from './checkpoint/checkpoint.ts'
 export { type CheckpointState, isKnown, partitionEntry } from './checkpoint/checkpoint-state.ts'
-export { type SealedShard, splitPath } from './checkpoint/compact-collections.ts'
+export { PathMap, type SealedShard, splitPath } from './checkpoint/compact-collections.ts'
 export { chainEntry, decodeIds, encodeIds, type FoldedChain, neededIds } from './checkpoint/folded-chain.ts'
 export { afterFeedPage, NEW_FEED, passOf } from './checkpoint/folded-feed.ts'
 export {
@@ -23,6 +23,7 @@ export {
 } from './checkpoint/folded-partition.ts'
 export { endEntry, type FoldedRun, NEW_RUN, searchesByMonth } from './checkpoint/folded-run.ts'
 export * from './commit-log.ts'
+export { entriesOfManifest, headerOfManifest, stateOfManifest } from './from-manifest.ts'
 export type * from './journal-entry.ts'
 export { type Hold, type Lock, takeLock } from './lock/lock.ts'
 export { markOwner, sweepPrivateFolders } from './lock/private-folder.ts'

@@ -259,6 +259,8 @@ const scope = z.object({
   on_invalid: z.string(),
   /** A count, or a share such as `1%`. */
   max_quarantined: z.string(),
+  /** Rows of a full shard. */
+  shard_rows: count,
 })
 export type Scope = Omit<Entry<'scope'>, 'kind'>
 

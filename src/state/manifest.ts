@@ -19,9 +19,12 @@ import { hasBegun, sumOfPartitions } from './checkpoint/folded-partition.ts'
 import type { Scope } from './journal-entry.ts'
 import { ENTRY_SCHEMAS } from './log/parse-entry.ts'
 import {
+  type ManifestFeed,
   type ManifestPartition,
   type ManifestPrune,
   type ManifestScope,
+  manifestFeedSchema,
+  manifestFeeds,
   manifestPartitionSchema,
   manifestPartitions,
 } from './manifest-scope.ts'
@@ -46,6 +49,7 @@ export const shardSchema = z.object({
   sha256: z.string(),
   partitions: z.array(z.string()),
   imported_at: z.object({ min: z.string(), max: z.string() }).nullable(),
+  replaced_nuls: count.optional(),
   stands_for: z.array(z.tuple([count, count])).optional(),
 })
 
@@ -60,6 +64,7 @@ export const manifestSchema = z.object({
   masking: z.object({ secret: z.string(), identity: z.string() }),
   config_digest: z.string(),
   shards: z.array(shardSchema),
+  begun_parts: z.record(z.string(), count),
   totals: z.object({
     rows: count,
     bytes: count,
@@ -107,6 +112,7 @@ export const manifestSchema = z.object({
         .optional(),
     }),
   ),
+  feeds: z.array(manifestFeedSchema),
 })
 
 /**
@@ -124,6 +130,8 @@ export type Manifest = {
   masking: { secret: string; identity: string }
   config_digest: string
   shards: ManifestShard[]
+  /** Shards begun so far in folders of which some are gone: no number is used again. */
+  begun_parts: Record<string, number>
   totals: {
     rows: number
     bytes: number
@@ -173,6 +181,8 @@ export type Manifest = {
         }
       | undefined
   }[]
+  /** Where feeds go on. */
+  feeds: ManifestFeed[]
 }
 
 /** A query that the pipeline file no longer has: its partitions and rows in the data set. */
@@ -188,6 +198,8 @@ export type ManifestShard = {
   /** Keys of the partitions. */
   partitions: string[]
   imported_at: { min: string; max: string } | null
+  /** NUL characters that U+FFFD replaces in it; absent: none. */
+  replaced_nuls?: number | undefined
   /** The shards that were compacted into it: parts of its folder, first and last of each range; absent: none. */
   stands_for?: [number, number][] | undefined
 }
@@ -200,6 +212,8 @@ export type ManifestPlan = {
   readonly retired: readonly RetiredQuery[]
   /** Measurements of the service; default: as they are now. */
   readonly service?: Readonly<Record<string, number | null>> | undefined
+  /** Default: as they are now. */
+  readonly feeds?: readonly ManifestFeed[] | undefined
 }
 
 /** Writes the manifest atomically, one line for each shard, so that a million shards are never one string. */
@@ -240,17 +254,17 @@ export function parseManifest(bytes: Uint8Array): Manifest {
 export function isManifestOf(bytes: Uint8Array, pipeline: Pipeline, state: CheckpointState): boolean {
   // The pipeline file may have changed since, so the names of retired queries come from the manifest, and their partitions
   // and rows from the state.
-  const { scope: listedScope, partitions, retired: listed, runs } = parseManifest(bytes)
+  const { scope: listedScope, partitions, retired: listed, runs, feeds } = parseManifest(bytes)
   const scope = state.scope ?? listedScope
   const names = new Set(listed.map(({ query }) => query))
   const retired = [...names].sort().flatMap((query) => holdingsOf(query, state) ?? [])
   const planned = partitions.map(({ key }) => key)
   const then = { ...state, runs: state.runs.slice(0, runs.length) }
-  const plan = { scope, planned, retired, service: runs.at(-1)?.service }
+  const plan = { scope, planned, retired, feeds, service: runs.at(-1)?.service }
   return manifestDifference(bytes, pipeline, then, plan) === 'none'
 }
 
-/** How a manifest differs from that of a checkpoint: not at all, in its list of runs alone, or otherwise. */
+/** How a manifest differs from that of a checkpoint: not at all, in its runs and cursors of feeds alone, or otherwise. */
 export function manifestDifference(
   bytes: Uint8Array,
   pipeline: Pipeline,
@@ -295,6 +309,7 @@ export function manifestShard({
   sha256,
   partitions,
   imported_at,
+  replaced,
   stands_for,
 }: Omit<SealedShard, 'shard'>): ManifestShard {
   const span =
@@ -308,13 +323,21 @@ export function manifestShard({
     stands_for === undefined
       ? {}
       : { stands_for: stands_for.map(([from, to]): [number, number] => [from, to]) }
-  return { path, rows, bytes, sha256, partitions: [...partitions].sort(), imported_at: span, ...compacted }
+  const nuls = replaced === undefined ? {} : { replaced_nuls: replaced }
+  const all = [...partitions].sort()
+  return { path, rows, bytes, sha256, partitions: all, imported_at: span, ...nuls, ...compacted }
 }
 
 function* manifestText(
   pipeline: Pipeline,
   state: CheckpointState,
-  { scope, planned, retired, service = inSnakeCase({ ...figuresOf(state.service) }) }: ManifestPlan,
+  {
+    scope,
+    planned,
+    retired,
+    service = inSnakeCase({ ...figuresOf(state.service) }),
+    feeds = manifestFeeds(state),
+  }: ManifestPlan,
 ): Generator<string> {
   const { extract, transform, load } = pipeline
   const head = {
@@ -344,6 +367,9 @@ function* manifestText(
     totals.bytes += shard.bytes
   }
   const tail = {
+    begun_parts: Object.fromEntries(
+      [...state.goneFrom.keys()].sort().map((folder) => [folder, state.partsOf.get(folder) ?? 0]),
+    ),
     totals,
     unknown_fields: Object.fromEntries([...state.unknownFields].sort(([a], [b]) => (a < b ? -1 : 1))),
     retired,
@@ -367,6 +393,7 @@ function* manifestText(
       version,
       ...(i === state.runs.length - 1 ? { service } : {}),
     })),
+    feeds,
   }
   yield `${totals.shards === 0 ? '' : '\n  '}],\n  "partitions": [`
   let before = ''

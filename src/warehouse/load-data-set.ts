@@ -247,6 +247,6 @@ async function requireUnchanged(
     kind: 'damaged',
     what: 'The shard is missing or its bytes are not those that were exported',
     where: path,
-    next: 'Run `verify`, and `verify --fix` to export it anew; nothing of it was loaded.',
+    next: 'Run `verify`, which prints the command that exports it again; nothing of it was loaded.',
   })
 }

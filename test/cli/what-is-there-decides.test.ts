@@ -135,8 +135,8 @@ it('after a damaged checkpoint, verify names what helps', async () => {
   const here = await exported()
   writeFileSync(join(here.output, '_state/checkpoint.jsonl'), '')
   const { stdout } = await exits(1, here.call('verify'))
-  expect(stdout).toContain('restore _state from a backup, or start over with `run --fresh`')
-  expect(stdout).not.toContain('verify --fix')
+  expect(stdout).toContain('restore _state from a backup, or remove _state/checkpoint.jsonl')
+  expect(stdout).not.toContain('--redo')
 })
 
 it('a command that changes a data set is refused with exit 5 while a run has it locked, and changes nothing', async () => {
@@ -181,7 +181,7 @@ it('hidden files that no reader takes are named and harm nothing; one that ends 
   ])
   writeFileSync(join(here.output, 'credentials/._part-00000.parquet'), 'x')
   const { code, stdout } = await here.call('verify')
-  expect([code, stdout]).toEqual([1, expect.stringContaining('._part-00000.parquet  is not on record')])
+  expect([code, stdout]).toEqual([1, expect.stringContaining('._part-00000.parquet  is not in the manifest')])
 })
 
 it('one file given twice makes two runs', async () => {

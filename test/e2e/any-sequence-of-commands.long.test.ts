@@ -62,7 +62,7 @@ const command = fc.oneof(
       do: fc.constant('lose-a-shard'),
       choice,
       isCut: fc.boolean(),
-      next: fc.constantFrom('fix', 'run'),
+      next: fc.constantFrom('repair', 'run'),
     }),
   },
   fc.record({
@@ -252,7 +252,7 @@ async function forget(world: World, identity: string): Promise<void> {
   await expectPromises(world, { mayGo: (row) => world.model.isForgotten(row) })
 }
 
-/** A lost or cut shard is exported again by `verify --fix`; a run refuses it, or replaces it by a redo in progress. */
+/** A lost or cut shard is exported again as `verify` says; a run refuses it, or replaces it by a redo in progress. */
 async function loseAShard(world: World, { choice, isCut, next }: Named<'lose-a-shard'>): Promise<void> {
   const shard = pick(await shardsOf(world), choice)
   if (shard === undefined) return
@@ -260,10 +260,11 @@ async function loseAShard(world: World, { choice, isCut, next }: Named<'lose-a-s
   const saved = readFileSync(path)
   if (isCut) truncateSync(path, Math.max(0, saved.length - 3))
   else rmSync(path)
-  const words = next === 'fix' ? ['verify', '--fix', '--yes'] : ['run']
+  const { repair } = JSON.parse((await cli(world, 'verify', '--json')).stdout) as { repair: string[] }
+  const words = ['run', ...(next === 'run' ? [] : repair.flatMap((key) => ['--redo', key]))]
   const { code, stderr } = await cli(world, ...words)
   if (code !== 0) {
-    expect(code, stderr).toBe(next === 'fix' ? 2 : 1)
+    expect(code, stderr).toBe(next === 'repair' ? 2 : 1)
     writeFileSync(path, saved)
     await succeed(world, 'run')
   }

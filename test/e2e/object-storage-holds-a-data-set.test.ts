@@ -97,7 +97,9 @@ describe.each([
     expect((await here.run()).code).toBe(0)
     await bucket.edit(/domain\.quillmere\.net\/import_window=2024-02-01/, (text) => `${text}!`)
     expect((await here.call('verify')).code).toBe(1)
-    await exits(0, here.call('verify', '--fix', '--yes'))
+    const { value } = await here.json('verify')
+    const { repair } = value as { repair: string[] }
+    await exits(0, here.run(...repair.flatMap((key) => ['--redo', key])))
     await expectEveryRowOnce(at)
     expect(await here.run('--redo', 'domain.quillmere.net/*')).toMatchObject({ code: 0 })
     await expectEveryRowOnce(at)

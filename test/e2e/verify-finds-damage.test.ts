@@ -1,13 +1,13 @@
+import { spawnSync } from 'node:child_process'
 import { copyFile, readFile, rename, rm, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { verifyDataSet } from '../../src/data-set/index.ts'
 import { readPipeline } from '../../src/pipeline/index.ts'
-import { PathMap } from '../../src/state/checkpoint/compact-collections.ts'
-import { type FoldedPartition, readCheckpoint, saveCheckpoint } from '../../src/state/index.ts'
-import { storeAt } from '../disk/temporary-store.ts'
+import { diskFault } from '../fault/support.ts'
 import { verificationShape } from '../support/json-shapes.ts'
 import { shardPaths } from '../support/read-shards.ts'
+import { CLI, runCli } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
 import { newWorkspace, type Workspace } from '../support/workspace.ts'
 
@@ -18,8 +18,6 @@ const parts = (format: string) => ({
   },
   load: { format },
 })
-
-const FEBRUARY = 'domain.scatterholt.com/2024-02-01..2024-03-01'
 
 async function verified(here: Workspace) {
   const { code, value } = await here.json('verify')
@@ -40,7 +38,9 @@ describe.each(some(['parquet', 'csv'], 1))('%s', (format) => {
     const here = await newWorkspace(parts(format))
     expect((await here.run()).code).toBe(0)
     const { totals } = await here.manifest()
-    expect(await verified(here)).toEqual({ code: 0, ok: true, shards: 3, rows: totals.rows, problems: [] })
+    expect(await verified(here)).toEqual({
+      ...{ code: 0, ok: true, shards: 3, rows: totals.rows, problems: [], repair: [] },
+    })
 
     const paths = await shardPaths(here.output)
     const [first, second] = paths as [string, string]
@@ -130,29 +130,50 @@ it('without an export verify exits with 2', async () => {
   expect(await here.call('verify', '--json')).toMatchObject({ code: 2, stdout: '' })
 })
 
-it.each(some(['[query, window]', 'none'], 1))(
-  'a partition with other rows in the checkpoint than in its shards is named, and exported again by --fix: partition_by %s',
-  async (by) => {
-    const given = parts('csv')
-    const here = await newWorkspace({
-      ...given,
-      load: { ...given.load, partition_by: by === 'none' ? by : ['query', 'window'] },
-    })
-    expect((await here.run()).code).toBe(0)
-    const rows = (await here.manifest()).totals.rows
-    const store = storeAt(here.output)
-    const state = (await readCheckpoint(store))!
-    const partitions = new PathMap<FoldedPartition>()
-    for (const [key, record] of state.partitions)
-      partitions.update(key, () => (key === FEBRUARY ? { ...record, rows: record.rows + 7 } : record))
-    await saveCheckpoint(await store.own('0123456789ab'), { ...state, partitions })
-    const found = await verified(here)
-    expect(found).toMatchObject({ code: 1, ok: false, rows })
-    expect(found.problems).toHaveLength(1)
-    const [{ path, problem }] = found.problems as [(typeof found.problems)[number]]
-    if (by !== 'none') expect(path).toBe(FEBRUARY)
-    expect(problem).toMatch(/^the checkpoint counts \d+ rows, and its shards hold \d+$/)
-    expect((await here.call('verify', '--fix', '--yes')).code).toBe(0)
-    expect(await verified(here)).toMatchObject({ code: 0, ok: true, rows })
-  },
-)
+const smallShards = (rows: number) => ({
+  ...parts('csv'),
+  load: { format: 'csv', partition_by: ['query'], shard_rows: rows },
+})
+
+/** Shards that a later run, whose shards are larger, leaves small. */
+async function withSmallShards(here: Workspace): Promise<void> {
+  expect((await here.run()).code).toBe(0)
+  await here.write(smallShards(1000))
+  expect((await here.run()).code).toBe(0)
+}
+
+it('a data set that a killed command left is not called damaged, and a plain run finishes it', async () => {
+  const here = await newWorkspace(smallShards(5))
+  await withSmallShards(here)
+  const killed = await runCli({
+    args: ['compact', 'pipeline.yaml'],
+    cwd: here.folder,
+    env: { ...here.env, ...diskFault(here.output, 'kill:rename _manifest.json') },
+  })
+  expect(killed.signal).toBe('SIGKILL')
+  const { code, stdout } = await here.call('verify')
+  expect(code).toBe(1)
+  expect(stdout).not.toContain('DAMAGED')
+  expect(stdout).toContain('NOT FINISHED')
+  expect((await here.json('verify')).value).toMatchObject({ ok: false, unfinished: true, repair: [] })
+  expect((await here.run()).code).toBe(0)
+  expect((await here.json('verify')).value).toMatchObject({ ok: true, unfinished: false })
+})
+
+it('a manifest that is replaced meanwhile is read again before a problem is reported', async () => {
+  const here = await newWorkspace(smallShards(5))
+  await withSmallShards(here)
+  const { totals } = await here.manifest()
+  const pipeline = await readPipeline('pipeline.yaml', { env: here.env, cwd: here.folder })
+  const compacted: unknown[] = []
+  const found = await verifyDataSet(pipeline, {
+    // The first shard is named and the manifest is read: now all shards are replaced.
+    onShard: () => {
+      if (compacted.length > 0) return
+      const where = { cwd: here.folder, env: here.env }
+      compacted.push(spawnSync(process.execPath, [CLI, 'compact', 'pipeline.yaml'], where))
+    },
+  })
+  expect(found).toMatchObject({ ok: true, rows: totals.rows })
+  expect(found.shards).toBeLessThan(totals.shards)
+})

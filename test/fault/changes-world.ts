@@ -35,7 +35,7 @@ export const CHANGES = {
   prune: ['prune', '--older-than', '12mo', '--yes'],
   forget: ['forget', '--identities', 'people.txt', '--yes'],
   compact: ['compact', '--min-shards', '2'],
-  'verify --fix': ['verify', '--fix', '--yes'],
+  repair: ['run', '--redo', '*'],
   'first run': ['run'],
 } as const
 export type Change = keyof typeof CHANGES
@@ -50,7 +50,7 @@ export type Outcomes = readonly ReadonlyMap<string, number>[]
 export type Copy = {
   /** The folder of the data set; of a bucket, its contents after the last command. */
   readonly output: string
-  /** A shard that was removed, for `verify --fix`. */
+  /** A shard that was removed, for a repair. */
   readonly damaged: string | null
   /** Who is in `people.txt`. */
   readonly person: string
@@ -151,7 +151,7 @@ load: { ${format}${load}, path: ${path} }
     try {
       await cp(this.#base, folder, { recursive: true })
       if (change === 'first run') await rm(output, { recursive: true })
-      const damaged = change === 'verify --fix' ? (await shardPaths(output)).at(-1)! : null
+      const damaged = change === 'repair' ? (await shardPaths(output)).at(-1)! : null
       if (damaged !== null) await rm(join(output, damaged))
       place = this.#isInBucket ? await bucketPlace(output) : diskPlace(output)
       const { env, undergo } = place
@@ -329,11 +329,11 @@ export async function tablesOf(output: string): Promise<readonly (readonly strin
   return tables
 }
 
-/** Carries a command out. Damage that a killed `verify --fix` has left is refused, and repaired before. */
+/** Carries a command out. Damage that a killed repair has left is refused, and repaired before. */
 export async function carriedOut({ command }: Copy, words: readonly string[], about: string): Promise<Ended> {
   const ended = await command(words)
   if (ended.code === 0 || !/A shard is missing/.test(ended.stderr)) return ended
-  const fixed = await command(CHANGES['verify --fix'])
+  const fixed = await command(CHANGES.repair)
   expect(fixed.code, `${about}\n${fixed.stderr}`).toBe(0)
   return command(words)
 }

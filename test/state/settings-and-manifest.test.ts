@@ -30,6 +30,7 @@ const PLAN: Parameters<typeof writeManifest>[3] = {
     windows: null,
     on_invalid: 'quarantine',
     max_quarantined: '1%',
+    shard_rows: 1_000_000,
   },
   planned: ['domain.acme.com/all', 'domain.acme.dev/all'],
   retired: [],
@@ -37,7 +38,7 @@ const PLAN: Parameters<typeof writeManifest>[3] = {
 
 /** What is planned, and what else the data set has, by key. */
 const PARTITIONS = [
-  { key: 'domain.acme.com/all', state: 'done', rows: 1, quarantined: 4 },
+  { key: 'domain.acme.com/all', state: 'done', rows: 1, quarantined: 4, repeated: 2 },
   { key: 'domain.acme.dev/all', state: 'pending', rows: 0, quarantined: 0 },
   {
     key: 'domain.acme.net/all',
@@ -319,7 +320,10 @@ describe('the manifest', () => {
       settings: HEADER.settings,
       scope: PLAN.scope,
       // Of the last one only what was dropped for forgotten people is known.
-      partitions: [...PARTITIONS, { key: 'domain.acme.org/all', state: 'partial', rows: 0, quarantined: 0 }],
+      partitions: [
+        ...PARTITIONS,
+        { key: 'domain.acme.org/all', state: 'partial', rows: 0, quarantined: 0, repeated: 3, forgotten: 6 },
+      ],
       shards: [
         {
           path: 'credentials/part-00000.parquet',
@@ -331,6 +335,8 @@ describe('the manifest', () => {
         },
       ],
       totals: { rows: 1, bytes: 10, shards: 1, quarantined: 4, repeated: 5, forgotten: 6, replaced_nuls: 0 },
+      begun_parts: {},
+      feeds: [],
       retired: [],
       prunes: [],
       forgotten: [{ at: '2024-07-03T00:00:00Z', identities: 2, rows: 0, shards: 0, quarantined: 0 }],

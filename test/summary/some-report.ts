@@ -60,9 +60,12 @@ const MANIFEST: Manifest = {
     windows: { from: '2024-01-01T00:00:00Z', until: '2025-01-01T00:00:00Z', every: 'month', lag_seconds: 0 },
     on_invalid: 'quarantine',
     max_quarantined: '1%',
+    shard_rows: 1_000_000,
   },
   partitions,
   prunes: [],
+  begun_parts: {},
+  feeds: [],
   forgotten: [],
   runs: ['complete', 'failed', 'interrupted'].map((status, i) => ({
     started_at: `2024-12-0${i + 1}T02:00:00.000Z`,

@@ -74,6 +74,7 @@ export const verificationShape = z.object({
   shards: count,
   rows: count,
   problems: z.array(z.object({ path: z.string(), problem: z.string() })),
+  repair: z.array(z.string()),
 })
 
 /** `_manifest.json` */

@@ -128,7 +128,7 @@ it('the error about a missing, short or damaged shard names it, and the next ste
   await rm(join(here.output, first!))
   const missing = await refusalOf(here, 'FROM credentials')
   expect(missing).toMatchObject({ kind: 'damaged', where: first })
-  expect(missing.next).toContain('verify --fix')
+  expect(missing.next).toContain('`verify`')
   await exportHereAgain(here)
   await truncate(join(here.output, second!), 100)
   expect(await refusalOf(here, 'FROM credentials')).toMatchObject({ kind: 'damaged', where: second })
@@ -137,7 +137,7 @@ it('the error about a missing, short or damaged shard names it, and the next ste
   await writeFile(file, Buffer.alloc((await readFile(file)).length))
   const damaged = await refusalOf(here, 'FROM credentials')
   expect(damaged).toMatchObject({ kind: 'damaged', where: file })
-  expect(damaged.next).toContain('verify --fix')
+  expect(damaged.next).toContain('`verify`')
 })
 
 async function exportHereAgain(here: Workspace): Promise<void> {

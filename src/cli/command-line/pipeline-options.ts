@@ -1,6 +1,6 @@
 import type { InferredOptionTypes } from 'yargs'
 import type { Pipeline } from '../../core/index.ts'
-import type { Described, PartitionFilter } from '../../data-set/index.ts'
+import type { Described, PartitionFilter, Use } from '../../data-set/index.ts'
 import type { Overrides } from '../../pipeline/index.ts'
 import {
   flag,
@@ -63,20 +63,19 @@ export async function pipelineFrom(
  * Reads what a data set says of itself, for commands that look after it. How the file differs from it is logged.
  * @param given.pipeline its pipeline file, or its path
  * @param given.output where it lies, if elsewhere
- * @param isToChange whether the command replaces shards
  * @throws ExportError `config`
  */
 export async function dataSetFrom(
   { pipeline: given, output }: { readonly pipeline: string; readonly output?: string | undefined },
   { env, cwd, log }: Io,
-  isToChange = false,
+  use: Use = 'read',
 ): Promise<Described> {
   const { learnSecrets, readPlace } = await import('../../pipeline/index.ts')
   const { describeDataSet } = await import('../../data-set/index.ts')
   await learnSecrets(env)
   const place = await readPlace(given, { env, cwd, overrides: { output } })
   await learnSecrets(env, place.pipeline)
-  const described = await describeDataSet(place, isToChange)
+  const described = await describeDataSet(place, use)
   const { differences } = described
   if (differences.length > 0)
     log('warn', `the file and the data set differ, and the data set decides: ${differences.join('; ')}`)

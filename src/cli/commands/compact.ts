@@ -24,7 +24,7 @@ export const compact = command({
   async run(args, io) {
     if (!Number.isInteger(args.minShards) || args.minShards < 2)
       throw wrongUsage('--min-shards: expected an integer from 2 on', 'See `spillway compact --help`.')
-    const { pipeline } = await dataSetFrom(args, io, true)
+    const { pipeline } = await dataSetFrom(args, io, 'change')
     const { minShards } = args
     const work = args.dryRun ? planCompaction : compactDataSet
     const result = await changing(io, null, (options) => work(pipeline, { ...options, minShards }))

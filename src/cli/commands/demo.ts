@@ -29,7 +29,7 @@ async function showTable(pipeline: Pipeline, stop: AbortSignal, io: Io): Promise
   for (const ending of ['', '.wal']) await rm(resolve(cwd, `${DATABASE}${ending}`), { force: true })
   const file = shellWord(pipeline.file)
   await stdout.line(`\n  ${program} load ${file} --to ${target.label}`)
-  await loadTables(pipeline, target, PLAIN_LOAD, stop, io)
+  await loadTables({ pipeline, planned: pipeline }, target, PLAIN_LOAD, stop, io)
   await stdout.line(`\n  ${program} query ${file} --in ${target.label} "${QUESTION}"`)
   const { columns, rows } = await queryPipeline(pipeline, QUESTION, { database: target.label, cwd })
   for (const line of alignedTable(resultTable(columns, rows), 78, styleFor(false)))

@@ -29,7 +29,7 @@ export const evidence = command({
   examples: [['$0 evidence pipeline.yaml --output acme.tar --key pub.pem', 'Once the manifest is signed']],
   async run(args, io) {
     const { key, json } = args
-    const { pipeline } = await dataSetFrom({ pipeline: args.pipeline }, io)
+    const { pipeline } = await dataSetFrom({ pipeline: args.pipeline }, io, 'status')
     const publicKey = key === undefined ? null : await readVerifyingKey(key, io)
     const output = resolve(io.cwd, args.output)
     await requireApart({ path: output, what: 'The archive' }, [pipeline])

@@ -29,7 +29,7 @@ export const forget = command({
   ],
   epilogue: 'Backups, copies and tables are not touched; the next `load` replaces rows in tables.',
   async run(args, io) {
-    const { pipeline } = await dataSetFrom(args, io, true)
+    const { pipeline } = await dataSetFrom(args, io, 'change')
     const identities = await identitiesOf(args.identities, io)
     const print = (result: ForgetResult, isDry: boolean): Promise<void> =>
       io.stdout.result(args.json, { ...result, dry_run: isDry }, [resultText(result, isDry)])

@@ -32,11 +32,11 @@ export const load = command({
   ],
   async run(args, io) {
     const target = parseTarget(args.to, io.cwd)
-    const { pipeline } = await dataSetFrom(args, io)
+    const { pipeline, planned } = await dataSetFrom(args, io)
     await requireUsable(target, pipeline)
     return untilStopped(io, async (signals) => {
       const { schema = null, table = null, mode, evolve, json } = args
-      await loadTables(pipeline, target, { schema, table, mode, evolve, json }, signals.stop, io)
+      await loadTables({ pipeline, planned }, target, { schema, table, mode, evolve, json }, signals.stop, io)
       return DONE
     })
   },

@@ -36,7 +36,7 @@ export const prune = command({
   ],
   epilogue: 'No run requests pruned partitions again, except with `run --redo`.',
   async run(args, io) {
-    const { pipeline } = await dataSetFrom(args, io, true)
+    const { pipeline } = await dataSetFrom(args, io, 'change')
     const before = ago(ageOf(args.olderThan, pipeline), systemClock.now())
     const print = (result: PruneResult, isDry: boolean): Promise<void> =>
       io.stdout.result(args.json, { ...result, dry_run: isDry }, [resultText(result, isDry)])

@@ -38,7 +38,7 @@ export const query = command({
     ],
   ],
   async run(args, io) {
-    const { pipeline } = await dataSetFrom(args, io)
+    const { pipeline, planned } = await dataSetFrom(args, io)
     const sql = args.sql ?? `SELECT * FROM ${kindOfRows(pipeline.extract.resource)} LIMIT ${FIRST_ROWS}`
     const print = args.json
       ? printJson
@@ -52,7 +52,7 @@ export const query = command({
     try {
       const settings = { database: args.in ?? null, cwd: io.cwd, stop: signals.stop }
       await streamQuery(pipeline, sql, settings, async (result) => {
-        if (args.in === undefined) await warnOfGaps(pipeline, io)
+        if (args.in === undefined) await warnOfGaps(planned, io)
         await print(result, io.stdout)
       })
       return DONE
@@ -63,8 +63,8 @@ export const query = command({
 })
 
 /** Warns that the result leaves out what is not exported yet. */
-async function warnOfGaps(pipeline: Pipeline, io: Io): Promise<void> {
-  const completeness = await readCompleteness(pipeline)
+async function warnOfGaps(planned: Pipeline, io: Io): Promise<void> {
+  const completeness = await readCompleteness(planned)
   if (completeness.complete) return
   io.screen.write(`${completenessText(completeness)}; the result covers the exported part.\n`, 'warn')
 }

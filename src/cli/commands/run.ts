@@ -203,7 +203,7 @@ async function loadAfter(
 ): Promise<number> {
   try {
     const { loadTables, PLAIN_LOAD } = await import('../work/load-tables.ts')
-    await loadTables(pipeline, target, { ...PLAIN_LOAD, json }, signals.stop, io)
+    await loadTables({ pipeline, planned: pipeline }, target, { ...PLAIN_LOAD, json }, signals.stop, io)
     return DONE
   } catch (error) {
     if (!isExportError(error)) throw error

@@ -27,7 +27,7 @@ export const sign = command({
   ],
   epilogue: '`openssl genpkey -algorithm ed25519 -out key.pem` makes a key.',
   async run(args, io) {
-    const { pipeline } = await dataSetFrom(args, io)
+    const { pipeline } = await dataSetFrom(args, io, 'status')
     const key = await readSigningKey(args.key, io)
     if (await isOpenToOthers(resolve(io.cwd, args.key))) {
       io.log('warn', 'every user of this machine may read or change the signing key; chmod 600 it', {

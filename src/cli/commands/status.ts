@@ -17,7 +17,7 @@ export const status = command({
     ['$0 status pipeline.yaml --json', 'Everything, with complete cursors'],
   ],
   async run(args, io) {
-    const { pipeline } = await dataSetFrom(args, io)
+    const { pipeline } = await dataSetFrom(args, io, 'status')
     const result = await readStatus(pipeline, Date.now())
     const wanted = await wantedPartitions(args)
     if (args.json) await io.stdout.parts(jsonParts(result, pipeline.name, wanted))

@@ -19,7 +19,7 @@ export const tables = command({
   ],
   epilogue: '`ddl` prints how each engine reads them.',
   async run(args, io) {
-    const { pipeline } = await dataSetFrom(args, io, true)
+    const { pipeline } = await dataSetFrom(args, io, 'change')
     const { rebuild } = args
     const found = await changing(io, null, (options) => bringTables(pipeline, { ...options, rebuild }))
     await io.stdout.result(

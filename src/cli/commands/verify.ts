@@ -1,23 +1,12 @@
-import { getOrInsert, type Pipeline, parseInstant } from '../../core/index.ts'
-import {
-  type Problem,
-  type ProblemCause,
-  planRepair,
-  type Repair,
-  type Verification,
-  verifyDataSet,
-} from '../../data-set/index.ts'
-import { version } from '../../package/index.ts'
-import { checkRequirements, readMaskKey, readVerifyingKey } from '../../pipeline/index.ts'
-import { command, flag, type Io, stringValue, wrongUsage } from '../command-line/command.ts'
-import { DATA_SET, dataSetFrom, OUTPUT, pipelineFrom } from '../command-line/pipeline-options.ts'
+import { getOrInsert, type Pipeline, parseInstant, runCommand, shellWord } from '../../core/index.ts'
+import { type Problem, type ProblemCause, type Verification, verifyDataSet } from '../../data-set/index.ts'
+import { readVerifyingKey } from '../../pipeline/index.ts'
+import { command, flag, stringValue, wrongUsage } from '../command-line/command.ts'
+import { DATA_SET, dataSetFrom, OUTPUT } from '../command-line/pipeline-options.ts'
 import { completenessText } from '../results/summary.ts'
 import { DONE, FAILED } from '../terminal/exit-code.ts'
-import { canAsk, requireYes } from '../terminal/prompts.ts'
 import type { Style } from '../terminal/screen.ts'
-import { untilStopped } from '../terminal/signals.ts'
-import { count, counted, plainLine, shownPath } from '../terminal/text.ts'
-import { exportPipeline } from '../work/export-pipeline.ts'
+import { count, counted, plainLine } from '../terminal/text.ts'
 
 export const verify = command({
   positionals: { pipeline: DATA_SET },
@@ -25,41 +14,34 @@ export const verify = command({
     output: OUTPUT,
     json: flag('Print the result as JSON'),
     all: flag('A line for each problem instead of each cause'),
-    fix: flag('Export damaged shards again; shows the cost and asks first'),
     signature: flag('Also check that the manifest is signed under the key given by --key', {
       needs: ['key'],
-      excludes: ['fix'],
     }),
     key: stringValue('With --signature: file of the public Ed25519 key, PEM', { needs: ['signature'] }),
     'not-before': stringValue('With --signature: the last signed run must have ended then or later', {
       needs: ['signature'],
     }),
     complete: flag('Exit 1 also if not everything that the file plans is exported'),
-    yes: flag('Do not ask'),
-    'allow-plaintext': flag('With --fix: consent to transform.secret: plaintext'),
-    'no-progress': flag('With --fix: no progress line'),
   },
   examples: [
     ['$0 verify pipeline.yaml', 'Sizes, checksums, rows, columns, masking'],
-    ['$0 verify pipeline.yaml --fix', 'Export damaged shards anew'],
     ['$0 verify pipeline.yaml --complete', 'For scripts: exit 1 unless all is exported, too'],
     ['$0 verify pipeline.yaml --signature --key pub.pem', 'And that it is what was signed'],
   ],
   async run(args, io) {
     const signedBy = args.key === undefined ? null : await readVerifyingKey(args.key, io)
     const notBeforeMs = timeOf(args.notBefore)
-    const { pipeline, differences } = await dataSetFrom(args, io)
+    const { pipeline, planned, differences } = await dataSetFrom(args, io)
     const { screen, stdout } = io
     let shards = 0
     const onShard = (path: string): void =>
       screen.showNowAndThen(`shard ${count(++shards)}: ${plainLine(path)}`)
-    const options = { onShard, signedBy, notBeforeMs, differences, version }
+    const options = { onShard, signedBy, notBeforeMs, differences, planned }
     const result = await verifyDataSet(pipeline, options).finally(() => screen.clear())
     const signature = signedBy === null ? null : { notBefore: args.notBefore ?? null }
-    const view = { name: pipeline.name, all: args.all, signature, style: stdout.style }
+    const view = { pipeline, all: args.all, signature, style: stdout.style }
     await stdout.result(args.json, result, verificationLines(result, view))
-    if (result.ok) return args.complete && !mayBeCalledComplete(result) ? FAILED : DONE
-    return args.fix ? await fix(result, args, io) : FAILED
+    return result.ok && (!args.complete || mayBeCalledComplete(result)) ? DONE : FAILED
   },
 })
 
@@ -79,50 +61,10 @@ function timeOf(notBefore: string | undefined): number | null {
 
 const DATE = /^\d{4}-\d\d-\d\d$/
 
-type FixArgs = {
-  readonly pipeline: string
-  readonly yes: boolean
-  readonly allowPlaintext: boolean
-  readonly json: boolean
-  readonly noProgress: boolean
-}
-
-/** Runs the pipeline, which exports again what is damaged. @returns the exit code of that run */
-async function fix({ problems }: Verification, args: FixArgs, io: Io): Promise<number> {
-  const pipeline = await pipelineFrom(args.pipeline, {}, io)
-  const { allowPlaintext, json, noProgress } = args
-  await checkRequirements(pipeline, { env: io.env, allowPlaintext })
-  const repair = await planRepair(pipeline, problems, Date.now(), await readMaskKey(pipeline, io.env))
-  if (!args.yes) await askToFix(pipeline, repair, io)
-  const settings = {
-    allowPlaintext,
-    redo: repair.redo,
-    json,
-    noProgress,
-  }
-  return untilStopped(io, (signals) => exportPipeline(pipeline, settings, signals, io))
-}
-
-async function askToFix(pipeline: Pipeline, { redo, rows, shards, pages }: Repair, io: Io): Promise<void> {
-  const { screen, cwd } = io
-  const cost =
-    redo.length === 0
-      ? 'A run repairs this; nothing needs to be exported again.'
-      : `This removes ${counted(shards, 'shard')} with ${counted(rows, 'row')} and exports them anew${pages === 0 ? '' : `; they took ${counted(pages, 'page')}`}.`
-  if (canAsk(screen)) screen.write(`${cost}\n`)
-  await requireYes(screen, {
-    what: '--fix changes the data set',
-    cost,
-    where: shownPath(pipeline.load.path, cwd),
-    question: 'Go on?',
-    next: 'Run `verify --fix` again any time.',
-  })
-}
-
 const SHOWN = 3
 
 type VerificationView = {
-  readonly name: string
+  readonly pipeline: Pipeline
   /** A line for each problem instead of each cause. */
   readonly all: boolean
   /** null: the signature was not checked. */
@@ -141,22 +83,13 @@ function* verificationLines(result: Verification, view: VerificationView): Gener
     yield `${counted(hidden.length, 'hidden file')}, which no reader takes: ${plainLine(hidden.slice(0, SHOWN).join(', '))}`
   const { style } = view
   if (!result.ok) {
-    const hint = result.complete ? 'Everything planned was exported' : completenessText(result)
-    const areAll = (cause: ProblemCause): boolean =>
-      result.problems.every((problem) => problem.cause === cause)
-    yield areAll('summary_page')
-      ? `${style('red', 'The summary page is WRONG, see above')}; the files are intact. ${hint}.`
-      : areAll('signature')
-        ? `${style('red', 'The export is NOT SIGNED as it is, see above')}. ${hint}; \`verify\` without --signature checks the files alone.`
-        : result.problems.some(({ cause }) => cause === 'checkpoint')
-          ? `${style('red', 'The checkpoint is DAMAGED, see above')}. ${hint}; restore _state from a backup, or start over with \`run --fresh\`.`
-          : `${style('red', 'The export is DAMAGED, see above')}. ${hint}; \`verify --fix\` exports again what is damaged.`
+    yield* verdictLines(result, view)
     return
   }
+  if (result.unfinished) yield `${UNFINISHED}.`
   const [first, ...rest] = completenessText(result).split(': ')
   const verdict = style(result.complete ? 'green' : 'red', first!)
   yield `${[verdict, ...rest].join(': ')}.`
-  if (result.repeated_ids > 0) yield repeatedText(result.repeated_ids)
   const { quarantined, beyond_limit: beyond, max_quarantined: limit } = result.left_out
   if (quarantined === 0) return
   yield beyond === 0
@@ -164,15 +97,40 @@ function* verificationLines(result: Verification, view: VerificationView): Gener
     : `${style('red', counted(beyond, 'partition'))} ${beyond === 1 ? 'has' : 'have'} more items in quarantine than transform.max_quarantined: ${limit} permits; \`run --redo\` exports them again.`
 }
 
-/** Exporting them again would find the same. */
-function repeatedText(rows: number): string {
-  const are = rows === 1 ? 'row has an id that its query' : 'rows have an id that their query'
-  return `${count(rows)} ${are} already has: the service sent them again, too late to be recognized. \`load --mode upsert\` and the view \`<table>_latest\` keep one of each.`
+const UNFINISHED =
+  'A command was stopped before it had finished, or is at work: any command that changes the data set finishes it'
+
+/** What is wrong as a whole, and the command that repairs it. */
+function* verdictLines(result: Verification, { pipeline, style }: VerificationView): Generator<string> {
+  const { complete, problems, repair, unfinished } = result
+  const hint = complete ? 'Everything planned was exported' : completenessText(result)
+  const areAll = (cause: ProblemCause): boolean => problems.every((problem) => problem.cause === cause)
+  const run = repairCommand(pipeline, repair)
+  if (areAll('unfinished')) {
+    yield `${style('red', 'The data set is NOT FINISHED, see above')}. ${UNFINISHED}:`
+    yield `  ${run}`
+  } else if (areAll('signature')) {
+    yield `${style('red', 'The export is NOT SIGNED as it is, see above')}. ${hint}; \`verify\` without --signature checks the files alone.`
+  } else if (problems.some(({ cause }) => cause === 'checkpoint')) {
+    yield `${style('red', 'The checkpoint is DAMAGED, see above')}. ${hint}; restore _state from a backup, or remove _state/checkpoint.jsonl: the next run goes on from the manifest.`
+  } else {
+    yield `${style('red', 'The export is DAMAGED, see above')}. ${hint}.`
+    if (unfinished) yield `${UNFINISHED}.`
+    yield `${repair.length === 0 ? 'This repairs it; nothing is exported again' : `This exports ${counted(repair.length, 'partition')} again, and what shares a shard with them`}:`
+    yield `  ${run}`
+  }
+}
+
+function repairCommand(pipeline: Pipeline, repair: readonly string[]): string {
+  // The path of a data set was given in place of a file.
+  const isPath = pipeline.file === pipeline.load.pathAsGiven
+  const run = isPath ? 'spillway run <pipeline.yaml>' : runCommand(pipeline)
+  return [run, ...repair.map((key) => `--redo ${shellWord(key)}`)].join(' ')
 }
 
 function* fileLines(
   { ok, shards, rows, problems }: Verification,
-  { name, all, signature, style }: VerificationView,
+  { pipeline: { name }, all, signature, style }: VerificationView,
 ): Generator<string> {
   const read = `${counted(shards, 'shard')}, ${counted(rows, 'row')}`
   if (ok) {

@@ -276,16 +276,14 @@ const NEEDS_SOMEBODY: ReadonlySet<ErrorKind> = new Set(['config', 'credentials',
 
 /** Whether a data set is complete, as one sentence without its full stop. */
 export function completenessText(completeness: Completeness): string {
-  const { complete, partitions, redo, left_out } = completeness
-  const again =
-    redo === 0 ? '' : `; ${counted(redo, 'partition')} ${redo === 1 ? 'is' : 'are'} to be exported again`
+  const { complete, partitions, left_out } = completeness
   const leftOut = plainLine(leftOutText(leftOutClauses(left_out)))
-  if (!complete) return `The export is INCOMPLETE: ${whatIsMissing(completeness)}${leftOut}${again}`
+  if (!complete) return `The export is INCOMPLETE: ${whatIsMissing(completeness)}${leftOut}`
   const all =
     partitions === null
       ? ''
       : `: ${partitions.total === 1 ? 'its one partition' : `all ${count(partitions.total)} partitions`}`
-  return `The export is complete${all}${leftOut}${again}`
+  return `The export is complete${all}${leftOut}`
 }
 
 function whatIsMissing({ partitions }: Completeness): string {

@@ -1,5 +1,11 @@
 import { ExportError, inSnakeCase, type Pipeline, systemClock } from '../../core/index.ts'
-import { type LoadOptions, type LoadSummary, loadWarehouse, readCompleteness } from '../../data-set/index.ts'
+import {
+  type Described,
+  type LoadOptions,
+  type LoadSummary,
+  loadWarehouse,
+  readCompleteness,
+} from '../../data-set/index.ts'
 import { requireDuckdbFile, type Target, type TargetWait } from '../../warehouse/index.ts'
 import type { Io } from '../command-line/command.ts'
 import { pathWithin } from '../results/save-file.ts'
@@ -40,7 +46,7 @@ export async function requireUsable(target: Target, { load: { location } }: Pipe
 
 /** Loads the export into a database, shows the progress, and prints the result. @throws ExportError */
 export async function loadTables(
-  pipeline: Pipeline,
+  { pipeline, planned }: Pick<Described, 'pipeline' | 'planned'>,
   target: Target,
   { json, ...settings }: LoadSettings,
   stop: AbortSignal,
@@ -55,7 +61,7 @@ export async function loadTables(
       screen.showNowAndThen(`shard ${count(number)} of ${count(of)}: ${plainLine(path)}`)
     },
   }
-  const completeness = await readCompleteness(pipeline)
+  const completeness = await readCompleteness(planned)
   // DuckDB makes its files with the permissions of the umask.
   const umask = process.umask(0o077)
   const summary = await loadWarehouse(pipeline, target, options).finally(() => {

@@ -1,22 +1,12 @@
 import { ExportError, type NamedPipeline, type Pipeline } from '../../core/index.ts'
 import type { Plan } from '../../pipeline/index.ts'
 import type { JournalEntry } from '../../state/index.ts'
-import {
-  CHECKPOINT_PATH,
-  type CheckpointState,
-  checkMaskKey,
-  hasEnded,
-  presentOf,
-  readCheckpoint,
-} from '../../state/index.ts'
-import { namingLocations, openDataSet } from '../open-data-set.ts'
+import { CHECKPOINT_PATH, type CheckpointState, hasEnded, presentOf } from '../../state/index.ts'
 import { planFor } from '../plan-state.ts'
-import { namePipeline } from '../queries.ts'
 
 /**
  * The partitions that a run exports again.
- * @param patterns keys of partitions, or globs; one without a slash matches all windows of a query. `planRepair` also
- *   names shards without rows, by their paths
+ * @param patterns keys of partitions, or globs; one without a slash matches all windows of a query
  * @returns null when none of them is exported yet
  * @throws ExportError `config` when a pattern matches nothing that the pipeline requests, or when a shard to be removed
  *   holds rows that the pipeline does not request, which would be lost
@@ -42,18 +32,10 @@ export async function planRedo(
       if (state?.partitions.get(key) !== undefined) begun.add(key)
     }
   }
-  const shards = new Set<number>()
-  for (const { shard, path, rows } of state?.shards ?? []) {
-    for (const matcher of rows === 0 ? matchers : []) {
-      if (matcher.pattern !== path) continue
-      matcher.isUsed = true
-      shards.add(shard)
-    }
-  }
   const unused = matchers.filter(({ isUsed }) => !isUsed).map(({ pattern }) => pattern)
   if (unused.length > 0) throw matchesNothing(pipeline, unused)
-  if (state === null || begun.size + shards.size === 0) return null
-  const redo = invalidationOf(state, { partitions: begun, shards })
+  if (state === null || begun.size === 0) return null
+  const redo = invalidationOf(state, { partitions: begun, shards: [] })
   requirePlanned(pipeline, plan, redo)
   return redo
 }
@@ -163,47 +145,4 @@ export function invalidationOf(
     pages += exported?.pages ?? 0
   }
   return { partitions, shards, chains, invalidated, rows, pages }
-}
-
-/** The cost of repairing a data set. */
-export type Repair = {
-  /** Partitions to be exported again, and shards without rows; none if a plain run repairs everything. */
-  readonly redo: readonly string[]
-  readonly rows: number
-  readonly shards: number
-  /** The pages of their first export. */
-  readonly pages: number
-}
-
-/**
- * Plans the repair of a data set; changes nothing. A file that is no committed shard needs only a run: it moves unknown
- * files away and writes the manifest again.
- * @param maskKey for queries that are named by digests: under another key they have other names
- * @throws ExportError `config` when rows would be lost that the pipeline no longer requests, or the key is another one
- */
-export async function planRepair(
-  given: Pipeline,
-  problems: readonly { readonly path: string }[],
-  nowMs: number,
-  maskKey: Uint8Array | null,
-): Promise<Repair> {
-  const pipeline = namePipeline(given, maskKey)
-  const state = await namingLocations(pipeline, () => readCheckpoint(openDataSet(pipeline)))
-  checkMaskKey(state?.header, maskKey, pipeline)
-  const paths = new Set(problems.map(({ path }) => path))
-  const damaged = new Set<string>()
-  for (const { path, partitions } of state?.shards ?? []) {
-    if (!paths.has(path)) continue
-    // Where all rows are pruned, the shard without rows bears the name of a pruned partition.
-    for (const key of partitions) damaged.add(state?.partitions.get(key)?.state === 'pruned' ? path : key)
-  }
-  for (const path of paths) if (state?.partitions.get(path) !== undefined) damaged.add(path)
-  if (damaged.size === 0) return { redo: [], rows: 0, shards: 0, pages: 0 }
-  const redo = await planRedo(pipeline, state, [...damaged], nowMs)
-  return {
-    redo: [...damaged],
-    rows: redo?.rows ?? 0,
-    shards: redo?.invalidated.length ?? 0,
-    pages: redo?.pages ?? 0,
-  }
 }

@@ -15,26 +15,22 @@ export type ProblemCause =
   | 'checksum'
   | 'unreadable'
   | 'rows'
-  | 'partition_rows'
   | 'columns'
   | 'unmasked'
   | 'not_on_record'
   | 'manifest'
   | 'table'
   | 'signature'
-  | 'summary_page'
-  | 'another_data_set'
   | 'checkpoint'
-  | 'nothing_exported'
+  | 'unfinished'
 
 type Finding = Omit<Problem, 'path'>
 
-/** @param onSound gets the contents if there is no problem */
+/** null: there is no problem. */
 export async function verifyShard(
   store: Store,
   pipeline: Pipeline,
   shard: ManifestShard,
-  onSound: (reader: ShardReader) => Promise<void> | undefined,
 ): Promise<Finding | null> {
   const size = await store.size(shard.path)
   if (size === null) return { problem: 'is missing', cause: 'missing' }
@@ -48,9 +44,7 @@ export async function verifyShard(
     return { problem: 'its SHA-256 is not the one on record', cause: 'checksum' }
   }
   try {
-    const finding = await verifyContent(reader, pipeline, shard)
-    if (finding === null) await onSound(reader)
-    return finding
+    return await verifyContent(reader, pipeline, shard)
   } catch (error) {
     if (!isExportError(error)) throw error
     return { problem: error.what, cause: 'unreadable' }
@@ -142,6 +136,6 @@ function maskingChecks(
 const MAX_HELD_BYTES = 256 << 20
 
 /** In object storage every range is a request, so a shard is read as a whole unless it is too large for memory. */
-export function readerOf(store: Store, { load }: Pipeline, shard: ManifestShard): ShardReader {
+function readerOf(store: Store, { load }: Pipeline, shard: ManifestShard): ShardReader {
   return shardReader(store, shard, load.location.kind === 'disk' ? undefined : MAX_HELD_BYTES)
 }

@@ -1,12 +1,5 @@
 import type { KeyObject } from 'node:crypto'
-import {
-  isExportError,
-  nullIf,
-  type Pipeline,
-  ROW_FOLDERS,
-  type Store,
-  SUMMARY_PAGE_PATH,
-} from '../../core/index.ts'
+import { isExportError, nullIf, type Pipeline, ROW_FOLDERS, type Store } from '../../core/index.ts'
 import { partOf } from '../../load/index.ts'
 import { tableProblems } from '../../open-tables/index.ts'
 import {
@@ -15,34 +8,31 @@ import {
   fitsManifest,
   MANIFEST_PATH,
   type Manifest,
-  type ManifestShard,
-  manifestShards,
   parseManifest,
   readCheckpoint,
   SIGNATURE_BYTES,
   SIGNATURE_PATH,
-  settingsDigest,
 } from '../../state/index.ts'
-import { type Completeness, completenessOf, withNames } from '../completeness.ts'
+import { type Completeness, completenessOf } from '../completeness.ts'
 import { mismatches } from '../files.ts'
 import { namingLocations, nothingExported, openDataSet } from '../open-data-set.ts'
-import { otherScope, whyStale } from '../scope.ts'
-import { isPageOfManifest } from '../summary-page/write-summary-page.ts'
-import { repeatedIds } from './repeated-ids.ts'
-import { rowsThatDiffer } from './rows-that-differ.ts'
-import { type Problem, type ProblemCause, readerOf, verifyShard } from './verify-shard.ts'
+import { readSteadily } from '../read-manifest.ts'
+import { whyStale } from '../scope.ts'
+import { type Problem, type ProblemCause, verifyShard } from './verify-shard.ts'
 
-/** Whether the files match checkpoint and manifest (`ok`), and whether the whole plan is exported (`complete`). */
+/** Whether the files are those of the manifest (`ok`), and whether all that the given file plans is exported (`complete`). */
 export type Verification = Completeness & {
   readonly ok: boolean
   readonly shards: number
   readonly rows: number
-  /** Rows with an id that an earlier row of their query has: the service repeated them too late to be recognized. */
-  readonly repeated_ids: number
   /** Items that are not among the rows by intent: with the rows they are everything that the service returned. */
   readonly quarantined: number
   readonly forgotten: number
   readonly problems: readonly Problem[]
+  /** Keys of the partitions that `run --redo` has to export again; where there are problems and none, a plain run does. */
+  readonly repair: readonly string[]
+  /** Whether a command was stopped before it had finished, or is at work. Any command that changes the data set finishes it. */
+  readonly unfinished: boolean
   /** Hidden files among the shards, which no reader takes: no problem, as those of a file manager. */
   readonly hidden: readonly string[]
 }
@@ -56,139 +46,137 @@ type VerifyOptions = {
   readonly notBeforeMs?: number | null
   /** With a signature: how the pipeline file differs from the data set. */
   readonly differences?: readonly string[]
-  /** Spillway's own; null: the summary page is not looked at. */
-  readonly version?: string | null
+  /** With the queries and windows that the file plans; default: those of the pipeline. */
+  readonly planned?: Pipeline
 }
 
 /**
- * Reads every shard and compares it with checkpoint and manifest: existence, length, SHA-256, rows, columns, masking,
- * repeated ids of a query, rows by partition, and unknown files. Changes nothing and sends no requests.
+ * Reads every shard and compares it with the manifest: existence, length, SHA-256, rows, columns, masking, and unknown
+ * files. Changes nothing and sends no requests. Works beside other commands.
  * @throws ExportError `config` when nothing was exported yet
  */
 export function verifyDataSet(pipeline: Pipeline, options: VerifyOptions = {}): Promise<Verification> {
-  return namingLocations(pipeline, () => verify(pipeline, options))
+  return namingLocations(pipeline, () => {
+    const store = openDataSet(pipeline)
+    const read = (bytes: Uint8Array | null) => verify(pipeline, store, bytes, options)
+    return readSteadily(store, read, ({ ok }) => !ok)
+  })
 }
 
-async function verify(pipeline: Pipeline, options: VerifyOptions): Promise<Verification> {
-  const { onShard, version = null } = options
-  const store = openDataSet(pipeline)
-  const problems: Problem[] = []
-  // Listed first: a run commits a shard before it publishes it.
-  const files: string[] = []
-  const hidden: string[] = []
-  for await (const path of filesOfRows(pipeline, store)) {
-    const isHidden = /(?:^|\/)\.[^/]*$/.test(path) && !LIKE_A_SHARD.test(path)
-    if (isHidden) hidden.push(path)
-    else files.push(path)
-  }
-  const { state, manifest, bytes, shards: expected } = await onRecord(store, pipeline, options, problems)
-  if (
-    problems.every(({ cause }) => cause === 'nothing_exported') &&
-    problems.length > 0 &&
-    files.length === 0
-  )
-    throw nothingExported(pipeline)
-  // Of a manifest that is wrong itself it says nothing more.
-  const isLookedAt = manifest !== null && version !== null && problems.length === 0
-  if (isLookedAt && (await isPageOfManifest(store, bytes!, version)) === false) {
-    const problem = 'is not what the manifest gives; `spillway summary` writes it anew'
-    problems.push({ path: SUMMARY_PAGE_PATH, problem, cause: 'summary_page' })
-  }
-  let rows = 0
-  const sound: ManifestShard[] = []
-  const ids = await repeatedIds(pipeline, expected)
-  for (const shard of expected) {
-    onShard?.(shard.path)
-    const finding = await verifyShard(store, pipeline, shard, (reader) => ids?.take(shard, reader, 0))
-    if (finding !== null) problems.push({ path: shard.path, ...finding })
-    else {
-      rows += shard.rows
-      sound.push(shard)
-    }
-  }
-  for (let round = 1; ids !== null && round < ids.rounds; round++) {
-    for (const shard of sound) await ids.take(shard, readerOf(store, pipeline, shard), round)
-  }
-  const known = new Set(expected.map(({ path }) => path))
-  for (const path of files) {
-    if (known.has(path)) continue
-    const problem = 'is not on record: a reader would take its rows for data'
-    problems.push({ path, problem, cause: 'not_on_record' })
-  }
-  if (state !== null) for (const problem of rowsThatDiffer(state)) problems.push(problem)
-  if (manifest !== null) {
-    const found = await tableProblems(
-      store,
-      { ...pipeline.load.tables, dataSetId: manifest.data_set_id },
-      manifest.shards,
-    )
-    for (const problem of found) problems.push({ ...problem, cause: 'table' })
-  }
-  const completeness = await completenessOf(pipeline, store, state)
-  const { quarantined, forgotten } = completeness.left_out
-  const counts = { shards: expected.length, rows, repeated_ids: ids?.found ?? 0, quarantined, forgotten }
-  return { ok: problems.length === 0, ...completeness, ...counts, problems, hidden }
-}
-
-/** The shards of the checkpoint, or of the manifest if the data set was moved without its checkpoint. */
-async function onRecord(
-  store: Store,
+async function verify(
   pipeline: Pipeline,
-  { signedBy = null, notBeforeMs = null, differences = [] }: VerifyOptions,
-  problems: Problem[],
-) {
-  const state = await reading(() => readCheckpoint(store), CHECKPOINT_PATH, 'checkpoint', problems)
-  // Read once, so that the signature is checked over the same bytes.
-  const bytes = await reading(() => store.read(MANIFEST_PATH), MANIFEST_PATH, 'manifest', problems)
+  store: Store,
+  bytes: Uint8Array | null,
+  options: VerifyOptions,
+): Promise<Verification> {
+  const { onShard, planned = pipeline } = options
+  const problems: Problem[] = []
   const manifest =
     bytes === null
       ? null
       : await reading(async () => parseManifest(bytes), MANIFEST_PATH, 'manifest', problems)
-  const isReadable = problems.length === 0
-  if (state === null && manifest === null && isReadable) {
-    const problem = 'is not there: nothing was exported yet'
-    problems.push({ path: MANIFEST_PATH, problem, cause: 'nothing_exported' })
-    return { state, manifest, bytes, shards: [] }
+  // Listed before the checkpoint is read: a run commits a shard before it publishes it.
+  const { files, hidden } = await filesOf(pipeline, store)
+  const { signedBy = null } = options
+  const unfinished = await readUnfinished(store, manifest, problems)
+  if (bytes === null) {
+    const isBegun = unfinished.state !== null
+    if (!isBegun && problems.length === 0 && files.length === 0) throw nothingExported(pipeline)
+    if (!isBegun || unfinished.state.runs.some(({ finished_at }) => finished_at !== null))
+      problems.push({ path: MANIFEST_PATH, problem: 'is missing', cause: 'manifest' })
   }
-  if (signedBy !== null) {
-    const fault = await signatureFault(store, bytes, signedBy, manifest)
-    if (fault !== null) problems.push({ path: SIGNATURE_PATH, problem: fault, cause: 'signature' })
-  }
-  for (const problem of foreignParts(manifest, state)) {
-    problems.push({ path: MANIFEST_PATH, problem, cause: 'another_data_set' })
-  }
-  if (signedBy !== null && manifest !== null) {
-    // What is signed may be another data set than the file's, or an earlier state of this one.
-    const named = withNames(pipeline)
-    const scope = named === null ? null : otherScope(manifest.scope, named)
-    for (const problem of [...differences, scope, tooOld(manifest, notBeforeMs)]) {
-      if (problem !== null) problems.push({ path: MANIFEST_PATH, problem, cause: 'signature' })
+  if (signedBy !== null)
+    problems.push(...(await signatureProblems(store, { bytes, manifest }, signedBy, options)))
+  let rows = 0
+  const repair = new Set<string>()
+  const shards = manifest?.shards ?? []
+  for (const shard of shards) {
+    onShard?.(shard.path)
+    const finding = await verifyShard(store, pipeline, shard)
+    if (finding === null) rows += shard.rows
+    else {
+      problems.push({ path: shard.path, ...finding })
+      // A run makes the shard of an empty data set anew.
+      if (shard.rows > 0) for (const key of shard.partitions) repair.add(key)
     }
   }
-  if (state === null) return { state, manifest, bytes, shards: manifest?.shards ?? [] }
-  const shards = [...manifestShards(state)]
-  if (manifest !== null) {
-    // After a crash it may still list shards that were replaced.
-    const listed = manifest.shards.filter(({ path }) => !state.invalidated.has(path))
-    compareManifest(listed, shards, signedBy !== null, problems)
+  const known = new Set(shards.map(({ path }) => path))
+  for (const path of files) {
+    // What is signed is the manifest, so it has to list every shard.
+    if (known.has(path) || (signedBy === null && unfinished.isComing(path))) continue
+    problems.push({ path, ...(unfinished.isGoing(path) ? UNFINISHED : NOT_LISTED) })
   }
-  if (manifest === null && isReadable && state.runs.some(({ finished_at }) => finished_at !== null))
-    problems.push({ path: MANIFEST_PATH, problem: 'is missing', cause: 'manifest' })
-  return { state, manifest, bytes, shards }
+  if (manifest !== null) {
+    const settings = { ...pipeline.load.tables, dataSetId: manifest.data_set_id }
+    for (const problem of await tableProblems(store, settings, shards))
+      problems.push({ ...problem, cause: unfinished.isCut ? 'unfinished' : 'table' })
+  }
+  const completeness = await completenessOf(planned, store, manifest)
+  const { quarantined, forgotten } = completeness.left_out
+  return {
+    ok: problems.length === 0,
+    ...completeness,
+    ...{ shards: shards.length, rows, quarantined, forgotten, problems },
+    repair: [...repair].sort(),
+    unfinished: unfinished.isCut,
+    hidden,
+  }
 }
 
-/** Signs that manifest and checkpoint do not belong to each other. */
-function* foreignParts(manifest: Manifest | null, state: CheckpointState | null): Generator<string> {
-  if (manifest === null || state === null) return
-  if (manifest.pipeline !== state.header.pipeline) {
-    yield `is of the pipeline "${manifest.pipeline}", and the checkpoint of "${state.header.pipeline}"`
+const NOT_LISTED = {
+  problem: 'is not in the manifest: a reader would take its rows for data',
+  cause: 'not_on_record',
+} as const
+
+const UNFINISHED = {
+  problem: 'is about to be added or removed: a reader may find its rows twice',
+  cause: 'unfinished',
+} as const
+
+/** What the checkpoint of a data set, where it is there, tells of work that its manifest does not show yet. */
+type Unfinished = {
+  readonly isCut: boolean
+  /** Whether a file is a shard beside those of the manifest, and none is replaced by it. */
+  isComing(path: string): boolean
+  /** Whether a file is a shard that replaces others, or is replaced. */
+  isGoing(path: string): boolean
+} & { readonly state: CheckpointState | null }
+
+async function readUnfinished(
+  store: Store,
+  manifest: Manifest | null,
+  problems: Problem[],
+): Promise<Unfinished> {
+  const state = await reading(() => readCheckpoint(store), CHECKPOINT_PATH, 'checkpoint', problems)
+  if (state === null || (manifest !== null && manifest.data_set_id !== state.header.data_set_id))
+    return { state, isCut: false, isComing: () => false, isGoing: () => false }
+  const [own, listed] = [new Map<string, string>(), new Map<string, string>()]
+  for (const { path, sha256 } of state.shards) own.set(path, sha256)
+  for (const { path, sha256 } of manifest?.shards ?? []) listed.set(path, sha256)
+  const isSame = own.size === listed.size && [...own].every(([path, sha256]) => listed.get(path) === sha256)
+  return {
+    state,
+    isCut: !state.isSettled || !isSame,
+    isComing: (path) => state.isSettled && own.has(path),
+    isGoing: (path) => own.has(path) || state.invalidated.has(path),
   }
-  if (manifest.data_set_id !== state.header.data_set_id) {
-    yield 'has another data_set_id than the checkpoint: they are not of one data set'
+}
+
+async function signatureProblems(
+  store: Store,
+  { bytes, manifest }: { readonly bytes: Uint8Array | null; readonly manifest: Manifest | null },
+  signedBy: KeyObject,
+  { notBeforeMs = null, differences = [] }: VerifyOptions,
+): Promise<readonly Problem[]> {
+  const problems: Problem[] = []
+  const fault = await signatureFault(store, bytes, signedBy, manifest)
+  if (fault !== null) problems.push({ path: SIGNATURE_PATH, problem: fault, cause: 'signature' })
+  if (manifest === null) return problems
+  // What is signed may be another data set than the file's, or an earlier state of this one.
+  for (const problem of [...differences, tooOld(manifest, notBeforeMs)]) {
+    if (problem !== null) problems.push({ path: MANIFEST_PATH, problem, cause: 'signature' })
   }
-  if (manifest.config_digest !== settingsDigest(state.header.settings)) {
-    yield 'has another config_digest than the checkpoint: they are not of one data set'
-  }
+  return problems
 }
 
 /** A signature has no time; the runs in the manifest have. */
@@ -219,34 +207,6 @@ async function signatureFault(
   return `does not fit: the manifest was changed after it was signed, or it was signed under another key${whyStale(described)}`
 }
 
-/**
- * A manifest may be older than the checkpoint (a run was killed), but must not contradict it. If its signature is
- * checked, it has to list every shard: others are not signed.
- */
-function compareManifest(
-  listed: readonly ManifestShard[],
-  onRecord: readonly ManifestShard[],
-  isSigned: boolean,
-  problems: Problem[],
-): void {
-  const byPath = new Map(onRecord.map((shard) => [shard.path, shard]))
-  const tell = (path: string, problem: string): void => {
-    problems.push({ path, problem, cause: 'manifest' })
-  }
-  for (const { path, sha256, rows, bytes } of listed) {
-    const shard = byPath.get(path)
-    if (shard === undefined) tell(path, 'is in the manifest but not in the checkpoint')
-    else if (shard.sha256 !== sha256 || shard.rows !== rows || shard.bytes !== bytes) {
-      tell(path, 'differs between manifest and checkpoint')
-    }
-    byPath.delete(path)
-  }
-  if (!isSigned) return
-  for (const path of byPath.keys()) {
-    problems.push({ path, problem: 'is not in the manifest that was signed', cause: 'signature' })
-  }
-}
-
 async function reading<T>(
   read: () => Promise<T>,
   path: string,
@@ -264,6 +224,18 @@ async function reading<T>(
 
 /** Names that patterns of readers end with. */
 const LIKE_A_SHARD = /\.(?:parquet|csv|csv\.\w+)$/i
+
+/** The files that readers may take for shards, and the hidden ones beside them. */
+async function filesOf(pipeline: Pipeline, store: Store) {
+  const files: string[] = []
+  const hidden: string[] = []
+  for await (const path of filesOfRows(pipeline, store)) {
+    const isHidden = /(?:^|\/)\.[^/]*$/.test(path) && !LIKE_A_SHARD.test(path)
+    if (isHidden) hidden.push(path)
+    else files.push(path)
+  }
+  return { files, hidden }
+}
 
 /**
  * Every file in the folders of shards, whatever its name: patterns match all names that end like a shard's, and some

@@ -162,7 +162,7 @@ function notAShard(file: string): ExportError {
     kind: 'damaged',
     what: 'DuckDB cannot read the shard',
     where: file,
-    next: 'Run `verify` to see which shards are damaged, and `verify --fix` to export them anew.',
+    next: 'Run `verify`, which names the damaged shards and prints the command that exports them again.',
   })
 }
 

@@ -61,6 +61,6 @@ export function requireWhole(shards: readonly ManifestShard[], found: number): v
     kind: 'damaged',
     what: `${shards.length === 1 ? 'The shard holds' : `${shards.length} shards hold`} ${numberOf(found, 'row')} instead of ${rows}`,
     where: `${shards[0]!.path}${shards.length === 1 ? '' : ', …'}`,
-    next: 'Run `verify`, and `verify --fix` to export it anew; nothing of it was loaded.',
+    next: 'Run `verify`, which prints the command that exports it again; nothing of it was loaded.',
   })
 }

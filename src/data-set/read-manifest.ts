@@ -1,0 +1,44 @@
+import { isExportError, type Store } from '../core/index.ts'
+import { MANIFEST_PATH, type Manifest, parseManifest } from '../state/index.ts'
+
+/** A manifest, and its bytes as they are in the file. */
+export type FoundManifest = { readonly bytes: Uint8Array; readonly manifest: Manifest }
+
+/** null: there is none. @throws ExportError `damaged` */
+export async function findManifest(store: Store): Promise<FoundManifest | null> {
+  const bytes = await store.read(MANIFEST_PATH)
+  return bytes === null ? null : { bytes, manifest: parseManifest(bytes) }
+}
+
+/**
+ * Reads a data set by its manifest, without a lock. Another command may replace the manifest and remove shards meanwhile:
+ * so what fails, or finds a problem, counts only if the manifest is still the same, else all is read again.
+ * @param bytes of the manifest; null: there is none
+ */
+export async function readSteadily<T>(
+  store: Store,
+  read: (bytes: Uint8Array | null) => Promise<T>,
+  isProblem: (result: T) => boolean = () => false,
+): Promise<T> {
+  for (let bytes = await store.read(MANIFEST_PATH); ; ) {
+    let result: { readonly value: T } | null = null
+    let failure: unknown = null
+    try {
+      result = { value: await read(bytes) }
+      if (!isProblem(result.value)) return result.value
+    } catch (error) {
+      if (!isExportError(error)) throw error
+      failure = error
+    }
+    const again = await store.read(MANIFEST_PATH)
+    if (isSame(bytes, again)) {
+      if (result === null) throw failure
+      return result.value
+    }
+    bytes = again
+  }
+}
+
+function isSame(a: Uint8Array | null, b: Uint8Array | null): boolean {
+  return a === null || b === null ? a === b : Buffer.compare(a, b) === 0
+}

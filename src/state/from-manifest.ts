@@ -1,0 +1,92 @@
+import { formatTimestamp, int64ToJson, parseTimestamp, type RunStatus } from '../core/index.ts'
+import type { CheckpointState } from './checkpoint/checkpoint-state.ts'
+import { splitPath } from './checkpoint/compact-collections.ts'
+import { JournalFold } from './checkpoint/fold-journal.ts'
+import type { HeaderEntry, JournalEntry, PartitionEntry, SealEntry } from './journal-entry.ts'
+import { LOG_START } from './log/commit.ts'
+import type { Manifest, ManifestShard } from './manifest.ts'
+import type { ManifestPartition } from './manifest-scope.ts'
+
+/** The state of a data set as far as its manifest tells it: what is exported, not where unfinished work goes on. */
+export function stateOfManifest(manifest: Manifest): CheckpointState {
+  const fold = new JournalFold(headerOfManifest(manifest))
+  fold.apply(entriesOfManifest(manifest), LOG_START, [])
+  return fold.state
+}
+
+export function headerOfManifest({ pipeline, data_set_id, settings, runs }: Manifest): HeaderEntry {
+  return {
+    kind: 'header',
+    version: 4,
+    pipeline,
+    data_set_id,
+    created_at: runs[0]?.started_at ?? formatTimestamp(0),
+    settings: settings as HeaderEntry['settings'],
+  }
+}
+
+/** The entries that result in that state, without its header. */
+export function* entriesOfManifest(manifest: Manifest): Generator<JournalEntry> {
+  const { scope, runs, prunes, forgotten, partitions, shards, begun_parts, unknown_fields } = manifest
+  yield { kind: 'scope', ...scope }
+  for (const [i, run] of runs.entries()) yield* runEntries(`manifest-${i}`, run)
+  for (const prune of prunes) yield { kind: 'prune', ...prune }
+  for (const erasure of forgotten) yield { kind: 'forget', ...erasure }
+  for (const each of partitions) if (each.state !== 'pending') yield partitionEntry(each, each.state)
+  const present = new Map<string, number>()
+  for (const [shard, each] of shards.entries()) {
+    const [folder] = splitPath(each.path)
+    present.set(folder, (present.get(folder) ?? 0) + 1)
+    yield sealEntry(shard, each)
+  }
+  for (const [folder, begun] of Object.entries(begun_parts))
+    yield { kind: 'parts', folder, begun, gone: begun - (present.get(folder) ?? 0) }
+  if (Object.keys(unknown_fields).length > 0) yield { kind: 'unknown', fields: unknown_fields }
+  const size = runs.at(-1)?.service?.page_size ?? null
+  if (size !== null) yield { kind: 'measured', page_size: size, replaces: true }
+}
+
+function* runEntries(run: string, given: Manifest['runs'][number]): Generator<JournalEntry> {
+  const { started_at, version, finished_at, status, retries, reasons, searches_spent, ...figures } = given
+  const { rows, requests, quarantined, failures, searches_remaining } = figures
+  yield { kind: 'run', run, started_at, version }
+  const counts = {
+    ...{ run, rows, requests, quarantined, failures },
+    ...(searches_spent === null ? {} : { searches: searches_spent }),
+    ...(searches_remaining === null ? {} : { searches_remaining }),
+  }
+  if (finished_at === null) yield { kind: 'unfinished', ...counts }
+  else yield { kind: 'end', ...counts, finished_at, status: status as RunStatus, retries, reasons }
+}
+
+function partitionEntry(
+  { key: partition, rows, quarantined, repeated, forgotten, error }: ManifestPartition,
+  state: Exclude<ManifestPartition['state'], 'pending'>,
+): PartitionEntry {
+  const { cause = '', next = '', ended } = error ?? {}
+  const failure = { kind: 'data', message: cause, cause, next, ...(ended === true ? { ended } : {}) }
+  return {
+    kind: 'partition',
+    partition,
+    ...(state === 'done' ? {} : { state }),
+    ...{ rows, pages: 0, requests: 0, quarantined },
+    ...(repeated === undefined ? {} : { repeated }),
+    ...(forgotten === undefined ? {} : { forgotten }),
+    ...(error === undefined ? {} : { error: failure }),
+  }
+}
+
+function sealEntry(
+  shard: number,
+  { imported_at, replaced_nuls, stands_for, ...each }: ManifestShard,
+): SealEntry {
+  const at = (text: string) => int64ToJson(parseTimestamp(text)!)
+  return {
+    kind: 'seal',
+    shard,
+    ...each,
+    imported_at: imported_at === null ? null : { min: at(imported_at.min), max: at(imported_at.max) },
+    ...(replaced_nuls === undefined ? {} : { replaced: replaced_nuls }),
+    ...(stands_for === undefined ? {} : { stands_for }),
+  }
+}
