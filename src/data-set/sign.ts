@@ -62,17 +62,31 @@ async function sign(pipeline: Pipeline, store: OwnedStore, key: KeyObject): Prom
   const size = await store.size(SIGNATURE_PATH)
   if (size !== null && size !== SIGNATURE_BYTES) throw isTaken()
   await store.replace(SIGNATURE_PATH, [signatureOf(bytes, key)])
+  await store.replace(SIGNED_PATH, [sha256(bytes)])
   const { shards, rows, bytes: shardBytes } = manifest.totals
   return {
     pipeline: pipeline.name,
     signature: pathIn(pipeline, SIGNATURE_PATH),
-    manifestSha256: createHash('sha256').update(bytes).digest('hex'),
+    manifestSha256: sha256(bytes),
     keySha256: keyDigest(createPublicKey(key)),
     complete: (await store.size(SUCCESS_PATH)) !== null,
     shards,
     rows,
     bytes: shardBytes,
   }
+}
+
+/** The SHA-256 of the manifest that was signed: a signature alone tells it only to who has the public key. */
+const SIGNED_PATH = '_state/signed'
+
+/** Whether the manifest has changed since it was signed here: its signature went with it. */
+export async function isSignatureStale(store: Store): Promise<boolean> {
+  const [signed, manifest] = [await store.read(SIGNED_PATH), await store.read(MANIFEST_PATH)]
+  return signed !== null && manifest !== null && Buffer.from(signed).toString() !== sha256(manifest)
+}
+
+function sha256(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex')
 }
 
 function isTaken(): ExportError {

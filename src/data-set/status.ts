@@ -1,9 +1,14 @@
 import {
+  ago,
   figuresOf,
   formatInstant,
   getOrInsert,
+  monthOf,
+  type NamedPipeline,
   NO_PARTITIONS,
   NOT_MEASURED,
+  nullIf,
+  numberOf,
   type Partition,
   type PartitionState,
   type PartitionStates,
@@ -16,11 +21,14 @@ import type { Plan } from '../pipeline/index.ts'
 import {
   type CheckpointState,
   type FoldedRun,
+  type Holder,
   NO_SUMS,
   type PartitionSums,
   presentOf,
   type RetiredQuery,
   readCheckpoint,
+  readHolder,
+  searchesByMonth,
   sumOfPartitions,
 } from '../state/index.ts'
 import { manySmallShards } from './compact/compact.ts'
@@ -28,6 +36,8 @@ import { withNames } from './completeness.ts'
 import { requireNoManifest } from './open-checkpoint.ts'
 import { namingLocations, nothingExported, openDataSet } from './open-data-set.ts'
 import { countPartitions, planFor, retiredQueries } from './plan-state.ts'
+import { oldPartitions } from './prune/old-partitions.ts'
+import { isSignatureStale } from './sign.ts'
 
 export type StatusResult = {
   /** In the order of export; made on demand. */
@@ -50,12 +60,16 @@ export type StatusResult = {
     }
   /** As measured. */
   readonly service: ServiceFigures
-  /** What to do about many small shards; null: there are not many. */
-  readonly smallShards: string | null
   /** Searches left, as the service last reported; null: never. */
   readonly searchesRemaining: number | null
+  /** Searches that this month's runs have spent. */
+  readonly searchesThisMonth: number
   /** null: there was none. */
   readonly lastRun: FoldedRun | null
+  /** Who is at work on the data set; null: nobody, as far as this machine can know. */
+  readonly holder: Holder | null
+  /** What somebody should see to, a sentence each. */
+  readonly overdue: readonly string[]
 }
 
 /**
@@ -70,6 +84,7 @@ export async function readStatus(given: Pipeline, nowMs: number): Promise<Status
   if (pipeline === null) throw nothingExported(given)
   if (state === null) await namingLocations(pipeline, () => requireNoManifest(openDataSet(pipeline)))
   const plan = planFor(pipeline, nowMs, state)
+  const holder = await readHolder(openDataSet(pipeline)).catch(nullIf('damaged'))
   const { total, done, partial, failed, pending, pruned } = countPartitions(pipeline, plan, state)
   return {
     partitions: () => statusOfEach(plan, state),
@@ -86,10 +101,29 @@ export async function readStatus(given: Pipeline, nowMs: number): Promise<Status
       ...sums(state),
     },
     service: figuresOf(state?.service ?? NOT_MEASURED),
-    smallShards: state === null ? null : manySmallShards(state, pipeline),
     searchesRemaining: state?.searchesRemaining ?? null,
+    searchesThisMonth: searchesByMonth(state?.runs ?? []).get(monthOf(nowMs)) ?? 0,
     lastRun: state?.runs.at(-1) ?? null,
+    holder,
+    overdue: state === null ? [] : await overdueIn(state, pipeline, nowMs),
   }
+}
+
+async function overdueIn(
+  state: CheckpointState,
+  pipeline: NamedPipeline,
+  nowMs: number,
+): Promise<readonly string[]> {
+  const { keep } = pipeline.load
+  const old = keep === null ? 0 : oldPartitions(state, ago(keep, nowMs)).removed.length
+  const small = manySmallShards(state, pipeline)
+  return [
+    ...(old === 0 ? [] : [`${numberOf(old, 'partition')} older than load.keep: see \`prune\``]),
+    ...(small === null ? [] : [small]),
+    ...((await isSignatureStale(openDataSet(pipeline)))
+      ? ['the data set has changed since it was signed: see `sign`']
+      : []),
+  ]
 }
 
 /** The status of each partition of a plan, in the order of export; made on demand. */

@@ -21,4 +21,4 @@ export {
   testService,
   testToken,
 } from './service-calls.ts'
-export { figuresJson, type RunSummary } from './summary.ts'
+export { figuresJson, type RunSummary, reasonOf } from './summary.ts'

@@ -7,6 +7,7 @@ import {
   type NamedPipeline,
   type OwnedStore,
   type Pipeline,
+  type RunStatus,
   rulesOf,
 } from '../core/index.ts'
 import {
@@ -32,6 +33,7 @@ import {
   scopeOf,
   settle,
   unmark,
+  withLocation,
 } from '../data-set/index.ts'
 import { requireEngine } from '../load/index.ts'
 import type { Plan } from '../pipeline/index.ts'
@@ -41,7 +43,7 @@ import { type Ending, exportChains, statusFor } from './chains/export-chains.ts'
 import { Tally } from './chains/tally.ts'
 import type { RunOptions } from './options.ts'
 import { openSession, type Session } from './session.ts'
-import { endFigures, logSummary, type RunSummary, summarize } from './summary.ts'
+import { endFigures, logSummary, type RunSummary, reasonOf, summarize } from './summary.ts'
 
 /**
  * Exports everything that the pipeline requests and earlier runs have not exported, from the lock to the manifest. If a
@@ -190,12 +192,19 @@ async function carryOut(
     })
   }
   const figures = endFigures(earlier, ending, tally)
+  const end = (error: ExportError | null, status: RunStatus): Promise<void> => {
+    const told = {
+      finished_at: isoTime(clock.now()),
+      status,
+      error: reasonOf(error === null ? null : withLocation(pipeline, error), tally),
+    }
+    return journal.append([endEntry(run, told, figures)])
+  }
   const unfinished =
     unpublished ??
     (await failureOf(async () => {
       await session.cpu.close()
-      const finished_at = isoTime(clock.now())
-      await journal.append([endEntry(run, { finished_at, status: ending.status }, figures)])
+      await end(ending.error, ending.status)
       await settle(pipeline, store, journal, {
         ...options,
         runId: run,
@@ -208,6 +217,9 @@ async function carryOut(
       const small = manySmallShards(journal.state, pipeline)
       if (small !== null) log('info', small)
     }))
+  // What readers see says why the run ended, if that can still be written.
+  if (ending.error === null && unfinished !== null)
+    await failureOf(() => end(unfinished, statusFor(unfinished)))
   const hasManifest = (await store.size(MANIFEST_PATH)) !== null
   const unsaved = await failureOf(() => journal.close())
   // A full disk has no space for a manifest either: the first error of the run is kept.

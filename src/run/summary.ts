@@ -5,7 +5,9 @@ import {
   type Log,
   type PartitionCounts,
   type Pipeline,
+  type PlainError,
   partitionCounts,
+  plainError,
   type RunCounts,
   type RunStatus,
   runCounts,
@@ -16,6 +18,16 @@ import { type CheckpointState, type FoldedRun, MANIFEST_PATH, sumOfPartitions } 
 import { type Ending, statusFor } from './chains/export-chains.ts'
 import type { FailureCause, Tally } from './chains/tally.ts'
 import type { Session } from './session.ts'
+
+/** Why a run is not complete: what stopped it, or the most frequent fault of its partitions; null: it is. */
+export function reasonOf(
+  error: ExportError | null,
+  { causes }: { readonly causes: readonly FailureCause[] },
+): PlainError | null {
+  if (error !== null) return plainError(error)
+  const [cause] = causes
+  return cause === undefined ? null : plainError({ ...cause, where: cause.first })
+}
 
 /** The result of a run. */
 export type RunSummary = RunCounts & {

@@ -25,7 +25,7 @@ export { endEntry, type FoldedRun, NEW_RUN, searchesByMonth } from './checkpoint
 export * from './commit-log.ts'
 export { entriesOfManifest, headerOfManifest, stateOfManifest } from './from-manifest.ts'
 export type * from './journal-entry.ts'
-export { type Hold, type Lock, takeLock } from './lock/lock.ts'
+export { type Hold, type Holder, type Lock, readHolder, takeLock } from './lock/lock.ts'
 export { markOwner, sweepPrivateFolders } from './lock/private-folder.ts'
 export { LOG_FOLDER, readBlob } from './log/commit.ts'
 export { Journal } from './log/journal.ts'

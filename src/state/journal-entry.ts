@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { MAX_WINDOWS, READINGS, RUN_STATUSES } from '../core/index.ts'
+import { ERROR_KINDS, MAX_WINDOWS, READINGS, RUN_STATUSES } from '../core/index.ts'
 import type { JsonValue } from '../rows/index.ts'
 
 /**
@@ -19,6 +19,14 @@ export type Entry<Kind extends keyof Entries> = Entries[Kind]
 type ReadonlyDeep<T> = [JsonValue] extends [T] ? T : { readonly [Key in keyof T]: ReadonlyDeep<T[Key]> }
 
 const count = z.number().int().nonnegative()
+
+/** Counts by names that the service chooses. A record of zod leaves `__proto__` out. */
+export const countsByName = z.custom<Record<string, number>>(
+  (value) =>
+    typeof value === 'object' &&
+    value !== null &&
+    Object.values(value).every((n) => count.safeParse(n).success),
+)
 
 /** Any value: lines are already parsed, so each value is JSON. */
 const json = z.custom<JsonValue>((value) => value !== undefined)
@@ -66,13 +74,23 @@ const runFigures = z.object({
 })
 export type RunFigures = ReadonlyDeep<z.infer<typeof runFigures>>
 
+/** What ended a run early, or the most frequent fault of its partitions. */
+export const runError = z.object({
+  kind: z.enum(ERROR_KINDS),
+  what: z.string(),
+  where: z.string(),
+  next: z.string(),
+})
+
 const end = runFigures.extend({
   kind: z.literal('end'),
   finished_at: z.string(),
   status: z.enum(RUN_STATUSES),
   retries: count,
   /** Why items were quarantined, and how many. */
-  reasons: z.record(z.string(), count).optional(),
+  reasons: countsByName.optional(),
+  /** Why it is not complete; absent: it is. */
+  error: runError.optional(),
 })
 export type RunEndEntry = Entry<'end'>
 
@@ -180,7 +198,7 @@ const page = z.object({
   quarantine: z.array(z.object({ window: z.string(), items: count, blob: count })).optional(),
   /** Items of forgotten people, which were dropped. */
   forgotten: z.array(z.object({ window: z.string(), items: count })).optional(),
-  unknown_fields: z.record(z.string(), count).optional(),
+  unknown_fields: countsByName.optional(),
   /** Items that the chain already had; absent: none. */
   repeated: count.optional(),
   /** The ids of the page, and of how many pages before it they are still needed; absent: as before. */
@@ -450,7 +468,7 @@ export const ENTRY_SCHEMAS = {
   compact,
   /** The people whom runs keep out: the SHA-256 in `_state/forgotten.json`. */
   people: z.object({ kind: z.literal('people'), list: z.string() }),
-  unknown: z.object({ kind: z.literal('unknown'), fields: z.record(z.string(), count) }),
+  unknown: z.object({ kind: z.literal('unknown'), fields: countsByName }),
   measured,
   /** The page size of a query from here on; null: the greatest. `query` null: the initial page size of new queries. */
   limit: z.object({ kind: z.literal('limit'), size: count.nullable() }),

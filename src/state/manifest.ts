@@ -1,6 +1,7 @@
 import { createHash, type KeyObject, sign, verify } from 'node:crypto'
 import * as z from 'zod'
 import {
+  type ErrorKind,
   ExportError,
   figuresOf,
   formatTimestamp,
@@ -16,7 +17,7 @@ import { columnsOf, typeName } from '../rows/index.ts'
 import type { CheckpointState } from './checkpoint/checkpoint-state.ts'
 import type { SealedShard } from './checkpoint/compact-collections.ts'
 import { hasBegun, sumOfPartitions } from './checkpoint/folded-partition.ts'
-import type { Scope } from './journal-entry.ts'
+import { countsByName, runError, type Scope } from './journal-entry.ts'
 import { ENTRY_SCHEMAS } from './log/parse-entry.ts'
 import {
   type ManifestFeed,
@@ -77,7 +78,7 @@ export const manifestSchema = z.object({
     /** Number of NUL characters that U+FFFD replaces, in CSV. */
     replaced_nuls: count,
   }),
-  unknown_fields: z.record(z.string(), count),
+  unknown_fields: countsByName,
   retired: z.array(z.object({ query: z.string(), partitions: count, rows: count })),
   settings: z.record(z.string(), z.unknown()),
   scope: ENTRY_SCHEMAS.scope.omit({ kind: true }),
@@ -97,11 +98,12 @@ export const manifestSchema = z.object({
       /** Failures of partitions. */
       failures: count,
       /** Why items were quarantined, and how many. */
-      reasons: z.record(z.string(), count),
+      reasons: countsByName,
       /** Searches that it spent and that were left, as the service reports; null: it does not report them. */
       searches_spent: count.nullable(),
       searches_remaining: count.nullable(),
       version: z.string(),
+      error: runError.nullable(),
       /** Only of the last run: measured costs and page size of the service; null: not measured yet. */
       service: z
         .object({
@@ -172,6 +174,8 @@ export type Manifest = {
     searches_spent: number | null
     searches_remaining: number | null
     version: string
+    /** Why it is not complete; null: it is, or was killed. */
+    error: { kind: ErrorKind; what: string; where: string; next: string } | null
     /** Only of the last run: measured costs and page size of the service; null: not measured yet. */
     service?:
       | {
@@ -391,6 +395,7 @@ function* manifestText(
       searches_spent: run.searchesSpent,
       searches_remaining: run.searchesRemaining,
       version,
+      error: run.error,
       ...(i === state.runs.length - 1 ? { service } : {}),
     })),
     feeds,

@@ -23,7 +23,7 @@ const FIVE = {
   status: 'failed',
   requests: 0,
   manifest: null,
-  error: expect.stringContaining('The folder belongs to the pipeline "four"'),
+  error: { what: expect.stringContaining('The folder belongs to the pipeline "four"') },
 }
 
 describe('each of several pipelines runs, whatever the outcome of those before it', () => {
@@ -49,12 +49,12 @@ describe('each of several pipelines runs, whatever the outcome of those before i
     )
     expect(code).toBe(3)
     expect(lines).toMatchObject([
-      { pipeline: 'one', status: 'failed', error: expect.stringContaining('401') },
+      { pipeline: 'one', status: 'failed', error: { what: expect.stringContaining('401') } },
       { pipeline: 'two', status: 'failed', partitions: { done: 2, failed: 1 } },
       { pipeline: 'short', status: 'budget', requests: 1 },
-      { pipeline: null, status: 'failed', error: expect.stringContaining('broken.yaml') },
-      { pipeline: null, status: 'failed', error: expect.stringContaining('missing.yaml') },
-      { pipeline: 'three', status: 'failed', error: expect.stringContaining('NOBODY_SET_THIS') },
+      { pipeline: null, status: 'failed', error: { where: expect.stringContaining('broken.yaml') } },
+      { pipeline: null, status: 'failed', error: { where: expect.stringContaining('missing.yaml') } },
+      { pipeline: 'three', status: 'failed', error: { next: expect.stringContaining('NOBODY_SET_THIS') } },
       { pipeline: 'four', status: 'complete', partitions: { done: 3 } },
       FIVE,
     ])

@@ -355,6 +355,7 @@ describe('the manifest', () => {
           searches_spent: 12,
           searches_remaining: 988,
           version: '1.2.3',
+          error: null,
         },
         {
           started_at: '2024-07-02T00:00:00.000Z',
@@ -369,6 +370,7 @@ describe('the manifest', () => {
           searches_spent: 20,
           searches_remaining: 968,
           version: '1.2.3',
+          error: null,
           service: { page_size: 500, searches_per_request: 5, searches_per_1000_rows: 10 },
         },
       ],

@@ -80,6 +80,7 @@ const MANIFEST: Manifest = {
     searches_spent: i % 2 === 0 ? null : 6000 + i,
     searches_remaining: i === 2 ? null : 9000,
     version: '1.0.0',
+    error: null,
   })),
 }
 

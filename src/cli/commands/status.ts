@@ -1,4 +1,4 @@
-import { inSnakeCase, type Pipeline } from '../../core/index.ts'
+import { inSnakeCase, type Pipeline, plainError, runCommand } from '../../core/index.ts'
 import { type PartitionFilter, readStatus, type StatusResult } from '../../data-set/index.ts'
 import { command, flag } from '../command-line/command.ts'
 import { CHOICE, DATA_SET, dataSetFrom, OUTPUT, wantedPartitions } from '../command-line/pipeline-options.ts'
@@ -32,8 +32,17 @@ export const status = command({
 
 /** A partition a line. */
 function* jsonParts(result: StatusResult, name: string, wanted: PartitionFilter | null): Generator<string> {
-  const { searchesRemaining, service } = result
-  const totals = inSnakeCase({ ...result.totals, searchesRemaining })
+  const { searchesRemaining, searchesThisMonth, service, holder, overdue, lastRun } = result
+  const totals = inSnakeCase({ ...result.totals, searchesRemaining, searchesThisMonth })
+  const last_run =
+    lastRun === null
+      ? null
+      : {
+          started_at: lastRun.started_at,
+          finished_at: lastRun.finished_at,
+          status: lastRun.status,
+          error: lastRun.error === null ? null : plainError(lastRun.error),
+        }
   yield `{"pipeline":${plainJson(name)},"partitions":[`
   let separator = '\n'
   for (const partition of result.partitions()) {
@@ -41,20 +50,22 @@ function* jsonParts(result: StatusResult, name: string, wanted: PartitionFilter 
     yield separator + plainJson(partition)
     separator = ',\n'
   }
-  yield `],\n"retired":${plainJson(result.retired)},\n"totals":${plainJson(totals)},\n"service":${plainJson(inSnakeCase({ ...service }))}}\n`
+  yield `],\n"last_run":${plainJson(last_run)},\n"holder":${plainJson(holder)},\n"overdue":${plainJson(overdue)},\n"retired":${plainJson(result.retired)},\n"totals":${plainJson(totals)},\n"service":${plainJson(inSnakeCase({ ...service }))}}\n`
 }
 
-function* statusLines(result: StatusResult, { name, load }: Pipeline, shown: Shown): Generator<string> {
+function* statusLines(result: StatusResult, pipeline: Pipeline, shown: Shown): Generator<string> {
+  const { name, load } = pipeline
   const { totals } = result
   const { repeated } = totals
   yield `${shown.style('bold', name)}: ${count(totals.done)} of ${counted(totals.partitions, 'partition')} done${others(totals)}`
+  yield* lastRunLines(result, pipeline)
   // The path may be another one where the command is called from elsewhere.
   if (totals.requests === 0 && totals.shards === 0) yield `nothing is exported yet in ${plainLine(load.path)}`
   yield `${counted(totals.rows, 'row')}, ${counted(totals.requests, 'request')}, ${count(totals.quarantined)} quarantined${repeated === 0 ? '' : `, ${count(repeated)} repeated`}`
   yield `${counted(totals.shards, 'shard')} (${bytes(totals.bytes)}), ${count(totals.openShards)} open`
-  if (result.smallShards !== null) yield result.smallShards
-  yield* serviceLines(result)
+  yield* serviceLines(result, pipeline)
   yield* retiredLines(result.retired)
+  for (const sentence of result.overdue) yield `to do: ${plainLine(sentence)}`
   yield* statusTable(
     {
       partitions: () => result.partitions(),
@@ -68,7 +79,39 @@ function* statusLines(result: StatusResult, { name, load }: Pipeline, shown: Sho
   )
 }
 
-function* serviceLines({ totals, service, searchesRemaining }: StatusResult): Generator<string> {
+/** How the last run ended, and what to type next; who is at work now. */
+function* lastRunLines({ lastRun, holder, totals }: StatusResult, pipeline: Pipeline): Generator<string> {
+  const run = runCommand(pipeline)
+  if (holder !== null) {
+    yield `at work: process ${holder.pid} on host ${plainLine(holder.host)}, since ${atTime(holder.since)}`
+    return
+  }
+  if (lastRun === null) {
+    yield `next: ${plainLine(run)}`
+    return
+  }
+  const { status, finished_at, started_at, error } = lastRun
+  const end =
+    finished_at === null
+      ? `it was killed; it began ${atTime(started_at)}`
+      : `${status}, ${atTime(finished_at)}`
+  yield `last run: ${end}`
+  if (error !== null) {
+    yield `  ${plainLine(error.what)}${error.where === '' ? '' : ` (${plainLine(error.where)})`}`
+    yield `  ${plainLine(error.next)}`
+  }
+  if (totals.done < totals.partitions) yield `next: ${plainLine(run)}`
+}
+
+/** `2026-11-28T02:15:07.123Z` → `2026-11-28 02:15 UTC` */
+function atTime(iso: string): string {
+  return `${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC`
+}
+
+function* serviceLines(
+  { totals, service, searchesRemaining, searchesThisMonth }: StatusResult,
+  { extract }: Pipeline,
+): Generator<string> {
   const { pageSize, searchesPerRequest, searchesPer1000Rows } = service
   if (totals.searchesSpent !== null) {
     const rates = [
@@ -78,6 +121,8 @@ function* serviceLines({ totals, service, searchesRemaining }: StatusResult): Ge
     const spent = `${counted(totals.searchesSpent, 'search', 'searches')} of the quota spent`
     yield `${[spent, ...rates].join(', ')}${searchesRemaining === null ? '' : `; ${count(searchesRemaining)} left`}`
   }
+  if (extract.monthlySearches !== null)
+    yield `this month: ${count(searchesThisMonth)} of ${counted(extract.monthlySearches, 'search', 'searches')}`
   if (pageSize !== null) yield `pages of ${counted(pageSize, 'row')}`
 }
 

@@ -12,7 +12,7 @@ import {
   shellWord,
 } from '../../core/index.ts'
 import { type Completeness, leftOutClauses, leftOutText } from '../../data-set/index.ts'
-import { figuresJson, type RunSummary } from '../../run/index.ts'
+import { figuresJson, type RunSummary, reasonOf } from '../../run/index.ts'
 import type { Io } from '../command-line/command.ts'
 import { DONE, exitCode, FAILED } from '../terminal/exit-code.ts'
 import type { Colour, Style } from '../terminal/screen.ts'
@@ -22,14 +22,14 @@ const MAX_CAUSES_SHOWN = 5
 const MAX_REASONS_SHOWN = 3
 
 /** What `run --json` prints. */
-function summaryJson(summary: Omit<RunSummary, 'dataSet' | 'lastCompleteMs' | 'causes'>) {
+function summaryJson(summary: Omit<RunSummary, 'dataSet' | 'lastCompleteMs'>) {
   const { partitions, service, manifest, error, failures } = summary
   return {
     ...figuresJson(summary),
     partitions,
     service: inSnakeCase({ ...service }),
     manifest,
-    error: error?.message ?? null,
+    error: reasonOf(error, summary),
     failures,
   }
 }
@@ -53,9 +53,9 @@ export async function printSummary(
 }
 
 /** The same for one of several pipelines that could not begin. @param name null: it could not be read */
-export function notBegunJson(name: string | null, { kind, message }: ExportError) {
-  const status = kind === 'interrupted' ? kind : NOTHING_DONE.status
-  return { ...summaryJson({ ...NOTHING_DONE, status }), pipeline: name, error: message }
+export function notBegunJson(name: string | null, error: ExportError) {
+  const status = error.kind === 'interrupted' ? error.kind : NOTHING_DONE.status
+  return { ...summaryJson({ ...NOTHING_DONE, status, error }), pipeline: name }
 }
 
 const NOTHING_DONE = {
@@ -73,6 +73,7 @@ const NOTHING_DONE = {
   manifest: null,
   error: null,
   failures: [],
+  causes: [],
 }
 
 type Reader = {

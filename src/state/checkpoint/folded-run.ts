@@ -1,4 +1,10 @@
-import { type Month, NO_RUN_COUNTS, type RunCounts, type RunStatus } from '../../core/index.ts'
+import {
+  type Month,
+  NO_RUN_COUNTS,
+  type PlainError,
+  type RunCounts,
+  type RunStatus,
+} from '../../core/index.ts'
 import type { Entry, JournalEntry, RunEndEntry, RunFigures } from '../journal-entry.ts'
 
 export type FoldedRun = Omit<RunCounts, 'requests'> & {
@@ -17,6 +23,8 @@ export type FoldedRun = Omit<RunCounts, 'requests'> & {
   readonly failures: number
   /** Why items were quarantined, and how many. */
   readonly reasons: Readonly<Record<string, number>>
+  /** Why it is not complete; null: it is, is at work, or was killed. */
+  readonly error: PlainError | null
 }
 
 /** Figures of a run that has just begun. */
@@ -28,6 +36,7 @@ export const NEW_RUN = {
   forgotten: 0,
   failures: 0,
   reasons: {},
+  error: null,
 }
 
 type MutableRun = { -readonly [K in keyof FoldedRun]: FoldedRun[K] }
@@ -43,7 +52,7 @@ export class Runs {
   begin({ run, started_at, version }: Entry<'run'>): boolean {
     const last = this.all.at(-1)
     if (last?.run === run) {
-      Object.assign(last, { finished_at: null, status: null, version })
+      Object.assign(last, { finished_at: null, status: null, error: null, version })
       return false
     }
     this.all.push({ ...NEW_RUN, run, started_at, version, months: [] })
@@ -58,6 +67,7 @@ export class Runs {
     run.status = entry.status
     run.retries = entry.retries
     run.reasons = entry.reasons ?? run.reasons
+    run.error = entry.error ?? null
   }
 
   beginMonth({ run: name, month, before, searches = 0 }: Entry<'month'>): void {
@@ -98,14 +108,14 @@ export function* runEntries(folded: FoldedRun): Generator<JournalEntry> {
   const { rows, quarantined, repeated, forgotten, failures } = counts
   const ofPages = { rows, quarantined, repeated, forgotten, failures }
   if (finished_at !== null && status !== null)
-    yield { ...endEntry(run, { finished_at, status }, folded), ...ofPages }
+    yield { ...endEntry(run, { finished_at, status, error: folded.error }, folded), ...ofPages }
   else yield { kind: 'unfinished', run, requests, ...ofPages, ...searchesOf(folded) }
 }
 
 /** The entry that ends a run. */
 export function endEntry(
   run: string,
-  { finished_at, status }: Pick<RunEndEntry, 'finished_at' | 'status'>,
+  { finished_at, status, error }: Pick<FoldedRun, 'error'> & Pick<RunEndEntry, 'finished_at' | 'status'>,
   figures: Pick<FoldedRun, keyof Omit<RunCounts, 'rows' | 'quarantined'> | 'reasons'>,
 ): RunEndEntry {
   const { requests, retries, reasons } = figures
@@ -118,6 +128,7 @@ export function endEntry(
     retries,
     ...searchesOf(figures),
     ...(Object.keys(reasons).length === 0 ? {} : { reasons }),
+    ...(error === null ? {} : { error }),
   }
 }
 

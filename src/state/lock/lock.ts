@@ -235,6 +235,21 @@ async function takeOver(store: OwnedStore, { dead, expired }: FormerOwners, self
   return expired.size > 0 || unknown.length > 0
 }
 
+/** Who holds a data set, by its lock file; null: nobody, as far as this machine can know. */
+export async function readHolder(store: Store): Promise<Holder | null> {
+  for (const name of await store.list(STATE)) {
+    const id = idOf(name, 'lock')
+    const bytes = id === null ? null : await store.read(lockPath(id))
+    if (id === null || bytes === null || !isHeld(bytes)) continue
+    const { pid, host, since, ...file } = parseLockFile(bytes, lockPath(id))
+    if (ownerStatus({ pid, host, since, ...file }) !== 'dead') return { pid, host, since }
+  }
+  return null
+}
+
+/** The process that holds a data set, the name of its machine, and since when. */
+export type Holder = Pick<LockFile, 'pid' | 'host' | 'since'>
+
 function lockPath(id: string): string {
   return `${STATE}/lock.${id}`
 }

@@ -1,0 +1,118 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { portOf } from '../support/listening.ts'
+import { exits } from '../support/run-cli.ts'
+import { PIPELINE, type Workspace } from '../support/workspace.ts'
+import { ONE_SLOT, trial } from './trial.ts'
+
+const last = <Item>(items: readonly Item[]): Item => items.at(-1)!
+
+/** What each view says of the last run. */
+async function views({ call, output }: Workspace) {
+  const manifest = JSON.parse(readFileSync(join(output, '_manifest.json'), 'utf8'))
+  const status = JSON.parse((await call('status', '--json')).stdout)
+  const { stdout } = await call('status')
+  return { manifest: last<{ error: object | null }>(manifest.runs).error, status, text: stdout }
+}
+
+it('a refused token is told by the run, the manifest and status alike, with what to do', async () => {
+  const here = await trial({ service: { token_env: 'OTHER' } }, {}, { OTHER: 'not-the-token-of-anybody' })
+  const { stdout } = await exits(3, here.call('run', '--json'))
+  const { error } = JSON.parse(stdout)
+  expect(error).toEqual({
+    kind: 'credentials',
+    what: expect.stringContaining('401'),
+    where: expect.any(String),
+    next: expect.stringContaining('OTHER'),
+  })
+  const { manifest, status, text } = await views(here)
+  expect(manifest).toEqual(error)
+  expect(status.last_run).toMatchObject({ status: 'failed', error })
+  expect(text).toMatch(/^last run: failed, \d{4}-\d\d-\d\d \d\d:\d\d UTC$/m)
+  expect(text).toContain(error.what)
+  expect(text).toContain(error.next)
+  expect(text).toMatch(/^next: spillway run /m)
+})
+
+it('a partition that failed is the reason of its run; a run without fault takes it away', async () => {
+  const faults = [{ kind: 'status', status: 400, requests: [1] }] as const
+  const here = await trial({}, { faults })
+  const { error } = JSON.parse((await exits(1, here.call('run', '--json'))).stdout)
+  expect(error).toMatchObject({ kind: 'refused', where: 'domain.scatterholt.com/2024-01-01..2024-02-01' })
+  expect((await views(here)).manifest).toEqual(error)
+  await exits(0, here.call('run'))
+  const { manifest, status, text } = await views(here)
+  expect([manifest, status.last_run.error]).toEqual([null, null])
+  expect(text).toMatch(/^last run: complete, /m)
+  expect(text).not.toMatch(/^next: /m)
+})
+
+it('a used-up budget is told with the command that goes on', async () => {
+  const here = await trial({ extract: ONE_SLOT })
+  await exits(4, here.call('run', '--max-requests', '1'))
+  const { status, text } = await views(here)
+  expect(status.last_run).toMatchObject({ status: 'budget', error: { kind: 'quota' } })
+  expect(text).toContain('The budget of 1 request is used up')
+  expect(text).toMatch(/^next: spillway run /m)
+})
+
+it('a run at work is named with its process', async () => {
+  const here = await trial({ extract: ONE_SLOT }, { faults: [{ kind: 'hang', requests: [2] }] })
+  const running = here.start('run', PIPELINE)
+  await expect.poll(async () => (await here.call('status')).stdout).toMatch(/^at work: process \d+ on host /m)
+  const { holder } = JSON.parse((await here.call('status', '--json')).stdout)
+  expect(holder).toEqual({ pid: expect.any(Number), host: expect.any(String), since: expect.any(String) })
+  running.child.kill('SIGKILL')
+  await running.result
+  const { stdout } = await here.call('status')
+  expect(stdout).toMatch(/^last run: it was killed; it began /m)
+  expect(stdout).not.toContain('at work')
+})
+
+it('a signature is stale once the data set has changed', async () => {
+  const here = await trial({ extract: ONE_SLOT })
+  const { privateKey } = generateKeyPairSync('ed25519')
+  writeFileSync(join(here.folder, 'key.pem'), privateKey.export({ type: 'pkcs8', format: 'pem' }))
+  await exits(4, here.call('run', '--max-requests', '1'))
+  await exits(0, here.call('sign', '--key', 'key.pem'))
+  expect((await here.call('status')).stdout).not.toContain('since it was signed')
+  await exits(0, here.call('run'))
+  expect((await here.call('status')).stdout).toContain('to do: the data set has changed since it was signed')
+  expect(JSON.parse((await here.call('status', '--json')).stdout).overdue).toEqual([
+    expect.stringContaining('since it was signed'),
+  ])
+})
+
+it('a field named __proto__ is a name like any other', async () => {
+  const item = (id: number) =>
+    `{"id":${id},"domain":"scatterholt.com","identity_name":"a@scatterholt.com","hash":"x","hash_type":null,` +
+    `"imported_at":"2024-01-0${id}T00:00:00+00:00","source_id":"s","__proto__":1,"constructor":2,` +
+    `"source":{"id":"s","name":"n","description_en":"","description_fr":"","is_alert_enabled":true,"breached_at":null,"leaked_at":null}}`
+  const server = createServer((request, response) => {
+    request.resume()
+    response.setHeader('content-type', 'application/json')
+    response.end(`{"items":[${[1, 2, 3].map(item)}],"next":null}`)
+  })
+  const port = await portOf(server)
+  const service = { base_url: `http://127.0.0.1:${port}/firework` }
+  const windows = { from: '2024-01-01', until: '2024-02-01', every: 'month' }
+  const here = await trial({ service, extract: { windows } })
+  await exits(0, here.call('run'))
+  const unknown = JSON.parse(readFileSync(join(here.output, '_manifest.json'), 'utf8')).unknown_fields
+  expect(Object.entries(unknown).sort()).toEqual([
+    ['__proto__', 3],
+    ['constructor', 3],
+  ])
+  await exits(0, here.call('verify'))
+  const { privateKey } = generateKeyPairSync('ed25519')
+  writeFileSync(join(here.folder, 'key.pem'), privateKey.export({ type: 'pkcs8', format: 'pem' }))
+  await exits(0, here.call('sign', '--key', 'key.pem'))
+  await exits(0, here.call('evidence', '--output', 'evidence.tar'))
+  // The next run reads the checkpoint and loses nothing of it.
+  await exits(0, here.call('run', '--redo', '*/*'))
+  const later = JSON.parse(readFileSync(join(here.output, '_manifest.json'), 'utf8')).unknown_fields
+  expect(Object.entries(later).sort()[0]![0]).toBe('__proto__')
+})
