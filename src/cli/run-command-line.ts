@@ -3,13 +3,13 @@ import { basename, relative } from 'node:path'
 import { format } from 'node:util'
 import { ExportError, hasCode, shellWord } from '../core/index.ts'
 import type { Io, ProcessContext } from './command-line/command.ts'
-import { isShownToPeople, type LogSettings, openLog, reportError } from './log/log.ts'
+import { type LogSettings, openLog, reportError } from './log/log.ts'
 import { asFlags, overview, parseCommandLine } from './parse.ts'
+import { progressOf, sayStatus } from './progress/say-status.ts'
 import { DONE, exitCode, exitCodeOf, FAILED } from './terminal/exit-code.ts'
 import { Output } from './terminal/output.ts'
 import { Screen, styleFor, wantsColour } from './terminal/screen.ts'
 import { Signals } from './terminal/signals.ts'
-import { stopwatch } from './terminal/text.ts'
 
 /** Performs the command of this process. @returns the exit code */
 export async function start(): Promise<number> {
@@ -55,8 +55,6 @@ function programName(path: string): string {
   return name === 'main.js' ? `node ${shellWord(relative(process.cwd(), path))}` : name
 }
 
-// Less than the half minute after which a log without lines looks like a process that hangs.
-const SILENT_MS = 28_000
 /** They serve until they are stopped. */
 const SERVERS = ['sandbox', 'worker']
 
@@ -75,7 +73,7 @@ export async function runCommandLine(
   // An invalid command line is reported in the format that it requests.
   let io = openIo(context, run, { format: wantsJson(words) ? 'json' : 'pretty', level: 'info' })
   onIo(io, false)
-  let silence: NodeJS.Timeout | undefined
+  let ticker: NodeJS.Timeout | undefined
   let code = DONE
   const onWarning = ({ name, message }: Error): void => io.log('debug', `${name}: ${message}`)
   process.on('warning', onWarning)
@@ -88,8 +86,10 @@ export async function runCommandLine(
         const { logFormat, logLevel } = args
         io = openIo(context, run, { format: logFormat, level: logLevel })
         onIo(io, true)
-        if (isShownToPeople(logLevel) && args.noProgress !== true)
-          silence = breakSilence(String(args._[0]), context)
+        const command = String(args._[0])
+        const { screen } = context
+        screen.progress = progressOf(screen, io.logging, args.noProgress === true)
+        if (!SERVERS.includes(command)) ticker = sayStatus(command, io)
         code = await work(io)
       })
     // The output of --help may not be written yet.
@@ -102,16 +102,9 @@ export async function runCommandLine(
     io.reportError(fileLimit(error))
     return exitCodeOf(error, context.signals.received)
   } finally {
-    clearInterval(silence)
+    clearInterval(ticker)
     process.off('warning', onWarning)
   }
-}
-
-function breakSilence(command: string, { screen }: ProcessContext): NodeJS.Timeout | undefined {
-  if (SERVERS.includes(command)) return undefined
-  const startedMs = performance.now()
-  const text = () => `${command}: at work for ${stopwatch(performance.now() - startedMs)}`
-  return setInterval(() => screen.breakSilence(SILENT_MS, text), 1000).unref()
 }
 
 function wantsJson(words: readonly string[]): boolean {

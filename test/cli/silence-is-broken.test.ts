@@ -1,9 +1,10 @@
 import { Writable } from 'node:stream'
 import { expect, it, onTestFinished, vi } from 'vitest'
+import { progressOf, sayStatus } from '../../src/cli/progress/say-status.ts'
 import { Screen } from '../../src/cli/terminal/screen.ts'
 
 function screenOn(stream: object) {
-  vi.useFakeTimers({ toFake: ['performance'] })
+  vi.useFakeTimers({ toFake: ['performance', 'setInterval'] })
   onTestFinished(() => void vi.useRealTimers())
   let text = ''
   const written = new Writable({
@@ -16,25 +17,42 @@ function screenOn(stream: object) {
   return { screen, text: () => text }
 }
 
-it('without a terminal, a command that is silent for half a minute says how far it is', () => {
-  const { screen, text } = screenOn({})
-  const tick = (ms: number) => {
-    vi.advanceTimersByTime(ms)
-    screen.breakSilence(28_000, () => 'verify: at work')
-  }
-  tick(27_000)
-  expect(text()).toBe('')
-  tick(1_000)
-  expect(text()).toBe('verify: at work\n')
+it.each(['pretty', 'json'] as const)(
+  'without a terminal, a command says each half minute how far it is: %s',
+  (format) => {
+    const { screen, text } = screenOn({})
+    const logged: unknown[] = []
+    const log = (...line: unknown[]): void => void logged.push(line)
+    screen.progress = progressOf(screen, { format, level: 'info' }, false)
+    sayStatus('verify', { screen, log, logging: { format, level: 'info' } })
+    vi.advanceTimersByTime(29_999)
+    expect(text()).toBe('')
+    vi.advanceTimersByTime(1)
+    expect(text()).toBe('verify: at work for 0:30\n')
+    screen.showNowAndThen('shard 3: a.parquet')
+    screen.write('something else\n')
+    vi.advanceTimersByTime(30_000)
+    expect(text()).toBe('verify: at work for 0:30\nsomething else\nshard 3: a.parquet\n')
+    screen.status = () => ({ text: 'acme: 3 rows', fields: { rows: 3 } })
+    vi.advanceTimersByTime(30_000)
+    expect(text().endsWith('acme: 3 rows\n')).toBe(format === 'pretty')
+    expect(logged).toEqual(format === 'json' ? [['info', 'progress', { event: 'progress', rows: 3 }]] : [])
+  },
+)
+
+it.each([{}, { isTTY: true, columns: 80, rows: 24 }])('--no-progress: nothing, on %j', (stream) => {
+  const { screen, text } = screenOn(stream)
+  screen.progress = progressOf(screen, { format: 'pretty', level: 'info' }, true)
+  sayStatus('run', { screen, log: () => {}, logging: { format: 'pretty', level: 'info' } })
+  screen.show('three lines')
   screen.showNowAndThen('shard 3: a.parquet')
-  tick(27_000)
-  expect(text()).toBe('verify: at work\n')
-  tick(1_000)
-  expect(text()).toBe('verify: at work\nshard 3: a.parquet\n')
+  vi.advanceTimersByTime(90_000)
+  expect(text()).toBe('')
 })
 
 it('what a shell has written while the process was stopped is not drawn over', () => {
   const { screen, text } = screenOn({ isTTY: true, columns: 80, rows: 24 })
+  screen.progress = 'redrawn'
   screen.show('one\ntwo')
   const before = text()
   screen.drawBelow()

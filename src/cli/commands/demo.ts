@@ -49,7 +49,7 @@ export const demo = command({
     ['$0 demo', 'Made-up credentials into output/demo, and a table of them'],
     ['$0 demo --no-progress', 'The same for a log'],
   ],
-  async run({ noProgress }, io) {
+  async run(_args, io) {
     return untilStopped(io, async (signals) => {
       // The months of the demo pipeline, 300,000 credentials in all; a domain that is named more often has more.
       const sandbox = await startSandbox({
@@ -79,7 +79,6 @@ export const demo = command({
           fresh: true,
           json: false,
           again: `${io.program} demo`,
-          noProgress,
         }
         const code = await exportPipeline(pipeline, settings, signals, { ...io, env })
         if (code !== DONE) return code

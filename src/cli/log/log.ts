@@ -42,7 +42,7 @@ type Line = { readonly at: LogLevel; readonly message: string; readonly fields: 
 
 /** Events of a run are for machines: people see them in the progress and in the summary. null: shown in another way. */
 function levelFor(at: LogLevel, { event, alike }: LogFields): LogLevel | null {
-  if (event === 'progress' || event === 'error') return null
+  if (event === 'error') return null
   // The summary counts partitions that fail for the same cause.
   if (event === 'partition.failed' && typeof alike === 'number' && alike > 0) return 'debug'
   // It is an error where the run failed, which the summary says.

@@ -1,60 +1,67 @@
-import { inSnakeCase, type Log, type Pipeline, requestRate } from '../../core/index.ts'
+import { inSnakeCase, type Pipeline, requestRate } from '../../core/index.ts'
 import type { OpeningStep, Progress, RunOptions } from '../../run/index.ts'
 import type { Io } from '../command-line/command.ts'
-import { isShownToPeople } from '../log/log.ts'
 import { cutTo, styleFor, wantsColour } from '../terminal/screen.ts'
 import { count, counted, stopwatch } from '../terminal/text.ts'
 import { progressLines, waitText } from './progress-lines.ts'
 
 // Faster changes cannot be read.
 const REDRAW_MS = 250
-const LOG_MS = 30_000
 
-type ProgressView = Required<Pick<RunOptions, 'onLog' | 'onOpening' | 'onProgress'>> & { close(): void }
+type ProgressView = Required<Pick<RunOptions, 'onOpening' | 'onProgress'>> & { close(): void }
 
 /**
- * Shows the progress of a run in lines that are redrawn in place, or, without a terminal, in a log line every half
- * minute.
+ * Shows the progress of a run in lines that are redrawn in place, or, without a terminal, the plan at once and then how
+ * far it is, each half minute.
  * @param stop aborts when the run is stopped
- * @param quiet the user wants no redrawn lines
  */
-export function progressView(pipeline: Pipeline, io: Io, stop: AbortSignal, quiet: boolean): ProgressView {
-  const redraws = io.screen.canRedraw && io.logging.format === 'pretty' && !quiet
-  return redraws ? redrawnLines(pipeline, io, stop) : logLines(pipeline, io, quiet)
-}
-
-function redrawnLines(pipeline: Pipeline, { screen, env, log }: Io, stop: AbortSignal): ProgressView {
+export function progressView(
+  pipeline: Pipeline,
+  { screen, env, logging }: Io,
+  stop: AbortSignal,
+): ProgressView {
   const { name } = pipeline
-  const ticker = everyHalfMinute(log)
   const style = styleFor(wantsColour(screen.stream, env))
   let opening: { readonly step: OpeningStep; readonly sinceMs: number } | null = null
   let latest: Progress | null = null
-  let startedMs = 0
+  let startedMs = performance.now()
+  const openingLine = (): string =>
+    opening === null
+      ? `${name}: begins`
+      : `${name}: ${openingText(opening.step, opening.sinceMs, Date.now())}`
   const draw = (): void => {
     const elapsedMs = performance.now() - startedMs
-    const nowMs = Date.now()
+    const columns = screen.columns
     if (latest !== null) {
       const pace = stop.aborted ? STOPPING : paceText(pipeline)
-      const moment = { name, progress: latest, elapsedMs, nowMs, columns: screen.columns, pace }
+      const moment = { name, progress: latest, elapsedMs, nowMs: Date.now(), columns, pace }
       screen.show(progressLines(moment, style))
-    } else if (opening !== null) {
-      screen.show(cutTo(`${name}: ${openingText(opening.step, opening.sinceMs, nowMs)}`, screen.columns - 1))
+    } else if (opening !== null) screen.show(cutTo(openingLine(), columns - 1))
+  }
+  screen.status = () => {
+    if (latest === null) return { text: openingLine(), fields: null }
+    const { waits, partitionsAdvanced, requestsAllowed, pausedUntilMs, ...figures } = latest
+    const words = progressWords(latest, performance.now() - startedMs, Date.now())
+    return {
+      text: `${name}: ${words.join(', ')}`,
+      fields: { pipeline: name, ...inSnakeCase({ ...figures }) },
     }
   }
-  const timer = setInterval(draw, REDRAW_MS)
-  timer.unref()
+  const timer = setInterval(draw, REDRAW_MS).unref()
   return {
-    onLog: log,
     onOpening(step) {
       opening = { step, sinceMs: Date.now() }
     },
     onProgress(progress) {
-      if (latest === null) startedMs = performance.now()
+      if (latest === null) {
+        startedMs = performance.now()
+        if (screen.progress === 'lines' && logging.format === 'pretty')
+          screen.write(`${name}: ${planWords(pipeline, progress).join(', ')}\n`)
+      }
       latest = progress
-      ticker.onProgress(progress)
     },
     close() {
-      ticker.close()
+      screen.status = null
       clearInterval(timer)
       screen.clear()
     },
@@ -80,34 +87,6 @@ function openingText(step: OpeningStep, sinceMs: number, nowMs: number): string 
   }
 }
 
-/** Without a terminal: the plan at once, then a line every half minute. */
-function logLines(pipeline: Pipeline, { log, logging, screen }: Io, quiet: boolean): ProgressView {
-  const isSilent = quiet || logging.format === 'json' || !isShownToPeople(logging.level)
-  const say = (words: readonly string[]): void => {
-    if (!isSilent) screen.write(`${pipeline.name}: ${words.join(', ')}\n`)
-  }
-  let startedMs: number | null = null
-  const ticker = everyHalfMinute(log, (progress) =>
-    say(progressWords(progress, performance.now() - (startedMs ?? 0), Date.now())),
-  )
-  return {
-    ...ticker,
-    onLog: log,
-    onOpening(step) {
-      const sinceMs = Date.now()
-      if (!isSilent) screen.status = () => `${pipeline.name}: ${openingText(step, sinceMs, Date.now())}`
-    },
-    onProgress(progress) {
-      if (startedMs === null) {
-        screen.status = null
-        startedMs = performance.now()
-        say(planWords(pipeline, progress))
-      }
-      ticker.onProgress(progress)
-    },
-  }
-}
-
 /** `144 partitions to do of 150, 6 by earlier runs, pace: …` */
 function planWords(pipeline: Pipeline, { partitionsTotal, partitionsDoneBefore }: Progress): string[] {
   const left = partitionsTotal - partitionsDoneBefore
@@ -130,25 +109,4 @@ function progressWords(progress: Progress, elapsedMs: number, nowMs: number): st
     stopwatch(elapsedMs),
     ...(wait === null ? [] : [wait]),
   ]
-}
-
-/** Logs the progress every half minute. @param also is called then */
-function everyHalfMinute(
-  log: Log,
-  also: (progress: Progress) => void = () => {},
-): Pick<ProgressView, 'onProgress' | 'close'> {
-  let latest: Progress | null = null
-  const timer = setInterval(() => {
-    if (latest === null) return
-    const { waits, partitionsAdvanced, requestsAllowed, pausedUntilMs, ...figures } = latest
-    log('info', 'progress', { event: 'progress', ...inSnakeCase({ ...figures }) })
-    also(latest)
-  }, LOG_MS)
-  timer.unref()
-  return {
-    onProgress(progress) {
-      latest = progress
-    },
-    close: () => clearInterval(timer),
-  }
 }

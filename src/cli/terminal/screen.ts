@@ -1,9 +1,13 @@
 import type { WriteStream } from 'node:tty'
 import { stripVTControlCharacters, styleText } from 'node:util'
 import stringWidth from 'string-width'
+import type { LogFields } from '../../core/index.ts'
 import type { Environment } from '../../pipeline/index.ts'
 
 type MessageLevel = 'info' | 'warn' | 'error'
+
+/** How far work is: for people, and, if it has them, as the fields of an event. */
+export type Status = { readonly text: string; readonly fields: LogFields | null }
 
 const ERASE_BELOW = '\x1b[J'
 // Faster changes cannot be read.
@@ -19,12 +23,13 @@ export class Screen {
   readonly stream: NodeJS.WriteStream
   /** Whether lines can be redrawn: on a terminal that can, outside CI. */
   readonly canRedraw: boolean
+  /** How progress is shown: redrawn in place, a line each half minute, or not at all. */
+  progress: 'redrawn' | 'lines' | 'none' = 'none'
+  /** How far the work is, for the line of each half minute; null: nothing is known. */
+  status: (() => Status) | null = null
   #shown: readonly string[] = []
   /** When {@link showNowAndThen} drew. */
   #drawnMs = Number.NEGATIVE_INFINITY
-  /** The last line for {@link showNowAndThen}. */
-  #status: (() => string) | null = null
-  #writtenMs = performance.now()
   #messages: ((text: string, level: MessageLevel) => void) | null = null
 
   constructor(stream: NodeJS.WriteStream, env: Environment) {
@@ -52,13 +57,13 @@ export class Screen {
 
   /** Writes lines of a log, each with its end. */
   writeLog(text: string): void {
-    this.#writtenMs = performance.now()
     const drawn = this.#shown.map((line) => `${line}\n`).join('')
     this.stream.write(drawn === '' ? text : `${this.#toTop()}${ERASE_BELOW}${text}${drawn}`)
   }
 
   /** Draws lines over those drawn before; each has to be narrower than the terminal. */
   show(lines: string): void {
+    if (this.progress !== 'redrawn') return
     const next = lines.split('\n').slice(0, Math.max(1, (this.stream.rows || 24) - 1))
     if (next.join('\n') === this.#shown.join('\n')) return
     // Overwriting does not flicker, erasing does.
@@ -67,27 +72,16 @@ export class Screen {
     this.#shown = next
   }
 
-  /** Where lines cannot be redrawn: says how far the work is, if nothing was written for so long. */
-  breakSilence(afterMs: number, byDefault: () => string): void {
-    if (this.canRedraw || performance.now() - this.#writtenMs < afterMs) return
-    this.write(`${(this.#status ?? byDefault)()}\n`)
-  }
-
-  /** What {@link breakSilence} says; null: what it says by itself. */
-  set status(text: (() => string) | null) {
-    this.#status = text
-  }
-
   /** Draws anew below what others have written: a shell, while the process was stopped. */
   drawBelow(): void {
     this.#shown = []
   }
 
-  /** Draws one line, cut to the terminal, if it can be redrawn and the last was drawn a while ago. */
+  /** Draws one line, cut to the terminal, if the last was drawn a while ago. */
   showNowAndThen(line: string): void {
     const nowMs = performance.now()
-    this.#status = () => line
-    if (!this.canRedraw || nowMs - this.#drawnMs < REDRAW_MS) return
+    this.status = () => ({ text: line, fields: null })
+    if (nowMs - this.#drawnMs < REDRAW_MS) return
     this.#drawnMs = nowMs
     this.show(line.slice(0, this.columns - 1))
   }

@@ -9,7 +9,6 @@ import type { StopSignals } from '../terminal/signals.ts'
 
 /** Options of the run that are left out have their defaults. */
 export type ExportSettings = Pick<RunSettings, keyof RunFlags | 'redo'> & {
-  readonly noProgress: boolean
   /** Prints the summary as JSON. */
   readonly json: boolean
   /** The command that resumes the run. Default: `run`. */
@@ -33,13 +32,13 @@ export async function exportPipeline(
   io: Io,
 ): Promise<number> {
   const { env, run } = io
-  const { redo, noProgress, json, again = null, metrics } = settings
+  const { redo, json, again = null, metrics } = settings
   const { output = null, isNarrowed = false } = settings
   const own = { ...io, log: named(io.log, pipeline) }
-  const view = progressView(pipeline, own, stop, noProgress)
+  const view = progressView(pipeline, own, stop)
   const onStop = (): void => own.log('info', 'stopping', { event: 'stop', signal: io.signals.received })
   stop.addEventListener('abort', onStop, { once: true })
-  const { onLog, onOpening } = view
+  const { onOpening } = view
   const onProgress: RunOptions['onProgress'] = (progress) => {
     view.onProgress(progress)
     metrics?.progress(pipeline.name, progress)
@@ -47,7 +46,7 @@ export async function exportPipeline(
   let summary: RunSummary
   metrics?.begin(pipeline.name)
   try {
-    const callbacks = { onLog, onOpening, onProgress }
+    const callbacks = { onLog: own.log, onOpening, onProgress }
     const options = { env, stop, abort, ...callbacks, ...flagsOf(settings), redo, runId: run }
     summary = await runPipeline(pipeline, await runOptions(pipeline, options))
   } finally {

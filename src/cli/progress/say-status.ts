@@ -1,0 +1,38 @@
+import type { Io } from '../command-line/command.ts'
+import { isShownToPeople, type LogSettings } from '../log/log.ts'
+import type { Screen } from '../terminal/screen.ts'
+import { stopwatch } from '../terminal/text.ts'
+
+const HALF_MINUTE_MS = 30_000
+
+/** How a command shows its progress. @param isUnwanted `--no-progress` */
+export function progressOf(
+  { canRedraw }: Screen,
+  { format, level }: LogSettings,
+  isUnwanted: boolean,
+): Screen['progress'] {
+  if (isUnwanted) return 'none'
+  if (canRedraw && format === 'pretty') return 'redrawn'
+  return isShownToPeople(level) ? 'lines' : 'none'
+}
+
+/**
+ * Where lines are not redrawn, says each half minute how far a command is: a log without lines looks like a process that
+ * hangs.
+ * @returns what ends it
+ */
+export function sayStatus(
+  command: string,
+  { screen, log, logging }: Pick<Io, 'screen' | 'log' | 'logging'>,
+): NodeJS.Timeout | undefined {
+  if (screen.progress !== 'lines') return undefined
+  const startedMs = performance.now()
+  return setInterval(() => {
+    const { text, fields } = screen.status?.() ?? {
+      text: `${command}: at work for ${stopwatch(performance.now() - startedMs)}`,
+      fields: null,
+    }
+    if (logging.format === 'pretty' || fields === null) screen.write(`${text}\n`)
+    else log('info', 'progress', { event: 'progress', ...fields })
+  }, HALF_MINUTE_MS).unref()
+}
