@@ -21,6 +21,8 @@ COPY --from=build /src/package.json /src/LICENSE /opt/spillway/
 # The licences of bundled packages are in dist/, those of the other packages in their folders.
 COPY --from=build /src/node_modules /opt/spillway/node_modules
 COPY --from=build /src/dist /opt/spillway/dist
+# What `init` and `demo` begin with.
+COPY --from=build /src/pipelines /opt/spillway/pipelines
 # A volume for pipeline files and, unless they go to a bucket, data sets. It must belong to the user that runs it.
 RUN chmod +x /opt/spillway/dist/cli/main.js \
   && ln -s /opt/spillway/dist/cli/main.js /usr/local/bin/spillway \

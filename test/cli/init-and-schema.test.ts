@@ -13,9 +13,22 @@ it('init writes a pipeline file that is valid once the service is named', async 
   expect(stdout).toContain('spillway check spillway.yaml')
   const written = join(folder, 'spillway.yaml')
   expect(statSync(written).mode & 0o777).toBe(0o600)
-  expect(readFileSync(written, 'utf8')).toBe(readFileSync('pipelines/starter.yaml', 'utf8'))
+  const starter = readFileSync('pipelines/starter.yaml', 'utf8')
+  expect(readFileSync(written, 'utf8')).toBe(starter.replace('name: starter ', 'name: spillway'))
   const env = { SPILLWAY_BASE_URL: 'https://api.example.com/firework' }
-  await expect(readPipeline(written, { env, cwd: folder })).resolves.toMatchObject({ name: 'starter' })
+  await expect(readPipeline(written, { env, cwd: folder })).resolves.toMatchObject({ name: 'spillway' })
+})
+
+it.each([
+  ['acme.yaml', 'acme'],
+  ['Acme Corp (EU).yml', 'acme-corp-eu'],
+  ['новый.yaml', 'pipeline'],
+])('init %s names the pipeline %s', async (file, name) => {
+  const folder = scratchFolder()
+  await exits(0, inThisProcess(['init', file], folder))
+  const env = { SPILLWAY_BASE_URL: 'https://api.example.com/firework' }
+  const pipeline = await readPipeline(join(folder, file), { env, cwd: folder })
+  expect([pipeline.name, pipeline.load.pathAsGiven]).toEqual([name, `output/${name}`])
 })
 
 it('init never overwrites', async () => {

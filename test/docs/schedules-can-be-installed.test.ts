@@ -222,6 +222,7 @@ it('the Dockerfile copies files that exist, runs as an unprivileged user, and st
     [...text.matchAll(/org\.opencontainers\.image\.(\w+)="(.*)"/g)].map(([, k, v]) => [k, v]),
   )
   expect(Object.fromEntries(labels)).toEqual({ title: 'Spillway', description, version, licenses: license })
-  expect(text).toContain('/src/LICENSE')
+  // `init` and `demo` begin with files of it.
+  for (const name of ['LICENSE', 'pipelines']) expect(text).toContain(`/src/${name}`)
   expect(text.slice(text.lastIndexOf('FROM'))).toMatch(/\nUSER node\n(?:[#H ].*\n)+ENTRYPOINT \["spillway"\]/)
 })

@@ -52,6 +52,9 @@ it.runIf(THOROUGH)('the demo exports without a token or a network, with its own 
   expect(stdout).toMatch(
     / load \/\S+\/pipelines\/demo\.yaml --to duckdb:output\/demo\.db\n.*300,000 rows loaded/,
   )
+  // What it made it may replace.
+  expect((await runCli({ args: ['demo'], cwd })).code).toBe(0)
+  expect((await runCli({ args: ['verify', join(cwd, 'output/demo')], cwd })).code).toBe(0)
   expect(stdout).toMatch(
     / query \/\S+\/pipelines\/demo\.yaml --in duckdb:output\/demo\.db ".*"\n {2}source_name +credentials\n/,
   )

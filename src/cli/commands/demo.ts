@@ -1,6 +1,14 @@
-import { rm } from 'node:fs/promises'
-import { resolve } from 'node:path'
-import { type Pipeline, SUMMARY_PAGE_PATH, shellWord, systemClock } from '../../core/index.ts'
+import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
+import {
+  ExportError,
+  hasCode,
+  type Pipeline,
+  SUMMARY_PAGE_PATH,
+  shellWord,
+  systemClock,
+} from '../../core/index.ts'
 import { queryPipeline, summarizeDataSet } from '../../data-set/index.ts'
 import { packageFile, version } from '../../package/index.ts'
 import { readPipeline } from '../../pipeline/index.ts'
@@ -26,10 +34,12 @@ async function showTable(pipeline: Pipeline, stop: AbortSignal, io: Io): Promise
   const { cwd, program, stdout } = io
   const target = parseTarget(`duckdb:${DATABASE}`, cwd)
   // Each demo makes a new data set. The table would keep the rows of the ones before.
+  await writeMade(pipeline, 'unfinished')
   for (const ending of ['', '.wal']) await rm(resolve(cwd, `${DATABASE}${ending}`), { force: true })
   const file = shellWord(pipeline.file)
   await stdout.line(`\n  ${program} load ${file} --to ${target.label}`)
   await loadTables({ pipeline, planned: pipeline }, target, PLAIN_LOAD, stop, io)
+  await writeMade(pipeline, await databaseOf(cwd))
   await stdout.line(`\n  ${program} query ${file} --in ${target.label} "${QUESTION}"`)
   const { columns, rows } = await queryPipeline(pipeline, QUESTION, { database: target.label, cwd })
   for (const line of alignedTable(resultTable(columns, rows), 78, styleFor(false)))
@@ -40,6 +50,51 @@ async function showTable(pipeline: Pipeline, stop: AbortSignal, io: Io): Promise
   await stdout.line(
     `  ${shownPath(pipeline.load.path, cwd)}/${SUMMARY_PAGE_PATH}: people, sources and kinds of hash, for a browser`,
   )
+}
+
+/** The database as the demo left it; `unfinished`: it was being made; null: there is none. */
+type Database = { readonly bytes: number; readonly modifiedMs: number } | 'unfinished' | null
+
+/** In the folder of the data set: what tells that the demo made it, and the database. No run removes it. */
+const MARK = '_demo.json'
+
+/**
+ * Makes sure that what the demo replaces is its own, and marks the folder before anything is in it.
+ * @throws ExportError `config`
+ */
+async function requireOwn(pipeline: Pipeline, { cwd }: Io): Promise<void> {
+  const { path } = pipeline.load
+  const text = await readFile(join(path, MARK), 'utf8').catch(nullIfMissing)
+  const names = await readdir(path).catch(nullIfMissing)
+  if (text === null && names !== null && names.length > 0) throw foreign(shownPath(path, cwd))
+  const made: Database = text === null ? null : JSON.parse(text).database
+  const found = await databaseOf(cwd)
+  if (found !== null && made !== 'unfinished' && !isDeepStrictEqual(found, made)) throw foreign(DATABASE)
+  await mkdir(path, { recursive: true, mode: 0o700 })
+  await writeMade(pipeline, made)
+}
+
+async function writeMade({ load }: Pipeline, database: Database): Promise<void> {
+  await writeFile(join(load.path, MARK), JSON.stringify({ database }), { mode: 0o600 })
+}
+
+async function databaseOf(cwd: string): Promise<Database> {
+  const found = await stat(resolve(cwd, DATABASE)).catch(nullIfMissing)
+  return found === null ? null : { bytes: found.size, modifiedMs: found.mtimeMs }
+}
+
+function nullIfMissing(error: unknown): null {
+  if (hasCode(error, 'ENOENT')) return null
+  throw error
+}
+
+function foreign(where: string): ExportError {
+  return new ExportError({
+    kind: 'config',
+    what: 'The demo would replace what it did not make, or what was changed since',
+    where,
+    next: 'Move it away, or call the demo in another folder.',
+  })
 }
 
 /** `npm run demo`: the demo pipeline against a sandbox in the same process. No token, no network. */
@@ -71,6 +126,7 @@ export const demo = command({
         }
         const file = shownPath(DEMO_PIPELINE, io.cwd)
         const pipeline = await readPipeline(file, { env, cwd: io.cwd })
+        await requireOwn(pipeline, io)
         io.screen.write(
           `Exporting ${pipeline.extract.queries.length} made-up domains from a sandbox in this process.\n`,
         )

@@ -1,6 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { userInfo } from 'node:os'
-import { dirname, resolve } from 'node:path'
+import { dirname, parse, resolve } from 'node:path'
 import { codeOf, ExportError, shellWord } from '../../core/index.ts'
 import { packageFile, version } from '../../package/index.ts'
 import { fileNeeds, pipelineJsonSchema, readPipeline } from '../../pipeline/index.ts'
@@ -35,9 +35,13 @@ export const init = command({
       await stdout.lines(await SCHEDULES[scheduler](await scheduledFrom(file, io)))
       return DONE
     }
-    const starter = await readFile(packageFile('pipelines/starter.yaml'))
+    const starter = await readFile(packageFile('pipelines/starter.yaml'), 'utf8')
+    // The comments after it stay in line.
+    const own = starter.replace(/^name: starter */m, (found) =>
+      `name: ${nameFor(file)} `.padEnd(found.length),
+    )
     try {
-      await writeFile(resolve(cwd, file), starter, { flag: 'wx', mode: 0o600 })
+      await writeFile(resolve(cwd, file), own, { flag: 'wx', mode: 0o600 })
     } catch (error) {
       throw notWritten(file, error)
     }
@@ -54,6 +58,16 @@ export const init = command({
     return DONE
   },
 })
+
+/** The name of a pipeline that its file is named after. */
+function nameFor(file: string): string {
+  const { name } = parse(file)
+  const plain = name
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .slice(0, 100)
+  return plain.replace(/^-|-$/g, '') || 'pipeline'
+}
 
 /** What a scheduler needs to run the pipeline as it would run here. */
 async function scheduledFrom(file: string, { env, cwd }: Io): Promise<Scheduled> {
