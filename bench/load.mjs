@@ -95,7 +95,7 @@ function duckdb(sql) {
 /** Copies the CSV file into a table like the one that `load` creates. Measures one psql process. */
 function copyIn(database, indexes) {
   psql(database, 'DROP TABLE IF EXISTS peer', 'CREATE TABLE peer (LIKE credentials)')
-  const columns = ['identity_name', 'domain', 'imported_at', 'spillway_partition']
+  const columns = ['identity_name', 'domain', 'imported_at', 'spillway_shard']
   const createIndexes = columns.map((column) => `CREATE INDEX ON peer (${column})`)
   if (indexes === 'before') psql(database, ...createIndexes)
   return withServer(() => {

@@ -51,6 +51,7 @@ export {
   signatureOf,
   writeManifest,
 } from './manifest.ts'
+export { MANIFEST_LINES, manifestLines, SHA256SUMS_OF_MANIFEST } from './manifest-lines.ts'
 export type { ManifestPartition, ManifestScope } from './manifest-scope.ts'
 export {
   checkMaskKey,

@@ -19,6 +19,7 @@ import type { SealedShard } from './checkpoint/compact-collections.ts'
 import { hasBegun, sumOfPartitions } from './checkpoint/folded-partition.ts'
 import { countsByName, runError, type Scope } from './journal-entry.ts'
 import { ENTRY_SCHEMAS } from './log/parse-entry.ts'
+import { shardLine } from './manifest-lines.ts'
 import {
   type ManifestFeed,
   type ManifestPartition,
@@ -365,7 +366,7 @@ function* manifestText(
   const totals = { rows: 0, bytes: 0, shards: 0, quarantined, repeated, forgotten, replaced_nuls: 0 }
   for (const { replaced = 0 } of state.shards) totals.replaced_nuls += replaced
   for (const shard of manifestShards(state)) {
-    yield `${totals.shards === 0 ? '' : ','}\n    ${JSON.stringify(shard)}`
+    yield `${totals.shards === 0 ? '' : ','}\n${shardLine(shard)}`
     totals.shards++
     totals.rows += shard.rows
     totals.bytes += shard.bytes

@@ -1,9 +1,6 @@
 import { createHash, type KeyObject } from 'node:crypto'
 import { kindOfRows, numberOf, type PartitionCounts } from '../core/index.ts'
-import { keyDigest, type Manifest } from '../state/index.ts'
-
-/** A command with standard tools that makes the same lines of the manifest, which has one shard a line. */
-const CHECKSUMS_OF_MANIFEST = String.raw`sed -n 's/^    {"path":"\([^"]*\)",.*"sha256":"\([0-9a-f]\{64\}\)".*/\2  \1/p' _manifest.json`
+import { keyDigest, type Manifest, SHA256SUMS_OF_MANIFEST } from '../state/index.ts'
 
 /** The evidence of a signed export. */
 export type Evidence = {
@@ -55,7 +52,7 @@ ${aboutKey(publicKey)}
 
 2. The list of checksums is the manifest's. This prints nothing:
 
-   ${CHECKSUMS_OF_MANIFEST} | diff - SHA256SUMS
+   ${SHA256SUMS_OF_MANIFEST} | diff - SHA256SUMS
 
 3. The files are as they were exported. DATA is the folder of the data set; this prints nothing:
 

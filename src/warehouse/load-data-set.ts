@@ -1,24 +1,23 @@
 import { createHash } from 'node:crypto'
-import { ExportError, getOrInsert, isExportError, numberOf, type Store } from '../core/index.ts'
+import { ExportError, isExportError, numberOf, type Store, sideBySide } from '../core/index.ts'
 import { MANIFEST_PATH, type Manifest, type ManifestShard } from '../state/index.ts'
+import { type LoadStep, nextStep, planOf } from './load-plan.ts'
 import {
-  adoptCompacted,
   countRows,
   deleteRows,
   insertShards,
   type Loaded,
   type LoadTarget,
   loadedShards,
-  missingShards,
   otherDataSets,
 } from './table/load-rows.ts'
-import { partitionOf } from './table/shard-rows.ts'
 import { LEDGER, shownName, type TableSpec } from './table/table.ts'
 import type { Database, LoadMode, Warehouse } from './table/warehouse.ts'
 
 type LoadRequest = {
   readonly shards: ShardFiles
-  readonly manifest: Manifest
+  /** Reads the manifest as it is now. */
+  readonly manifest: () => Promise<Manifest>
   readonly table: TableSpec
   readonly mode: LoadMode
   readonly evolve: boolean
@@ -46,163 +45,163 @@ export type LoadResult = {
   readonly rows: number
   /** Rows with strings that were changed because the database rejects them. */
   readonly replacedTexts: number
+  /** Identity of the data set. */
+  readonly dataSet: string
   /** Identities of other data sets of the same pipeline with rows in the table. */
   readonly others: readonly string[]
 }
 
 /**
- * Loads what the manifest lists and the ledger lacks, each shard in one transaction with its ledger entry, small ones
- * together. Where rows have to go, they go in one transaction with all that comes in their place.
+ * Brings a table in line with the manifest, each step in one transaction: it takes the lock, reads manifest and ledger,
+ * plans, and carries out the first step of the plan if its shards are at hand. Otherwise it changes nothing, and they are
+ * fetched before the next transaction.
  * @throws ExportError `damaged` when a shard's bytes are not those of the manifest; what was loaded before stays
  */
 export async function loadDataSet(warehouse: Warehouse, request: LoadRequest): Promise<LoadResult> {
-  const { manifest, mode, evolve, loadedAt, rowsOf, stop } = request
-  if (mode === 'upsert') requireKey(request.table)
+  if (request.mode === 'upsert') requireKey(request.table)
   const table = await warehouse.find(request.table)
-  await warehouse.prepare(table, { evolve })
-  const dataSet = { id: manifest.data_set_id, pipeline: manifest.pipeline }
-  const target = { dataSet, table, mode, loadedAt, rowsOf }
-  const done = { shards: 0, rows: 0, replacedTexts: 0, byOthers: 0 }
-  const load = async (
+  await warehouse.prepare(table, { evolve: request.evolve })
+  const load = new Load(warehouse, table, request)
+  for (let step = await load.turn(); step !== null; ) step = await fetchAndTurn(load, step)
+  await warehouse.finish(table)
+  return load.result()
+}
+
+async function fetchAndTurn(load: Load, step: LoadStep): Promise<LoadStep | null> {
+  try {
+    await load.fetch(step)
+    return await load.turn()
+  } catch (error) {
+    if (!isExportError(error, 'damaged')) throw error
+    return load.lookAgain(step, error)
+  }
+}
+
+class Load {
+  readonly #warehouse: Warehouse
+  readonly #table: TableSpec
+  readonly #request: LoadRequest
+  /** Shards that were fetched, by {@link nameOf}. */
+  readonly #atHand = new Set<string>()
+  readonly #inserted = new Set<string>()
+  readonly #counts = { loaded: 0, replaced: 0, removed: 0, rows: 0, replacedTexts: 0 }
+  /** Whether the table had the rows that the ledger lists. */
+  #isChecked = false
+  #missing = 0
+  #seen = { dataSet: '', others: [] as readonly string[], shards: [] as readonly ManifestShard[] }
+  /** Shards of the last step that failed; from then on each shard is loaded alone. */
+  #failed: string | null = null
+
+  constructor(warehouse: Warehouse, table: TableSpec, request: LoadRequest) {
+    this.#warehouse = warehouse
+    this.#table = table
+    this.#request = request
+  }
+
+  /** One transaction. @returns the step that is next; null: the table is in line */
+  async turn(): Promise<LoadStep | null> {
+    const { done, replacedTexts, next } = await this.#warehouse.transaction(this.#table, async (database) => {
+      const { mode, loadedAt, rowsOf } = this.#request
+      const manifest = await this.#request.manifest()
+      const dataSet = { id: manifest.data_set_id, pipeline: manifest.pipeline }
+      const target = { dataSet, table: this.#table, mode, loadedAt, rowsOf }
+      const loaded = await loadedShards(database, target)
+      const steps = await this.#plan(database, manifest.shards, loaded, target)
+      const { step, rest } = nextStep(steps, this.#failed !== null)
+      this.#missing = steps.reduce((sum, { come }) => sum + come.length, 0)
+      const isAtHand = step?.come.every((shard) => this.#atHand.has(nameOf(shard))) ?? false
+      const replacedTexts = step !== null && isAtHand ? await carryOut(database, step, target) : 0
+      const next = isAtHand ? nextStep(rest, this.#failed !== null).step : step
+      if (next === null) {
+        const others = await otherDataSets(database, target)
+        this.#seen = { dataSet: dataSet.id, others, shards: manifest.shards }
+      }
+      return { done: isAtHand ? step : null, replacedTexts, next }
+    })
+    if (done !== null) await this.#count(done, replacedTexts)
+    return next
+  }
+
+  /** Makes the shards of a step available, side by side. @throws ExportError `damaged` */
+  async fetch({ come }: LoadStep): Promise<void> {
+    const { shards, stop, onShard } = this.#request
+    const of = this.#inserted.size + this.#missing
+    let number = this.#inserted.size
+    await sideBySide(come, async (shard) => {
+      if (stop.aborted) throw interrupted()
+      onShard(shard.path, Math.min(++number, of), of)
+      if (this.#atHand.has(nameOf(shard))) return
+      await shards.download(shard.path)
+      await requireUnchanged(shards.store, shard)
+      this.#atHand.add(nameOf(shard))
+    })
+  }
+
+  /**
+   * After a shard was missing or damaged: it may have been compacted or exported again meanwhile. What comes before a
+   * damaged one is loaded.
+   * @throws the error when the manifest still lists it
+   */
+  async lookAgain(step: LoadStep, error: unknown): Promise<LoadStep | null> {
+    const failed = step.come.map(({ path }) => path).join('\n')
+    if (failed === this.#failed) throw error
+    this.#failed = failed
+    return this.turn()
+  }
+
+  result(): LoadResult {
+    const { loaded, replaced, ...counts } = this.#counts
+    const { shards, dataSet, others } = this.#seen
+    const skipped = shards.filter(({ path }) => !this.#inserted.has(path)).length
+    return { shards: { loaded, skipped, replaced }, ...counts, dataSet, others }
+  }
+
+  /** @throws ExportError `target` when the table has other rows than the ledger lists */
+  async #plan(
     database: Database,
     shards: readonly ManifestShard[],
-    plan: LoadPlan,
-  ): Promise<void> => {
-    if (shards.length === 0) return
-    for (const shard of shards) {
-      if (stop.aborted) throw interrupted()
-      request.onShard(shard.path, ++done.shards, plan.instead.length + plan.added.length)
-      await request.shards.download(shard.path)
-      await requireUnchanged(request.shards.store, shard)
-      done.rows += shard.rows
-    }
-    done.replacedTexts += await insertShards(database, shards, target)
-    for (const { path } of shards) await request.shards.release(path)
+    loaded: readonly Loaded[],
+    target: LoadTarget,
+  ): Promise<readonly LoadStep[]> {
+    const plan = planOf(shards, loaded)
+    // Under upsert, rows that were replaced by rows that go have to come back, wherever they are.
+    const hasToCount = target.mode === 'upsert' ? plan.some(({ gone }) => gone.length > 0) : !this.#isChecked
+    if (!hasToCount) return plan
+    const rows = await countRows(database, target)
+    const listed = loaded.reduce((sum, entry) => sum + entry.rows, 0)
+    const isWhole = target.mode === 'upsert' ? rows >= listed : rows === listed
+    if (!isWhole && target.mode === 'append') throw otherRows(rows, listed, target.table)
+    this.#isChecked = isWhole
+    return isWhole ? plan : [{ gone: loaded, isAll: true, come: shards }]
   }
-  const { plan, loaded, others } = await warehouse.transaction(table, async (database) => {
-    const loaded = await adoptCompacted(
-      database,
-      manifest.shards,
-      await loadedShards(database, target),
-      target,
-    )
-    const plan = await planFor(database, manifest.shards, loaded, target)
-    if (plan.gone?.size !== 0) await deleteRows(database, target, plan.gone)
-    for (const shards of together(plan.instead)) await load(database, shards, plan)
-    return { plan, loaded, others: await otherDataSets(database, target) }
-  })
-  const loadTogether = (shards: readonly ManifestShard[]): Promise<void> =>
-    warehouse.transaction(table, async (database) => {
-      const missing = await missingShards(database, shards, target)
-      done.byOthers += shards.length - missing.length
-      await load(database, missing, plan)
-    })
-  for (const shards of together(plan.added)) {
-    const before = { ...done }
-    try {
-      await loadTogether(shards)
-    } catch (error) {
-      if (shards.length === 1 || !isExportError(error, 'damaged')) throw error
-      // What comes before a damaged one is whole.
-      Object.assign(done, before)
-      for (const shard of shards) await loadTogether([shard])
+
+  /** What stands in the place of a shard that is gone replaces it; what is exported again has other paths. */
+  async #count({ gone, come }: LoadStep, replacedTexts: number): Promise<void> {
+    const replaced = Math.min(gone.length, come.length)
+    this.#counts.replaced += replaced
+    this.#counts.loaded += come.length - replaced
+    this.#counts.removed += gone.length - replaced
+    this.#counts.replacedTexts += replacedTexts
+    for (const { path, rows } of come) {
+      this.#counts.rows += rows
+      this.#inserted.add(path)
+      await this.#request.shards.release(path)
     }
   }
-  await warehouse.finish(table)
-  const { rows, replacedTexts, byOthers } = done
-  const { shards, removed } = countsOf(plan, manifest.shards, loaded)
-  const counts = { ...shards, loaded: shards.loaded - byOthers, skipped: shards.skipped + byOthers }
-  return { shards: counts, removed, rows, replacedTexts, others }
 }
 
-/** Neighbours that share statements, which cost more than the rows of a small shard. */
-function together(shards: readonly ManifestShard[]): Iterable<readonly ManifestShard[]> {
-  const groups = new Map<number, ManifestShard[]>()
-  let cost = 0
-  for (const shard of shards) {
-    getOrInsert(groups, Math.floor(cost / 100_000), () => []).push(shard)
-    cost += 1000 + shard.rows
-  }
-  return groups.values()
+function nameOf({ path, sha256 }: ManifestShard): string {
+  return `${path} ${sha256}`
 }
 
-/** What a load does. */
-export type LoadPlan = {
-  /** The `spillway_partition` of rows that are deleted; null: all of the data set. */
-  readonly gone: ReadonlySet<string> | null
-  /** Shards that are loaded in the same transaction. */
-  readonly instead: readonly ManifestShard[]
-  /** Other shards that the ledger lacks: small ones share a transaction. */
-  readonly added: readonly ManifestShard[]
-}
-
-/** @throws ExportError `target` when the table has other rows than the ledger lists */
-async function planFor(
+/** @returns the number of rows with strings that were changed to fit */
+async function carryOut(
   database: Database,
-  shards: readonly ManifestShard[],
-  loaded: readonly Loaded[],
+  { gone, isAll, come }: LoadStep,
   target: LoadTarget,
-): Promise<LoadPlan> {
-  const rows = await countRows(database, target)
-  const listed = loaded.reduce((sum, entry) => sum + entry.rows, 0)
-  const plan = planOf(shards, loaded)
-  const all = { gone: null, instead: shards, added: [] }
-  switch (target.mode) {
-    // Rows that were replaced by rows that go have to come back, wherever they are.
-    case 'upsert':
-      return rows < listed && plan.gone?.size !== 0 ? all : plan
-    case 'replace':
-      return rows === listed ? plan : all
-    case 'append':
-      if (rows !== listed) throw otherRows(rows, listed, target.table)
-      return plan
-  }
-}
-
-/**
- * If a shard is gone or changed, the rows of its partition go, or, if it held several, its own. With them come the
- * shards of these partitions, in the same transaction.
- */
-export function planOf(shards: readonly ManifestShard[], loaded: readonly Loaded[]): LoadPlan {
-  const digests = new Map(shards.map(({ path, sha256 }) => [path, sha256]))
-  const outdated = loaded.filter(({ shard, sha256 }) => digests.get(shard) !== sha256)
-  const gone = new Set(outdated.map(({ partition }) => partition))
-  // The ledger does not say which partitions they held.
-  const isShared = outdated.some(({ shard, partition }) => shard === partition)
-  const ledger = new Map(loaded.map((entry) => [entry.shard, entry.sha256]))
-  const isMissing = ({ path, sha256 }: ManifestShard): boolean => ledger.get(path) !== sha256
-  const isInstead = (shard: ManifestShard): boolean =>
-    isMissing(shard)
-      ? gone.size > 0 && (isShared || shard.partitions.some((key) => gone.has(key)))
-      : gone.has(partitionOf(shard))
-  return {
-    gone,
-    instead: shards.filter(isInstead),
-    added: shards.filter((shard) => isMissing(shard) && !isInstead(shard)),
-  }
-}
-
-/** What is exported again has other paths. */
-function countsOf(
-  { gone, instead, added }: LoadPlan,
-  shards: readonly ManifestShard[],
-  loaded: readonly Loaded[],
-): Pick<LoadResult, 'shards' | 'removed'> {
-  const known = new Set(loaded.map(({ shard }) => shard))
-  const listed = new Set(shards.map(({ path }) => path))
-  const fresh = instead.filter(({ path }) => !known.has(path)).length
-  const left = loaded.filter(
-    ({ shard, partition }) => !listed.has(shard) && (gone === null || gone.has(partition)),
-  ).length
-  const inPlace = Math.min(fresh, left)
-  return {
-    shards: {
-      loaded: added.length + fresh - inPlace,
-      skipped: shards.length - instead.length - added.length,
-      replaced: instead.length - fresh + inPlace,
-    },
-    removed: left - inPlace,
-  }
+): Promise<number> {
+  if (isAll || gone.length > 0) await deleteRows(database, target, isAll ? null : gone)
+  return come.length === 0 ? 0 : insertShards(database, come, target)
 }
 
 function otherRows(rows: number, listed: number, table: TableSpec): ExportError {

@@ -12,7 +12,7 @@ import { newTarget, type TargetKind, type TestTarget } from './targets.ts'
 export async function holdsAll(here: Workspace, target: TestTarget): Promise<void> {
   const { shards, totals, data_set_id: id } = await here.manifest()
   const [table] = await target.rows(
-    `select count(*) as n, count(distinct spillway_partition) as p from credentials where spillway_data_set = '${id}'`,
+    `select count(*) as n, count(distinct spillway_shard) as p from credentials where spillway_data_set = '${id}'`,
   )
   const [ledger] = await target.rows(
     `select count(*) as n, sum(rows) as r from spillway_loads where data_set = '${id}'`,
@@ -35,7 +35,7 @@ export async function exportedBeside(kind: TargetKind, parts: PipelineParts) {
   const { data_set_id: id, totals, resource } = await beside.manifest()
   const theirs = async () => ({
     rows: await target.rows(
-      `select spillway_partition as p, count(*) as n, sum(id) as ids from ${resource} where spillway_data_set = '${id}' group by 1 order by 1`,
+      `select spillway_shard as p, count(*) as n, sum(id) as ids from ${resource} where spillway_data_set = '${id}' group by 1 order by 1`,
     ),
     ledger: await target.rows(
       `select shard, sha256, rows, loaded_at from spillway_loads where data_set = '${id}' order by shard`,
@@ -78,8 +78,8 @@ async function load(beside: Workspace, { folder }: Workspace, target: TestTarget
 export async function isHonest(target: TestTarget): Promise<void> {
   const wrong = await target
     .rows(
-      `select count(*) as n from (select spillway_data_set as d, spillway_partition as p, count(*) as c from credentials group by 1, 2) t
-       full join (select data_set as d, spillway_partition as p, rows as c from spillway_loads) l on t.d = l.d and t.p = l.p
+      `select count(*) as n from (select spillway_data_set as d, spillway_shard as p, count(*) as c from credentials group by 1, 2) t
+       full join (select data_set as d, shard as p, rows as c from spillway_loads) l on t.d = l.d and t.p = l.p
        where t.c is distinct from l.c`,
     )
     // Killed before the tables were created.

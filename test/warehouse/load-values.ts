@@ -50,7 +50,8 @@ export function loadValues(
     imported_at: null,
   }))
   return loadDataSet(warehouse, {
-    manifest: { data_set_id: dataSet, pipeline: 'trial', shards: listed } as unknown as Manifest,
+    manifest: async () =>
+      ({ data_set_id: dataSet, pipeline: 'trial', shards: listed }) as unknown as Manifest,
     shards: {
       store: {
         size: async (path) => bytesOf(path).length,
@@ -65,7 +66,7 @@ export function loadValues(
     mode,
     evolve: false,
     loadedAt: '2024-07-01T00:00:00.123Z',
-    rowsOf: (some) => {
+    rowsOf: (_, some) => {
       const rows = some.flatMap(({ path }) =>
         shards[path]!.rows.map((row) => `(${row}, ${literal(dataSet)}, ${literal(path)})`),
       )

@@ -40,11 +40,20 @@ describe.each(DIALECT_NAMES.filter((name) => name !== 'duckdb' && name !== 'post
   it('is as recorded, and over CSV and with --sync as its difference', async () => {
     const columns = allColumns('credentials', ['auth_domains']).filter((column) => RECORDED.has(column.name))
     const [parquet, csv] = [inputOf({ columns }), inputOf({ columns, format: CSV })]
+    const readsCsv = !PARQUET_ONLY.includes(name)
+    const overCsv = (print: () => string): string | null => {
+      if (readsCsv) return print()
+      expect(print).toThrow(
+        expect.objectContaining({ kind: 'config', next: expect.stringContaining('Parquet') }),
+      )
+      return null
+    }
     const isRecorded = (text: string, what: string) =>
       expect(text).toMatchFileSnapshot(`statements/${name}-${what}`)
     const plain = DIALECTS[name](parquet)
     await isRecorded(plain, name === 'dbt' ? 'parquet.yml' : 'parquet.sql')
-    await isRecorded(beside(DIALECTS[name](csv), plain), 'csv.txt')
+    const ofCsv = overCsv(() => DIALECTS[name](csv))
+    if (ofCsv !== null) await isRecorded(beside(ofCsv, plain), 'csv.txt')
     const sync = SYNCS[name]
     if (sync === undefined) return
     const path = 'credentials/query=domain.acme.com/import_window=2024-01-01/part-00000.parquet'
@@ -52,9 +61,13 @@ describe.each(DIALECT_NAMES.filter((name) => name !== 'duckdb' && name !== 'post
     const manifest = { data_set_id: '3f8331a2-4911-48d5-b1d9-7717701f5294', shards: [shard] }
     const synced = sync({ ...parquet, manifest })
     await isRecorded(beside(synced, plain), 'parquet-sync.txt')
-    await isRecorded(beside(sync({ ...csv, manifest }), synced), 'csv-sync.txt')
+    const syncedCsv = overCsv(() => sync({ ...csv, manifest }))
+    if (syncedCsv !== null) await isRecorded(beside(syncedCsv, synced), 'csv-sync.txt')
   })
 })
+
+/** Engines whose CSV is another one than that of the shards. */
+const PARQUET_ONLY: readonly DialectName[] = ['databricks', 'spark', 'trino', 'athena']
 
 /** One of each type, null or not, and those that a dialect knows by name. */
 const RECORDED = new Set([

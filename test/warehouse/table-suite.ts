@@ -105,7 +105,7 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
   // DuckDB reads the shards for both, so each format is tested with one of them by default.
   const usual = formats.filter((format) => format.for === kind).slice(0, 1)
   it.each(THOROUGH ? formats : usual)(
-    'the table holds every row once, with its partition, from $load',
+    'the table holds every row once, with its shard, from $load',
     async ({ load: settings }) => {
       const { here, target, neighbour } = await loaded(kind, partsWith({ load: settings }))
       const { code, stderr, summary } = await load(here, target)
@@ -119,13 +119,14 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
         others: [neighbour.id],
       })
       await expectRows(here, target, expected)
-      const partitions = await target.rows(
-        `select distinct spillway_partition as p from ${(await own(here)).rows} order by 1`,
+      const labels = await target.rows(
+        `select distinct spillway_shard as p from ${(await own(here)).rows} order by 1`,
       )
-      const named = shards.map(({ path, partitions: [only, ...others] }) =>
-        others.length === 0 ? only : path,
+      expect(labels.map(({ p }) => p)).toEqual(shards.map(({ path }) => path))
+      const entries = await target.rows(
+        `select shard, partitions from ${(await own(here)).ledger} order by shard`,
       )
-      expect(partitions.map(({ p }) => p)).toEqual([...new Set(named)].sort())
+      expect(entries).toEqual(shards.map(({ path, partitions }) => ({ shard: path, partitions })))
 
       expect(await loadHere(here, target)).toMatchObject({
         shards: { loaded: 0, skipped: shards.length, replaced: 0 },
@@ -299,11 +300,8 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
     expect(code, stderr).toBe(0)
     const { rows } = await own(here)
     const [shard] = (await here.manifest()).shards
-    const row = { spillway_partition: shard!.path }
-    expect(await target.rows(`select id, spillway_partition from ${rows} order by id`)).toMatchObject([
-      row,
-      row,
-    ])
+    const row = { spillway_shard: shard!.path }
+    expect(await target.rows(`select id, spillway_shard from ${rows} order by id`)).toMatchObject([row, row])
     // Of each report the last version, whichever data set has it.
     await target.change(
       `update reports set updated_at = case when id = 1 then timestamptz '2100-01-01 00:00:00+00' end where spillway_data_set = '${neighbour.id}'`,

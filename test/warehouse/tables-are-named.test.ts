@@ -54,7 +54,7 @@ describe('PostgreSQL', () => {
       const table = spec(null, 'credentials')
       for (const rows of [1, 0])
         expect(await loadValues(warehouse, table, { [name]: { rows: ['1'] } })).toMatchObject({ rows })
-      expect(await pgRows(url, 'select spillway_partition as p from credentials')).toEqual([{ p: name }])
+      expect(await pgRows(url, 'select spillway_shard as p from credentials')).toEqual([{ p: name }])
       expect(await loadValues(warehouse, table, {})).toMatchObject({ removed: 1 })
       expect(await pgRows(url, 'select 1 from credentials union all select 1 from spillway_loads')).toEqual(
         [],

@@ -33,7 +33,7 @@ it('PostgreSQL stores every value unchanged, except that NUL becomes U+FFFD, cou
   ])
   const found = await pgRows(
     url,
-    'select id, word, flag, at::text, list, spillway_partition as p from credentials',
+    'select id, word, flag, at::text, list, spillway_shard as p from credentials',
   )
   expect(found).toEqual([
     {

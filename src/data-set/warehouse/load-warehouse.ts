@@ -1,6 +1,7 @@
-import { type Clock, ExportError, kindOfRows, type Pipeline, rulesOf } from '../../core/index.ts'
+import { type Clock, ExportError, kindOfRows, type Pipeline, rulesOf, type Store } from '../../core/index.ts'
 import { shardExtension } from '../../load/index.ts'
 import { columnsOf } from '../../rows/index.ts'
+import { MANIFEST_PATH, type Manifest, parseManifest } from '../../state/index.ts'
 import {
   type DdlInput,
   DIALECTS,
@@ -19,7 +20,7 @@ import {
   tableOf,
   type Warehouse,
 } from '../../warehouse/index.ts'
-import { openDataSet, requireManifest } from '../open-data-set.ts'
+import { nothingExported, openDataSet, requireManifest } from '../open-data-set.ts'
 import { localShards } from './local-shards.ts'
 
 export type LoadOptions = {
@@ -38,8 +39,6 @@ export type LoadOptions = {
 export type LoadSummary = LoadResult & {
   readonly target: string
   readonly table: string
-  /** Its identity. */
-  readonly dataSet: string
   readonly durationMs: number
 }
 
@@ -59,7 +58,8 @@ export async function loadWarehouse(
   requireNames(target.kind, options)
   const startedMs = clock.monotonicMs()
   const store = openDataSet(pipeline)
-  const manifest = await requireManifest(store, pipeline)
+  // Without one there is nothing to connect for.
+  await requireManifest(store, pipeline)
   const table = tableOf(pipeline, options.schema, options.table)
   const warehouse = await openTarget(target, options)
   const shards = await localShards(pipeline, store, stop)
@@ -67,19 +67,18 @@ export async function loadWarehouse(
     const source = { root: shards.root, format: pipeline.load.format }
     const result = await loadDataSet(warehouse, {
       shards,
-      manifest,
+      manifest: manifestReader(store, pipeline),
       table,
       mode,
       evolve,
       loadedAt: new Date(clock.now()).toISOString(),
-      rowsOf: (some) => shardRows(source, manifest.data_set_id, table, some),
+      rowsOf: (dataSet, some) => shardRows(source, dataSet, table, some),
       stop,
       onShard,
     })
     return {
       ...result,
       target: target.label,
-      dataSet: manifest.data_set_id,
       table: table.name,
       durationMs: Math.round(clock.monotonicMs() - startedMs),
     }
@@ -89,6 +88,18 @@ export async function loadWarehouse(
   } finally {
     await warehouse.close()
     await shards.close()
+  }
+}
+
+/** Reads the manifest each time it is called, and parses it when it has changed. */
+function manifestReader(store: Store, pipeline: Pipeline): () => Promise<Manifest> {
+  let last: { readonly bytes: Uint8Array; readonly manifest: Manifest } | null = null
+  return async () => {
+    const bytes = await store.read(MANIFEST_PATH)
+    if (bytes === null) throw nothingExported(pipeline)
+    if (last === null || Buffer.compare(bytes, last.bytes) !== 0)
+      last = { bytes, manifest: parseManifest(bytes) }
+    return last.manifest
   }
 }
 

@@ -5,11 +5,11 @@ import {
   backslashed,
   type DdlInput,
   type Dialect,
-  followingColumns,
   hiveColumns,
   namesOf,
   backtickedEscaped as quoted,
   type SyncDialect,
+  tableColumns,
 } from './dialect.ts'
 import { ledgerTable, listOf, shardPattern, syncScript } from './sync.ts'
 
@@ -94,6 +94,8 @@ ${connection === null ? '' : `${connection}\n`}OPTIONS (\n${optionList(options)}
     ],
     types: TYPES,
     quoted,
+    text: backslashed,
+    listFrom: (json) => `JSON_VALUE_ARRAY(${json})`,
     into,
     match,
     lines: `SELECT line FROM ${lines}`,
@@ -124,7 +126,7 @@ function typeOf(type: ColumnType, { format }: DdlInput): string {
 
 function tablesOf(input: DdlInput): readonly string[] {
   const { table, columns } = input
-  const lines = followingColumns(columns).map(({ name, type, nullable, meaning }) => {
+  const lines = tableColumns(columns).map(({ name, type, nullable, meaning }) => {
     // An array is never null in BigQuery.
     const notNull = nullable || type === 'list' ? '' : ' NOT NULL'
     return `  ${quoted(name)} ${typeOf(type, input)}${notNull} OPTIONS (description = ${backslashed(meaning)})`

@@ -1,18 +1,17 @@
 import { ExportError } from '../../core/index.ts'
 import type { ColumnSpec, ColumnType } from '../../rows/index.ts'
-import { literal } from '../table/table.ts'
 import {
   BUCKET,
   BY_HAND,
   backslashed,
   type DdlInput,
   type Dialect,
-  followingColumns,
   hiveColumns,
   namesOf,
   backtickedEscaped as quoted,
   type SyncDialect,
   shardGlob,
+  tableColumns,
 } from './dialect.ts'
 import { ledgerTable, listOf, shardPattern, syncScript } from './sync.ts'
 
@@ -56,6 +55,8 @@ export const clickhouseSync: SyncDialect = (input) => {
     ],
     types: TYPES,
     quoted,
+    text: backslashed,
+    listFrom,
     into: quoted,
     match,
     lines: `SELECT line FROM ${sourceOf(input, '_manifest.json')}, 'LineAsString')`,
@@ -74,7 +75,7 @@ WHERE ${shard} IN (SELECT shard FROM ${list} WHERE state = 'missing')${settings}
 }
 
 function tablesOf({ table, columns }: DdlInput): readonly string[] {
-  const lines = followingColumns(columns).map(
+  const lines = tableColumns(columns).map(
     (column) => `  ${quoted(column.name)} ${typeOf(column)} COMMENT ${backslashed(column.meaning)}`,
   )
   const order = ['query_type', 'query_value', 'imported_at', 'id'].filter((name) =>
@@ -91,6 +92,10 @@ ORDER BY ${order.length === 0 ? 'tuple()' : `(${order.map(quoted).join(', ')})`}
   ]
 }
 
+function listFrom(json: string): string {
+  return `JSONExtract(${json}, ${backslashed(TYPES.list)})`
+}
+
 /** The columns of the files, the table function that reads them, and settings that follow the query. */
 function filesOf(
   input: DdlInput,
@@ -102,7 +107,7 @@ function filesOf(
     .map(({ name, type, nullable }) => `${quoted(name)} ${fieldType(type, nullable)}`)
     .join(', ')
   const terms = columns.map(({ name, type }) =>
-    type === 'list' ? `JSONExtract(ifNull(${quoted(name)}, '[]'), 'Array(Nullable(String))')` : quoted(name),
+    type === 'list' ? listFrom(`ifNull(${quoted(name)}, '[]')`) : quoted(name),
   )
   if (format.kind === 'parquet')
     return { terms: namesOf(input, quoted), source: `${source}, 'Parquet')`, settings: '' }
@@ -124,8 +129,8 @@ function sourceOf(given: DdlInput, files?: string): string {
   const glob = files === undefined ? shardGlob(input) : `${input.path}/${files}`
   const [, bucket, key] = /^s3:\/\/([^/]+)\/(.*)$/.exec(glob) ?? []
   return bucket === undefined
-    ? `file(${literal(glob)}`
-    : `s3(${literal(`https://${bucket}.s3.amazonaws.com/${key}`)}`
+    ? `file(${backslashed(glob)}`
+    : `s3(${backslashed(`https://${bucket}.s3.amazonaws.com/${key}`)}`
 }
 
 function isPattern(path: string): ExportError {

@@ -1,7 +1,7 @@
-import type { Format, PartitionBy, RowKind } from '../../core/index.ts'
+import { ExportError, type Format, type PartitionBy, type RowKind } from '../../core/index.ts'
 import type { ColumnSpec } from '../../rows/index.ts'
 import type { Manifest } from '../../state/index.ts'
-import { DATA_SET_COLUMN, OWN_COLUMNS } from '../table/table.ts'
+import { OWN_COLUMNS } from '../table/table.ts'
 
 /** What a dialect has to know of a data set. */
 export type DdlInput = {
@@ -28,16 +28,22 @@ export type SyncInput = DdlInput & { readonly manifest: Pick<Manifest, 'data_set
 /** Writes the script that brings a table in one engine in line with the manifest. */
 export type SyncDialect = (input: SyncInput) => string
 
-export const SHARD_COLUMN: ColumnSpec = {
-  name: 'spillway_shard',
-  type: 'text',
-  nullable: true,
-  meaning: 'path of the shard that the row came in',
+/** For engines whose CSV is another one than RFC 4180. @throws ExportError `config` when the data set is in CSV */
+export function overParquet<T extends DdlInput>(engine: string, write: (input: T) => string) {
+  return (input: T): string => {
+    if (input.format.kind === 'parquet') return write(input)
+    throw new ExportError({
+      kind: 'config',
+      what: `${engine} does not read CSV as RFC 4180 has it: backslashes, quotes and line breaks would change values`,
+      where: 'load.format',
+      next: 'Export Parquet, to another load.path: load.format: parquet.',
+    })
+  }
 }
 
-/** Columns of a table that `ddl --sync` fills: its own are empty in rows that came another way. */
-export function followingColumns(columns: readonly ColumnSpec[]): readonly ColumnSpec[] {
-  return [...columns, { ...DATA_SET_COLUMN, nullable: true }, SHARD_COLUMN]
+/** Columns of a table that `load` or `ddl --sync` fills: its own are empty in rows that came another way. */
+export function tableColumns(columns: readonly ColumnSpec[]): readonly ColumnSpec[] {
+  return [...columns, ...OWN_COLUMNS.map((column) => ({ ...column, nullable: true }))]
 }
 
 /** The columns of the files, as a list of names. */
@@ -47,11 +53,6 @@ export function namesOf({ columns }: DdlInput, quoted: (name: string) => string)
 
 export const BY_HAND =
   '-- Once, by hand. `ddl --sync` prints what keeps a table, empty at first, in line with the data set.'
-
-/** Columns of a table that `load` may fill later: its own are empty in rows that came another way. */
-export function loadableColumns(columns: readonly ColumnSpec[]): readonly ColumnSpec[] {
-  return [...columns, ...OWN_COLUMNS.map((column) => ({ ...column, nullable: true }))]
-}
 
 /** Keys of the folders, in the order of paths. */
 export function hiveColumns({ partitionBy }: DdlInput): readonly string[] {

@@ -1,13 +1,11 @@
-import type { ColumnSpec } from '../../rows/index.ts'
 import { columnComments, columnLines, DUCKDB_TYPES, duckdbPath, identifier, literal } from '../table/table.ts'
 import {
   type DdlInput,
   type Dialect,
   hiveColumns,
-  loadableColumns,
-  SHARD_COLUMN,
   type SyncDialect,
   shardGlob,
+  tableColumns,
 } from './dialect.ts'
 import { ledgerTable, listOf, shardPattern, syncScript } from './sync.ts'
 
@@ -25,7 +23,7 @@ export const duckdb: Dialect = (input) => {
     return `url_decode(regexp_extract(${FILE}, ${literal(`/${folders}/[^/]*$`)}, 1)) AS ${identifier(key)}`
   })
   const { terms, reader } = filesOf(input)
-  const comments = columnComments(name, tableColumns(input))
+  const comments = columnComments(name, tableColumns(input.columns))
   return `-- DuckDB: a table of its own, filled from the files. \`spillway load --to duckdb:<file>\` does it shard by shard, each once.
 ${tablesOf(input).join(';\n')};
 ${comments.join('\n')}
@@ -50,6 +48,8 @@ export const duckdbSync: SyncDialect = (input) => {
     tables: tablesOf(input),
     types: DUCKDB_TYPES,
     quoted: identifier,
+    text: literal,
+    listFrom,
     into: identifier,
     match,
     lines: `SELECT unnest(string_split(content, chr(10))) AS line FROM read_text(${literal(`${duckdbPath(input.path)}/_manifest.json`)})`,
@@ -60,24 +60,24 @@ export const duckdbSync: SyncDialect = (input) => {
     copy: [
       `SET VARIABLE spillway_missing = (SELECT list(shard) FROM ${list} WHERE state = 'missing')`,
       `INSERT INTO ${name} BY NAME
-SELECT ${terms.join(', ')}, (SELECT max(data_set) FROM ${list}) AS spillway_data_set, ${shard} AS spillway_partition, ${shard} AS spillway_shard
+SELECT ${terms.join(', ')}, (SELECT max(data_set) FROM ${list}) AS spillway_data_set, ${shard} AS spillway_shard
 FROM ${reader}
 WHERE list_contains(getvariable('spillway_missing'), ${shard})`,
     ],
   })
 }
 
-function tableColumns({ columns }: DdlInput): readonly ColumnSpec[] {
-  return [...loadableColumns(columns), SHARD_COLUMN]
-}
-
 /** As `load` makes them, which may fill them as well. */
 function tablesOf(input: DdlInput): readonly string[] {
-  const lines = columnLines(tableColumns(input), DUCKDB_TYPES)
+  const lines = columnLines(tableColumns(input.columns), DUCKDB_TYPES)
   return [
     `CREATE TABLE IF NOT EXISTS ${identifier(input.table)} (\n${lines}\n)`,
     ledgerTable(DUCKDB_TYPES, identifier),
   ]
+}
+
+function listFrom(json: string): string {
+  return `from_json(${json}, '["VARCHAR"]')`
 }
 
 /** The columns of the files, and the table function that reads them, with the path of each in `spillway_file`. */
@@ -100,7 +100,7 @@ function filesOf(input: DdlInput): { readonly terms: readonly string[]; readonly
     columns = {${csvTypes.join(', ')}})`
   const terms = columns.map(({ name, type }) =>
     type === 'list' && format.kind === 'csv'
-      ? `from_json(${identifier(name)}, '["VARCHAR"]') AS ${identifier(name)}`
+      ? `${listFrom(identifier(name))} AS ${identifier(name)}`
       : identifier(name),
   )
   return { terms, reader }

@@ -2,7 +2,7 @@ import { bigquery, bigquerySync } from './bigquery.ts'
 import { clickhouse, clickhouseSync } from './clickhouse.ts'
 import { databricks, databricksSync } from './databricks.ts'
 import { dbt } from './dbt.ts'
-import type { Dialect, SyncDialect } from './dialect.ts'
+import { type Dialect, overParquet, type SyncDialect } from './dialect.ts'
 import { duckdb, duckdbSync } from './duckdb.ts'
 import { athena, spark, trino } from './hive.ts'
 import { postgres } from './postgres.ts'
@@ -17,10 +17,10 @@ export const DIALECTS = {
   bigquery,
   redshift,
   clickhouse,
-  databricks,
-  spark,
-  trino,
-  athena,
+  databricks: overParquet('Databricks', databricks),
+  spark: overParquet('Spark', spark),
+  trino: overParquet('Trino', trino),
+  athena: overParquet('Athena', athena),
   dbt,
 } as const satisfies Readonly<Record<string, Dialect>>
 
@@ -31,7 +31,7 @@ export const SYNCS: Partial<Readonly<Record<DialectName, SyncDialect>>> = {
   bigquery: bigquerySync,
   redshift: redshiftSync,
   clickhouse: clickhouseSync,
-  databricks: databricksSync,
+  databricks: overParquet('Databricks', databricksSync),
 }
 
 export type DialectName = keyof typeof DIALECTS

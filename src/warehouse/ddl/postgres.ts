@@ -7,13 +7,13 @@ import {
   postgresIndexes,
   replicaIdentity,
 } from '../table/table.ts'
-import { type Dialect, loadableColumns } from './dialect.ts'
+import { type Dialect, tableColumns } from './dialect.ts'
 
 /** Source: https://www.postgresql.org/docs/current/sql-copy.html */
 export const postgres: Dialect = ({ table, columns, format, path, resource }) => {
   const name = identifier(table)
   const hasLists = columns.some(({ type }) => type === 'list')
-  const all = loadableColumns(columns)
+  const all = tableColumns(columns)
   const comments = columnComments(name, all)
   const indexes = [replicaIdentity(name), ...postgresIndexes(name, columns)].map((sql) => `${sql};`)
   const load =

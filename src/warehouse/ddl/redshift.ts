@@ -1,15 +1,16 @@
 import type { ColumnSpec, ColumnType } from '../../rows/index.ts'
+import { manifestLines } from '../../state/index.ts'
 import { columnComments, columnLines, identifier, literal } from '../table/table.ts'
 import {
   BY_HAND,
   bucketOf,
   type DdlInput,
   type Dialect,
-  followingColumns,
   namesOf,
   type SyncDialect,
+  tableColumns,
 } from './dialect.ts'
-import { ledgerTable, listOf, manifestLines, syncScript } from './sync.ts'
+import { ledgerTable, listOf, syncScript } from './sync.ts'
 
 const TYPES: Readonly<Record<ColumnType, string>> = {
   int64: 'BIGINT',
@@ -23,7 +24,7 @@ const TYPES: Readonly<Record<ColumnType, string>> = {
 export const redshift: Dialect = (input) => {
   const { columns, format, resource } = input
   const table = identifier(input.table)
-  const comments = columnComments(table, followingColumns(columns))
+  const comments = columnComments(table, tableColumns(columns))
   const note =
     format.kind === 'csv'
       ? '-- Redshift cannot tell "" from null in CSV: empty texts become null or stay empty for the whole column (EMPTYASNULL).\n-- Parquet has no such trouble.\n'
@@ -37,7 +38,7 @@ FROM ${literal(`${bucketOf(input)}/${resource}/`)}
 IAM_ROLE default
 ${optionsOf(input)};
 
-${followingColumns([])
+${tableColumns([])
   .map(({ name, type }) => `ALTER TABLE ${table} ADD COLUMN ${identifier(name)} ${TYPES[type]};`)
   .join('\n')}
 ${comments.join('\n')}
@@ -59,12 +60,12 @@ export const redshiftSync: SyncDialect = (input) => {
   const copyEnd = ` IAM_ROLE default ${optionsOf(input)}`
   return syncScript(input, {
     tables: [
-      tableWith(followingColumns(columns), input, ' IF NOT EXISTS'),
+      tableWith(tableColumns(columns), input, ' IF NOT EXISTS'),
       ledgerTable(TYPES, identifier),
       ...[lines, stage].map((each) => `DROP TABLE IF EXISTS ${each}`),
       `CREATE TEMP TABLE ${stage} (\n${columnLines(columns, TYPES)}\n)`,
       `CREATE TEMP TABLE ${lines} (line VARCHAR(65535))`,
-      ...batches(manifestLines(input)).map(
+      ...batches(manifestLines(input.manifest)).map(
         (some) => `INSERT INTO ${lines} VALUES\n${some.map((line) => `  (${literal(line)})`).join(',\n')}`,
       ),
       `CREATE OR REPLACE PROCEDURE ${procedure}() AS $$
@@ -82,6 +83,8 @@ $$ LANGUAGE plpgsql`,
     ],
     types: TYPES,
     quoted: identifier,
+    text: literal,
+    listFrom: (json) => `JSON_PARSE(${json})`,
     into: identifier,
     match,
     lines: `SELECT line FROM ${lines}`,

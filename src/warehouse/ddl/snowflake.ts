@@ -1,6 +1,14 @@
 import type { ColumnType } from '../../rows/index.ts'
-import { identifier, literal } from '../table/table.ts'
-import { BY_HAND, bucketOf, type DdlInput, type Dialect, namesOf, type SyncDialect } from './dialect.ts'
+import { identifier } from '../table/table.ts'
+import {
+  BY_HAND,
+  backslashed,
+  bucketOf,
+  type DdlInput,
+  type Dialect,
+  namesOf,
+  type SyncDialect,
+} from './dialect.ts'
 import { commentedTables, listOf, shardPattern, syncScript } from './sync.ts'
 
 const TYPES: Readonly<Record<ColumnType, string>> = {
@@ -28,13 +36,13 @@ export const snowflake: Dialect = (input) => {
   const { table, resource, extension } = input
   const pattern = `.*/${resource}/.*part-[0-9]+${extension.replaceAll('.', '[.]')}`
   return `-- Snowflake
-${[...commentedTables(input, TYPES, quoted, literal), ...stageOf(input, 'CREATE OR REPLACE STAGE')].join(';\n\n')};
+${[...commentedTables(input, TYPES, quoted, backslashed), ...stageOf(input, 'CREATE OR REPLACE STAGE')].join(';\n\n')};
 
 ${BY_HAND}
 -- COPY remembers which files it has loaded (for 64 days).
 COPY INTO ${quoted(table)} (${namesOf(input, quoted)})
 FROM (SELECT ${termsOf(input).join(', ')} FROM @${quoted(`${table}_stage`)})
-PATTERN = ${literal(pattern)};
+PATTERN = ${backslashed(pattern)};
 `
 }
 
@@ -46,25 +54,27 @@ export const snowflakeSync: SyncDialect = (input) => {
   const { table } = input
   const [list, stage, lines] = [listOf(table), `${table}_stage`, `${table}_lines`].map(quoted)
   const match = (text: string, pattern: string): string =>
-    `REGEXP_SUBSTR(${text}, ${literal(pattern)}, 1, 1, 'e', 1)`
+    `REGEXP_SUBSTR(${text}, ${backslashed(pattern)}, 1, 1, 'e', 1)`
   const shard = match('METADATA$FILENAME', shardPattern(input))
   const insert = `INSERT INTO ${quoted(table)} (${namesOf(input, quoted)}, SPILLWAY_DATA_SET, SPILLWAY_SHARD)
 SELECT ${termsOf(input).join(', ')}, (SELECT MAX(DATA_SET) FROM ${list}), ${shard}
-FROM @${stage} (FILE_FORMAT => ${literal(quoted(`${table}_format`))}, PATTERN => '.*(`
+FROM @${stage} (FILE_FORMAT => ${backslashed(quoted(`${table}_format`))}, PATTERN => '.*(`
   const where = `)')
 WHERE ${shard} IN (SELECT SHARD FROM ${list} WHERE STATE = 'missing')`
   return syncScript(input, {
     tables: [
-      ...commentedTables(input, TYPES, quoted, literal),
+      ...commentedTables(input, TYPES, quoted, backslashed),
       // Its integration is set by hand.
       ...stageOf(input, 'CREATE STAGE IF NOT EXISTS'),
       `CREATE OR REPLACE FILE FORMAT ${lines} TYPE = CSV FIELD_DELIMITER = NONE ESCAPE_UNENCLOSED_FIELD = NONE ENCODING = 'UTF8'`,
     ],
     types: TYPES,
     quoted,
+    text: backslashed,
+    listFrom: (json) => `PARSE_JSON(${json})`,
     into: quoted,
     match,
-    lines: `SELECT $1 AS line FROM @${stage}/_manifest.json (FILE_FORMAT => ${literal(lines!)})`,
+    lines: `SELECT $1 AS line FROM @${stage}/_manifest.json (FILE_FORMAT => ${backslashed(lines!)})`,
     list: list!,
     makeList: (select) => [`CREATE OR REPLACE TEMPORARY TABLE ${list} AS\n${select}`],
     begin: 'BEGIN TRANSACTION',
@@ -79,7 +89,7 @@ DECLARE
   copying VARCHAR;
 BEGIN
   FOR batch IN batches DO
-    copying := ${literal(insert)} || batch.PATHS || ${literal(where)};
+    copying := ${backslashed(insert)} || batch.PATHS || ${backslashed(where)};
     EXECUTE IMMEDIATE :copying;
   END FOR;
 END;
@@ -93,9 +103,9 @@ function stageOf(input: DdlInput, create: string): readonly string[] {
   const { table, format } = input
   const [stageName, formatName] = [quoted(`${table}_stage`), quoted(`${table}_format`)]
   const stage = `${create} ${stageName}
-  URL = ${literal(`${bucketOf(input)}/`)}
+  URL = ${backslashed(`${bucketOf(input)}/`)}
   -- STORAGE_INTEGRATION = …
-  FILE_FORMAT = (FORMAT_NAME = ${literal(formatName)})`
+  FILE_FORMAT = (FORMAT_NAME = ${backslashed(formatName)})`
   const fileFormat =
     format.kind === 'parquet'
       ? `-- Without USE_LOGICAL_TYPE timestamps would be read as plain numbers.

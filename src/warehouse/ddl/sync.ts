@@ -1,7 +1,8 @@
 import type { ColumnType } from '../../rows/index.ts'
+import { MANIFEST_LINES } from '../../state/index.ts'
 import { LEDGER_COLUMNS } from '../table/prepare-table.ts'
-import { columnLines, LEDGER, literal } from '../table/table.ts'
-import { type DdlInput, followingColumns, hiveColumns, type SyncInput } from './dialect.ts'
+import { columnLines, LEDGER } from '../table/table.ts'
+import { type DdlInput, hiveColumns, type SyncInput, tableColumns } from './dialect.ts'
 
 /** What differs between engines in how a table follows a data set. */
 type Engine = {
@@ -10,6 +11,10 @@ type Engine = {
   readonly types: Readonly<Record<ColumnType, string>>
   /** Quotes the name of a column. */
   readonly quoted: (name: string) => string
+  /** Quotes a text. */
+  readonly text: (plain: string) => string
+  /** A list of texts from its JSON. */
+  readonly listFrom: (json: string) => string
   /** The name of a table, qualified. */
   readonly into: (name: string) => string
   /** SQL that selects the lines of the manifest, as `line`. */
@@ -52,7 +57,7 @@ export function commentedTables(
   quoted: Engine['quoted'],
   text: (plain: string) => string,
 ): readonly string[] {
-  const lines = followingColumns(columns).map(
+  const lines = tableColumns(columns).map(
     ({ name, type, nullable, meaning }) =>
       `  ${quoted(name)} ${types[type]}${nullable ? '' : ' NOT NULL'} COMMENT ${text(meaning)}`,
   )
@@ -62,34 +67,36 @@ export function commentedTables(
   ]
 }
 
-/** Those lines of the manifest that a sync reads, for engines that cannot read the file. */
-export function manifestLines({ manifest: { data_set_id, shards } }: SyncInput): readonly string[] {
-  const listed = shards.map(({ path, rows, sha256 }) => `    ${JSON.stringify({ path, rows, sha256 })}`)
-  return [`  "data_set_id": "${data_set_id}"`, ...listed]
-}
-
 /**
  * The ledger never has an entry for a shard of which the table lacks rows, or has some twice: an entry is written after
  * the rows, once they have been counted, and deleted before them. So whatever a script that was stopped left behind is
  * deleted by the next one, and copied again. If the manifest cannot be read, the list is empty, and nothing is deleted.
  */
 export function syncScript({ pipeline, table, manifest }: SyncInput, engine: Engine): string {
-  const { quoted, into, match, list, now = 'CURRENT_TIMESTAMP' } = engine
+  const { quoted, text, into, match, list, now = 'CURRENT_TIMESTAMP' } = engine
   const { deleteFrom = (name: string, where: string) => `DELETE FROM ${name}\nWHERE ${where}` } = engine
-  const [rows, ledger, name, int] = [into(table), into(LEDGER), literal(table), engine.types.int64]
+  const [rows, ledger, name, int] = [into(table), into(LEDGER), text(table), engine.types.int64]
   const counted = `(SELECT spillway_data_set AS data_set, spillway_shard AS shard, count(*) AS n FROM ${rows} GROUP BY spillway_data_set, spillway_shard) t ON t.data_set = c.data_set AND t.shard = c.shard`
-  const listed = `SELECT max(${match('line', '^  "data_set_id": "([^"]+)"')}) OVER () AS data_set,
-    coalesce(${match('line', '^    [{]"path":"([^"]+)"')}, '') AS shard,
-    ${match('line', '"sha256":"([0-9a-f]+)"')} AS sha256,
-    CAST(coalesce(nullif(${match('line', '"rows":([0-9]+)')}, ''), '0') AS ${int}) AS n
-  FROM (${engine.lines}) m
-  WHERE line LIKE '  "data_set_id": "%' OR line LIKE '    {"path":"%'`
+  const found = (part: keyof typeof MANIFEST_LINES): string =>
+    `coalesce(${match('line', MANIFEST_LINES[part])}, '')`
+  // Names of their own: some engines take a name of the result for one of its source.
+  const listed = `SELECT max(found_data_set) OVER () AS data_set, found_path AS shard, found_sha256 AS sha256,
+    CAST(coalesce(nullif(found_rows, ''), '0') AS ${int}) AS n, found_partitions AS partitions
+  FROM (
+    SELECT ${found('dataSet')} AS found_data_set,
+      ${found('path')} AS found_path,
+      ${found('rows')} AS found_rows,
+      ${found('sha256')} AS found_sha256,
+      ${found('partitions')} AS found_partitions
+    FROM (${engine.lines}) m
+  ) p
+  WHERE found_data_set <> '' OR found_path <> ''`
   const entries = `table_name = ${name} AND data_set IN (SELECT data_set FROM ${list})`
   const whole = `(SELECT shard FROM ${list} WHERE state = 'whole')`
   const columns = LEDGER_COLUMNS.map((column) => quoted(column.name)).join(', ')
   const script = [
     ...engine.tables,
-    ...engine.makeList(`SELECT c.data_set AS data_set, c.shard AS shard, c.sha256 AS sha256, c.n AS n,
+    ...engine.makeList(`SELECT c.data_set AS data_set, c.shard AS shard, c.sha256 AS sha256, c.n AS n, c.partitions AS partitions,
   CASE WHEN c.shard = '' THEN 'data set' WHEN l.sha256 = c.sha256 AND coalesce(t.n, 0) = c.n THEN 'whole' ELSE 'missing' END AS state
 FROM (
   ${listed}
@@ -105,7 +112,7 @@ LEFT JOIN ${counted}`),
     // Readers fail if there is no file.
     ...(manifest.shards.length === 0 ? [] : engine.copy),
     `INSERT INTO ${ledger} (${columns})
-SELECT c.data_set, c.shard, c.sha256, c.n, ${now}, ${name}, c.shard, ${literal(pipeline)}
+SELECT c.data_set, c.shard, c.sha256, c.n, ${now}, ${engine.listFrom('c.partitions')}, ${name}, ${text(pipeline)}
 FROM ${list} c
 LEFT JOIN ${counted}
 WHERE c.state = 'missing' AND coalesce(t.n, 0) = c.n`,

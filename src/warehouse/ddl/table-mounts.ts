@@ -1,6 +1,6 @@
 import type { TableFormat, TableSettings } from '../../core/index.ts'
 import { identifier, literal } from '../table/table.ts'
-import { backslashed, backtickedEscaped } from './dialect.ts'
+import { backslashed, backticked, backtickedEscaped } from './dialect.ts'
 import type { DialectName } from './index.ts'
 
 /** How one engine reads a table over the shards. @param name of the table or view that it makes */
@@ -52,7 +52,7 @@ const snowflake: Mounts = {
     { root },
     name,
   ) => `-- The Iceberg table. An external volume that may read ${root}/, and a catalog integration for files:
--- CREATE EXTERNAL VOLUME SPILLWAY_VOLUME STORAGE_LOCATIONS = ((NAME = 'lake' STORAGE_PROVIDER = 'S3' STORAGE_BASE_URL = ${literal(`${root}/`)} STORAGE_AWS_ROLE_ARN = 'arn:…')) ALLOW_WRITES = FALSE;
+-- CREATE EXTERNAL VOLUME SPILLWAY_VOLUME STORAGE_LOCATIONS = ((NAME = 'lake' STORAGE_PROVIDER = 'S3' STORAGE_BASE_URL = ${backslashed(`${root}/`)} STORAGE_AWS_ROLE_ARN = 'arn:…')) ALLOW_WRITES = FALSE;
 -- CREATE CATALOG INTEGRATION SPILLWAY_ICEBERG CATALOG_SOURCE = OBJECT_STORE TABLE_FORMAT = ICEBERG ENABLED = TRUE;
 -- ${WHICH}
 CREATE ICEBERG TABLE ${identifier(name.toUpperCase())}
@@ -99,14 +99,14 @@ SELECT * FROM ${clickhouseSource('deltaLake', root)};`,
 
 function clickhouseSource(kind: 'iceberg' | 'deltaLake', address: string): string {
   const [, bucket, key] = /^s3a?:\/\/([^/]+)\/(.*)$/.exec(address) ?? []
-  if (bucket !== undefined) return `${kind}S3(${literal(`https://${bucket}.s3.amazonaws.com/${key}/`)})`
-  if (address.startsWith('file://')) return `${kind}Local(${literal(address.slice('file://'.length))})`
+  if (bucket !== undefined) return `${kind}S3(${backslashed(`https://${bucket}.s3.amazonaws.com/${key}/`)})`
+  if (address.startsWith('file://')) return `${kind}Local(${backslashed(address.slice('file://'.length))})`
   const [, container, account, path] = /^abfss?:\/\/([^@]+)@([^/]+)\/(.*)$/.exec(address) ?? []
   const [url, inside, below] =
     container === undefined
       ? ['https://YOUR-ACCOUNT.blob.core.windows.net', 'YOUR-CONTAINER', 'PREFIX/']
       : [`https://${account!.replace('.dfs.', '.blob.')}`, container, `${path}/`]
-  return `${kind}Azure(${[url, inside, below, 'YOUR-ACCOUNT', 'YOUR-KEY'].map((each) => literal(each!)).join(', ')})`
+  return `${kind}Azure(${[url, inside, below, 'YOUR-ACCOUNT', 'YOUR-KEY'].map((each) => backslashed(each!)).join(', ')})`
 }
 
 /** Source: https://iceberg.apache.org/docs/latest/spark-procedures/#register_table and Databricks' CREATE TABLE */
@@ -118,14 +118,14 @@ const spark: Mounts = {
 -- Without a catalog: spark.read.format("iceberg").load(${JSON.stringify(icebergRoot(tables))})
 -- PyIceberg: StaticTable.from_metadata(${JSON.stringify(icebergRoot(tables))})
 CALL spark_catalog.system.register_table(
-  table => ${backslashed(`default.${name}`)},
+  table => ${backslashed(`default.${backticked(name)}`)},
   metadata_file => ${backslashed(`${icebergRoot(tables)}/${VERSION}`)}
 );`,
   delta: (
     { root },
     name,
   ) => `-- The Delta table, in Spark with Delta Lake and in Databricks, always as of its current version. Never VACUUM it.
-CREATE TABLE ${backtickedEscaped(name)}
+CREATE TABLE ${backticked(name)}
 USING DELTA
 LOCATION ${backslashed(root)};`,
 }
@@ -158,8 +158,8 @@ const athena: Mounts = {
   ) => `-- The Iceberg table, through Glue. With PyIceberg, again after every run (after drop_table). ${WHICH}
 -- load_catalog("glue", type="glue").register_table("default.${name}", ${JSON.stringify(`${icebergRoot(tables)}/${VERSION}`)})`,
   delta: ({ root }, name) => `-- The Delta table, always as of its current version
-CREATE EXTERNAL TABLE ${backtickedEscaped(name)}
-LOCATION ${literal(`${root}/`)}
+CREATE EXTERNAL TABLE ${backticked(name)}
+LOCATION ${backslashed(`${root}/`)}
 TBLPROPERTIES ('table_type' = 'DELTA');`,
 }
 

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import type { Client } from 'pg'
 import { codeOf, ExportError, learnSecret } from '../../core/index.ts'
+import { LEDGER } from '../table/table.ts'
 import { postgresAddress } from './postgres-address.ts'
 
 export type PostgresConnection = {
@@ -11,6 +12,14 @@ export type PostgresConnection = {
   /** Runs a function that queries the server. @throws ExportError that quotes no row, whatever went wrong */
   guarded<T>(work: () => Promise<T>): Promise<T>
   close(): Promise<void>
+}
+
+/** What is known of the server beside the error of a query. */
+type Server = {
+  lacksTls: boolean
+  isGone: boolean
+  /** With which it ended the connection, while no query was in progress. */
+  fatal: Error | null
 }
 
 /** The longest wait for a connection. */
@@ -31,7 +40,7 @@ export async function connectPostgres(
   const { default: pg } = await import('pg')
   learnSecret(process.env.PGPASSWORD ?? '')
   const address = await postgresAddress(url, label, process.env)
-  const server = { lacksTls: false, isGone: false }
+  const server: Server = { lacksTls: false, isGone: false, fatal: null }
   const socket = address.socket(() => {
     server.lacksTls = true
   })
@@ -41,13 +50,16 @@ export async function connectPostgres(
   const client: Client = new pg.Client({ ...address.settings, stream: () => socket })
   // With a connection string, the driver ignores this option of the constructor.
   Object.assign(client, { password: () => findPassword(client, label) })
-  // A broken connection fails the current query. It must not end the process.
-  client.on('error', () => {})
+  // A broken connection fails the current query, or the next one, which then does not know why. It must not end the
+  // process.
+  client.on('error', (error) => {
+    if ('severity' in error) server.fatal ??= error
+  })
   const guarded = async <T>(work: () => Promise<T>): Promise<T> => {
     try {
       return await work()
     } catch (error) {
-      throw error instanceof ExportError ? error : refusal(label, error, server, client)
+      throw error instanceof ExportError ? error : refusal(label, server.fatal ?? error, server, client)
     }
   }
   // The end of the connection ends every wait: for a response, for a lock, for the connection itself.
@@ -119,15 +131,23 @@ function constraintOf(error: unknown): string {
   return typeof name === 'string' && name !== '' ? `, ${name}` : ''
 }
 
+function tableOf(error: unknown): unknown {
+  return error instanceof Error && 'table' in error ? error.table : null
+}
+
 /** The server's messages may quote a row, so errors are shown by their codes. */
 function refusal(
   label: string,
   error: unknown,
-  { lacksTls, isGone }: { readonly lacksTls: boolean; readonly isGone: boolean },
+  { lacksTls, isGone }: Server,
   { host, port }: Client,
 ): ExportError {
   const code = codeOf(error)
-  const found = lacksTls ? NO_TLS : MEANINGS.find(([codes]) => codes.test(code))
+  const found = lacksTls
+    ? NO_TLS
+    : code.startsWith('23') && tableOf(error) === LEDGER
+      ? LEDGER_CHANGED
+      : MEANINGS.find(([codes]) => codes.test(code))
   const [, what, next, kind = 'target'] =
     found ??
     (isGone ? ENDED : ([null, `PostgreSQL refuses${code === '' ? '' : ` (${code})`}`, CHECK_SERVER] as const))
@@ -160,7 +180,21 @@ const NO_TLS: Meaning = [
   'PostgreSQL at {server} offers no TLS, and nothing is sent to another machine in clear',
   'Turn TLS on there (ssl = on), or add ?sslmode=disable to the address if the network between is trusted.',
 ]
+const LEDGER_CHANGED: Meaning = [
+  /^23/,
+  `${LEDGER} took no entry ({code}{constraint}): something else writes to it, or has changed it`,
+  'Leave it to the loads: it says what the table holds. Nothing was loaded partially.',
+]
 const ENDED: Meaning = [/^$/, 'The connection to PostgreSQL ended', AGAIN]
+
+/** What a setting of the role, the database or the server does not allow. */
+function limit(code: string, setting: string, what: string): Meaning {
+  return [
+    new RegExp(`^${code}$`),
+    `${what} ${setting} ({code})`,
+    `Raise ${setting} for this role (ALTER ROLE … SET ${setting}), then load again; nothing was loaded partially.`,
+  ]
+}
 
 /** SQLSTATE of the server, or codes of the system and of TLS. */
 const MEANINGS: readonly Meaning[] = [
@@ -208,11 +242,19 @@ const MEANINGS: readonly Meaning[] = [
     'The table is replicated and does not say how a row is found, so that none can be deleted ({code})',
     'ALTER TABLE … REPLICA IDENTITY FULL, then load again; nothing was changed.',
   ],
-  [
-    /^57014$/,
-    'PostgreSQL cancelled a statement: it took longer than statement_timeout, or somebody cancelled it ({code})',
-    'Raise statement_timeout for this role (ALTER ROLE … SET statement_timeout), then load again; nothing was loaded partially.',
-  ],
+  limit(
+    '57014',
+    'statement_timeout',
+    'PostgreSQL cancelled a statement: somebody did, or it took longer than',
+  ),
+  limit('55P03', 'lock_timeout', 'Another session has the table or a row in use, for longer than'),
+  limit(
+    '25P03',
+    'idle_in_transaction_session_timeout',
+    'A transaction waited for its next statement for longer than',
+  ),
+  limit('25P04', 'transaction_timeout', 'A transaction took longer than'),
+  limit('57P05', 'idle_session_timeout', 'Fetching shards took longer than'),
   [/^57P03$/, 'PostgreSQL is starting up or shutting down', AGAIN],
   [/^53/, 'PostgreSQL is out of room, memory or connections', AGAIN],
   [

@@ -6,7 +6,7 @@ import { codeOf, ExportError } from '../../core/index.ts'
 import type { ColumnSpec } from '../../rows/index.ts'
 import type { ManifestShard } from '../../state/index.ts'
 import { loadDuckdb } from '../duckdb/duckdb.ts'
-import { INSTANCE_OPTIONS, type TargetWait } from '../duckdb/duckdb-file.ts'
+import { duckdbError, INSTANCE_OPTIONS, type TargetWait } from '../duckdb/duckdb-file.ts'
 import {
   type FoundColumn,
   prepareTable,
@@ -102,12 +102,7 @@ export class PostgresWarehouse implements Warehouse {
   }
 
   transaction<T>(table: TableSpec, work: (database: Database) => Promise<T>): Promise<T> {
-    return this.#postgres.guarded(() =>
-      this.#inTransaction(async () => {
-        await this.#lock(lockOf(table))
-        return work(this.#database)
-      }),
-    )
+    return this.#postgres.guarded(() => this.#inTransaction(lockOf(table), () => work(this.#database)))
   }
 
   async finish(table: TableSpec): Promise<void> {
@@ -139,20 +134,24 @@ export class PostgresWarehouse implements Warehouse {
       copyInto(this.#postgres.client, this.#reader, shards, select, table, into),
   }
 
-  /** Settings and locks end with the transaction: behind a pooler, the next one of this connection may be another's. */
-  #inTransaction<T>(work: () => Promise<T>): Promise<T> {
-    return transaction(this.#run, async () => {
+  /**
+   * Settings and locks end with the transaction: behind a pooler, the next one of this connection may be another's.
+   * What is read after the lock is what the load before it has committed, whatever isolation the role has by default.
+   */
+  #inTransaction<T>(lock: string, work: () => Promise<T>): Promise<T> {
+    const locked = async (): Promise<T> => {
       await this.#run(SETTINGS)
+      await this.#lock(lock)
       return work()
-    })
+    }
+    return transaction(this.#run, locked, 'BEGIN ISOLATION LEVEL READ COMMITTED')
   }
 
   /** Changes definitions. It waits for their locks for some seconds only: others queue behind such a wait. */
   #define(lock: string, table: TableSpec, work: () => Promise<void>): Promise<void> {
     return this.#postgres.guarded(async () => {
       try {
-        await this.#inTransaction(async () => {
-          await this.#lock(lock)
+        await this.#inTransaction(lock, async () => {
           await this.#run(LOCK_TIMEOUT)
           await work()
         })
@@ -167,7 +166,10 @@ export class PostgresWarehouse implements Warehouse {
     if (got?.held === true) return
     if (!this.#hasWaited) this.#onWait({ holder: null, limitMs: null })
     this.#hasWaited = true
+    // It is another load's turn, however long that takes.
+    await this.#run('SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0')
     await this.#run('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [name])
+    await this.#run('SET LOCAL lock_timeout = DEFAULT; SET LOCAL statement_timeout = DEFAULT')
   }
 }
 
@@ -304,11 +306,13 @@ async function copyInto(
   const names = columnList(table)
   // As bytes, so that no strings of this process are made of them.
   const line = `encode(concat(${table.columns.map(csvField).join(", ',', ")}, chr(10)))`
-  const result = await reader.stream(`SELECT ${line} FROM (${select}) AS shard(${names})`)
+  const reading = <T>(work: Promise<T>): Promise<T> =>
+    work.catch((error: unknown) => cannotRead(shards, error))
+  const result = await reading(reader.stream(`SELECT ${line} FROM (${select}) AS shard(${names})`))
   let [rows, changed] = [0, 0]
   async function* lines(): AsyncGenerator<Uint8Array> {
     for (;;) {
-      const chunk = await result.fetchChunk()
+      const chunk = await reading(result.fetchChunk())
       if (chunk === null || chunk.rowCount === 0) break
       rows += chunk.rowCount
       const given = (chunk.getColumnValues(0) as DuckDBBlobValue[]).map(({ bytes }) => bytes)
@@ -326,6 +330,16 @@ async function copyInto(
     client.query(from(`COPY ${into} (${names}) FROM STDIN WITH (FORMAT csv)`)),
   )
   return changed
+}
+
+/** Without a cause: DuckDB's messages may quote a row. */
+function cannotRead([shard, ...others]: readonly ManifestShard[], error: unknown): never {
+  throw new ExportError({
+    kind: 'damaged',
+    what: `DuckDB cannot read ${others.length === 0 ? 'the shard' : `one of ${others.length + 1} shards`} (${duckdbError(error).kind ?? 'an'} error)`,
+    where: `${shard!.path}${others.length === 0 ? '' : ', …'}`,
+    next: 'Run `verify`, and `verify --fix` to export it anew; nothing of it was loaded.',
+  })
 }
 
 /** A field of CSV as COPY reads it; null where it is to be empty. */

@@ -7,8 +7,8 @@ import {
   identifier,
   LEDGER,
   literal,
-  PARTITION_COLUMN,
   qualified,
+  SHARD_COLUMN,
   shownName,
   type TableSpec,
   VIEW_ENDINGS,
@@ -86,8 +86,9 @@ export const LEDGER_COLUMNS: readonly ColumnSpec[] = [
   ledgerColumn('sha256', 'text', 'of its bytes'),
   ledgerColumn('rows', 'int64', 'how many it holds'),
   ledgerColumn('loaded_at', 'timestamp', 'when the command that loaded it began to load'),
+  // BigQuery has no list that is never null.
+  { ...ledgerColumn('partitions', 'list', 'keys of its partitions: query/window'), nullable: true },
   ledgerColumn('table_name', 'text', 'table that its rows are in'),
-  ledgerColumn(PARTITION_COLUMN.name, 'text', 'what its rows have in the column of that name'),
   ledgerColumn('pipeline', 'text', 'name of the data set'),
 ]
 
@@ -164,7 +165,7 @@ function latest(table: TableSpec, time: string, meaning: string): View {
   return {
     name: `${table.name}${VIEW_ENDINGS.latest}`,
     meaning,
-    select: `SELECT DISTINCT ON (id) * FROM ${qualified(table, table.name)} ORDER BY id, ${time} DESC NULLS LAST, ${identifier(PARTITION_COLUMN.name)} DESC, ${identifier(DATA_SET_COLUMN.name)} DESC`,
+    select: `SELECT DISTINCT ON (id) * FROM ${qualified(table, table.name)} ORDER BY id, ${time} DESC NULLS LAST, ${identifier(SHARD_COLUMN.name)} DESC, ${identifier(DATA_SET_COLUMN.name)} DESC`,
   }
 }
 
@@ -215,12 +216,13 @@ function missingColumns(
   })
 }
 
-/** Does work in one transaction: all of it, or nothing. */
+/** Does work in one transaction: all of it, or nothing. @param begin the statement that begins it */
 export async function transaction<T>(
   run: (sql: string) => Promise<unknown>,
   work: () => Promise<T>,
+  begin = 'BEGIN',
 ): Promise<T> {
-  await run('BEGIN')
+  await run(begin)
   try {
     const result = await work()
     await run('COMMIT')

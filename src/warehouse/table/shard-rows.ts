@@ -12,17 +12,8 @@ type ShardSource = {
 }
 
 /**
- * What the rows of a shard have as `spillway_partition`: the key of their partition, or, if the shard holds several, its
- * path.
- */
-export function partitionOf({ path, partitions }: Pick<ManifestShard, 'path' | 'partitions'>): string {
-  const [only] = partitions
-  return only !== undefined && partitions.length === 1 ? only : path
-}
-
-/**
- * SQL by which DuckDB reads the rows of shards with the types of the table, `spillway_data_set` and
- * `spillway_partition` last.
+ * SQL by which DuckDB reads the rows of shards with the types of the table, `spillway_data_set` and `spillway_shard`
+ * last.
  * @param dataSet its identity
  */
 export function shardRows(
@@ -33,25 +24,17 @@ export function shardRows(
 ): string {
   const columns = rowColumns(table)
   const values = columns.map((column) => typedValue(column, source.format))
-  const reader = readerOf(
-    source,
-    shards.map(({ path }) => path),
-    columns,
-  )
-  const select = (label: string): string =>
-    `SELECT ${[...values, literal(dataSet), label].join(', ')} FROM ${reader} s`
-  // A join may change the order of the rows.
-  if (shards.length === 1) return select(literal(partitionOf(shards[0]!)))
-  const labels = shards.map(
-    (shard) => `(${literal(pathOf(source, shard.path))}, ${literal(partitionOf(shard))})`,
-  )
-  return `${select('l.label')} JOIN (VALUES ${labels.join(', ')}) l(path, label) ON s.${SHARD_PATH} = l.path`
+  const paths = shards.map(({ path }) => path)
+  // Characters, as DuckDB counts them.
+  const first = [...join(source.root, '/')].length + 1
+  const label = `substr(s.${FILE}, ${first})`
+  return `SELECT ${[...values, literal(dataSet), label].join(', ')} FROM ${readerOf(source, paths, columns)} s`
 }
 
-/** The column with the path of the shard that a row is read from. */
-const SHARD_PATH = 'spillway_shard'
+/** The column with the path of the file that a row is read from. */
+const FILE = 'spillway_file'
 
-/** The same rows of a whole data set, without `spillway_partition`. */
+/** The same rows of a whole data set, without these two. */
 export function dataSetRows(
   source: ShardSource,
   columns: readonly ColumnSpec[],
@@ -65,7 +48,7 @@ export function dataSetRows(
 
 function readerOf(source: ShardSource, paths: readonly string[], columns: readonly ColumnSpec[]): string {
   const file = `[${paths.map((path) => literal(duckdbPath(pathOf(source, path)))).join(', ')}]`
-  const common = `hive_partitioning = false, filename = ${literal(SHARD_PATH)}`
+  const common = `hive_partitioning = false, filename = ${literal(FILE)}`
   if (source.format.kind === 'parquet') return `read_parquet(${file}, ${common})`
   const types = columns.map(({ name }) => `${literal(name)}: 'VARCHAR'`).join(', ')
   // By default DuckDB reads "" as null, and guesses types and, by the name, the compression.

@@ -21,16 +21,15 @@ export const DATA_SET_COLUMN: ColumnSpec = {
   meaning: 'identity of the data set that the row came in: data_set_id of its manifest',
 }
 
-export const PARTITION_COLUMN: ColumnSpec = {
-  name: 'spillway_partition',
+export const SHARD_COLUMN: ColumnSpec = {
+  name: 'spillway_shard',
   type: 'text',
   nullable: false,
-  meaning:
-    'partition of the data set that the row came in: query/window; or the path of its shard, if that holds several',
+  meaning: 'path of the shard that the row came in; spillway_loads lists the partitions of a shard',
 }
 
 /** Columns that every table has after those of the rows. */
-export const OWN_COLUMNS: readonly ColumnSpec[] = [DATA_SET_COLUMN, PARTITION_COLUMN]
+export const OWN_COLUMNS: readonly ColumnSpec[] = [DATA_SET_COLUMN, SHARD_COLUMN]
 
 export const DUCKDB_TYPES: Readonly<Record<ColumnType, string>> = {
   int64: 'BIGINT',

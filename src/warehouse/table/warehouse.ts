@@ -26,7 +26,10 @@ export type Warehouse = {
    * @throws ExportError `config` with the difference
    */
   prepare(table: TableSpec, options: { readonly evolve: boolean }): Promise<void>
-  /** Does work in one transaction, all of it or nothing. Waits while another load is in one of the same table. */
+  /**
+   * Does work in one transaction, all of it or nothing, and sees all that was committed before it began. Waits while
+   * another load is in one of the same table.
+   */
   transaction<T>(table: TableSpec, work: (database: Database) => Promise<T>): Promise<T>
   /** Makes what is faster to make after the rows are loaded: indexes, if they are missing. */
   finish(table: TableSpec): Promise<void>
@@ -40,7 +43,7 @@ export type Database = {
   readonly run: (sql: string) => Promise<number>
   /**
    * Inserts the rows of a few shards.
-   * @param select SQL of the rows, as DuckDB reads them, with data set and partition as last columns
+   * @param select SQL of the rows, as DuckDB reads them, with data set and shard as last columns
    * @param into qualified name of the table
    * @returns the number of rows with strings that were changed to fit
    * @throws ExportError `damaged` when there are more or fewer than the manifest says

@@ -8,7 +8,7 @@ CREATE TABLE IF NOT EXISTS `YOUR_DATASET`.`credentials` (
   `query_value` STRING NOT NULL OPTIONS (description = 'value of the query; a secret is masked'),
   `auth_domains` ARRAY<STRING> OPTIONS (description = 'host names that the credential logs in to'),
   `spillway_data_set` STRING OPTIONS (description = 'identity of the data set that the row came in: data_set_id of its manifest'),
-  `spillway_shard` STRING OPTIONS (description = 'path of the shard that the row came in')
+  `spillway_shard` STRING OPTIONS (description = 'path of the shard that the row came in; spillway_loads lists the partitions of a shard')
 )
 PARTITION BY TIMESTAMP_TRUNC(`imported_at`, MONTH);
 
@@ -18,8 +18,8 @@ CREATE TABLE IF NOT EXISTS `YOUR_DATASET`.`spillway_loads` (
   `sha256` STRING NOT NULL,
   `rows` INT64 NOT NULL,
   `loaded_at` TIMESTAMP NOT NULL,
+  `partitions` ARRAY<STRING>,
   `table_name` STRING NOT NULL,
-  `spillway_partition` STRING NOT NULL,
   `pipeline` STRING NOT NULL
 );
 

@@ -8,7 +8,7 @@ CREATE TABLE IF NOT EXISTS `credentials` (
   `query_value` String COMMENT 'value of the query; a secret is masked',
   `auth_domains` Array(Nullable(String)) COMMENT 'host names that the credential logs in to',
   `spillway_data_set` Nullable(String) COMMENT 'identity of the data set that the row came in: data_set_id of its manifest',
-  `spillway_shard` Nullable(String) COMMENT 'path of the shard that the row came in'
+  `spillway_shard` Nullable(String) COMMENT 'path of the shard that the row came in; spillway_loads lists the partitions of a shard'
 )
 ENGINE = MergeTree
 ORDER BY (`query_type`, `query_value`, `imported_at`, `id`);
@@ -19,8 +19,8 @@ CREATE TABLE IF NOT EXISTS `spillway_loads` (
   `sha256` String,
   `rows` Int64,
   `loaded_at` DateTime64(6, 'UTC'),
+  `partitions` Array(Nullable(String)),
   `table_name` String,
-  `spillway_partition` String,
   `pipeline` String
 )
 ENGINE = MergeTree

@@ -8,7 +8,7 @@ CREATE TABLE IF NOT EXISTS `credentials` (
   `query_value` STRING NOT NULL COMMENT 'value of the query; a secret is masked',
   `auth_domains` ARRAY<STRING> COMMENT 'host names that the credential logs in to',
   `spillway_data_set` STRING COMMENT 'identity of the data set that the row came in: data_set_id of its manifest',
-  `spillway_shard` STRING COMMENT 'path of the shard that the row came in'
+  `spillway_shard` STRING COMMENT 'path of the shard that the row came in; spillway_loads lists the partitions of a shard'
 );
 
 CREATE TABLE IF NOT EXISTS `spillway_loads` (
@@ -17,8 +17,8 @@ CREATE TABLE IF NOT EXISTS `spillway_loads` (
   `sha256` STRING NOT NULL,
   `rows` BIGINT NOT NULL,
   `loaded_at` TIMESTAMP NOT NULL,
+  `partitions` ARRAY<STRING>,
   `table_name` STRING NOT NULL,
-  `spillway_partition` STRING NOT NULL,
   `pipeline` STRING NOT NULL
 );
 

@@ -27,7 +27,7 @@ COMMENT ON COLUMN "credentials"."query_type" IS 'kind of the query that found th
 COMMENT ON COLUMN "credentials"."query_value" IS 'value of the query; a secret is masked';
 COMMENT ON COLUMN "credentials"."auth_domains" IS 'host names that the credential logs in to';
 COMMENT ON COLUMN "credentials"."spillway_data_set" IS 'identity of the data set that the row came in: data_set_id of its manifest';
-COMMENT ON COLUMN "credentials"."spillway_shard" IS 'path of the shard that the row came in';
+COMMENT ON COLUMN "credentials"."spillway_shard" IS 'path of the shard that the row came in; spillway_loads lists the partitions of a shard';
 
 CREATE TABLE IF NOT EXISTS "spillway_loads" (
   "data_set" VARCHAR(65535) NOT NULL,
@@ -35,7 +35,7 @@ CREATE TABLE IF NOT EXISTS "spillway_loads" (
   "sha256" VARCHAR(65535) NOT NULL,
   "rows" BIGINT NOT NULL,
   "loaded_at" TIMESTAMPTZ NOT NULL,
+  "partitions" SUPER,
   "table_name" VARCHAR(65535) NOT NULL,
-  "spillway_partition" VARCHAR(65535) NOT NULL,
   "pipeline" VARCHAR(65535) NOT NULL
 );

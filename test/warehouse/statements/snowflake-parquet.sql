@@ -8,7 +8,7 @@ CREATE TABLE IF NOT EXISTS "CREDENTIALS" (
   "QUERY_VALUE" VARCHAR NOT NULL COMMENT 'value of the query; a secret is masked',
   "AUTH_DOMAINS" ARRAY COMMENT 'host names that the credential logs in to',
   "SPILLWAY_DATA_SET" VARCHAR COMMENT 'identity of the data set that the row came in: data_set_id of its manifest',
-  "SPILLWAY_SHARD" VARCHAR COMMENT 'path of the shard that the row came in'
+  "SPILLWAY_SHARD" VARCHAR COMMENT 'path of the shard that the row came in; spillway_loads lists the partitions of a shard'
 );
 
 CREATE TABLE IF NOT EXISTS "SPILLWAY_LOADS" (
@@ -17,8 +17,8 @@ CREATE TABLE IF NOT EXISTS "SPILLWAY_LOADS" (
   "SHA256" VARCHAR NOT NULL,
   "ROWS" NUMBER(19, 0) NOT NULL,
   "LOADED_AT" TIMESTAMP_TZ(6) NOT NULL,
+  "PARTITIONS" ARRAY,
   "TABLE_NAME" VARCHAR NOT NULL,
-  "SPILLWAY_PARTITION" VARCHAR NOT NULL,
   "PIPELINE" VARCHAR NOT NULL
 );
 
