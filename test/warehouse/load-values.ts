@@ -14,6 +14,15 @@ import { PASSWORD } from '../support/postgres/client.ts'
 /** A shard that a test makes up: a row of VALUES for each of its rows, without the two last columns. */
 type MadeUp = { readonly rows: readonly string[]; readonly partitions?: readonly string[] }
 
+type LoadValues = {
+  readonly dataSet?: string
+  readonly mode?: LoadMode
+  /** Called before the manifest is read, within a transaction. */
+  readonly onManifest?: () => Promise<void>
+  /** Called before a shard is there. */
+  readonly onDownload?: (path: string) => Promise<void>
+}
+
 export const columnOf = (name: string, type: ColumnType = 'text'): ColumnSpec => ({
   name,
   type,
@@ -38,7 +47,12 @@ export function loadValues(
   warehouse: Warehouse,
   table: TableSpec,
   shards: Readonly<Record<string, MadeUp>>,
-  { dataSet = 'd', mode = 'append' }: { readonly dataSet?: string; readonly mode?: LoadMode } = {},
+  {
+    dataSet = 'd',
+    mode = 'append',
+    onManifest = async () => {},
+    onDownload = async () => {},
+  }: LoadValues = {},
 ): Promise<LoadResult> {
   const bytesOf = (path: string) => Buffer.from(JSON.stringify(shards[path]))
   const listed = Object.entries(shards).map(([path, { rows, partitions = [path] }]) => ({
@@ -50,8 +64,10 @@ export function loadValues(
     imported_at: null,
   }))
   return loadDataSet(warehouse, {
-    manifest: async () =>
-      ({ data_set_id: dataSet, pipeline: 'trial', shards: listed }) as unknown as Manifest,
+    manifest: async () => {
+      await onManifest()
+      return { data_set_id: dataSet, pipeline: 'trial', shards: listed } as unknown as Manifest
+    },
     shards: {
       store: {
         size: async (path) => bytesOf(path).length,
@@ -59,7 +75,7 @@ export function loadValues(
           yield bytesOf(path)
         },
       },
-      download: async () => {},
+      download: onDownload,
       release: async () => {},
     },
     table,

@@ -61,13 +61,13 @@ export async function loadTables(
       screen.showNowAndThen(`shard ${count(number)} of ${count(of)}: ${plainLine(path)}`)
     },
   }
-  const completeness = await readCompleteness(planned)
   // DuckDB makes its files with the permissions of the umask.
   const umask = process.umask(0o077)
   const summary = await loadWarehouse(pipeline, target, options).finally(() => {
     process.umask(umask)
     screen.clear()
   })
+  const completeness = await readCompleteness(planned)
   const { others, ...figures } = summary
   const { complete } = completeness
   await stdout.result(json, inSnakeCase<unknown>({ ...figures, otherDataSets: others, complete }), [

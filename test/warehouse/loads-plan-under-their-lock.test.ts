@@ -1,0 +1,191 @@
+import { rename } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { exportedWorkspace } from '../support/exported-data-set.ts'
+import { pgClient, pgRows } from '../support/postgres/client.ts'
+import { newDatabase } from '../support/postgres/database.ts'
+import { start } from '../support/run-cli.ts'
+import type { PipelineParts, Workspace } from '../support/workspace.ts'
+import { exportHere, loadHere } from './in-process.ts'
+import { holdsAll } from './ledger.ts'
+import { columnOf, loadValues, postgresAt, tableWith } from './load-values.ts'
+import { newTarget, type TestTarget } from './targets.ts'
+
+const parts = (until: string): PipelineParts => ({
+  extract: {
+    domains: ['scatterholt.com', 'quillmere.net'],
+    windows: { from: '2024-01-01', until, every: 'month' },
+  },
+  // Each run adds a shard to each folder.
+  load: { partition_by: ['query'] },
+})
+
+/** Starts a load that finds its target in use. */
+async function waitingLoad(here: Workspace, target: TestTarget) {
+  const load = start(['load', 'pipeline.yaml', '--to', target.url, '--json'], here.folder, here.env)
+  await load.until((text) => text.includes('waiting for it to end'))
+  return load
+}
+
+async function isDone(load: Awaited<ReturnType<typeof waitingLoad>>): Promise<void> {
+  const { code, stderr } = await load.result
+  expect(code, stderr).toBe(0)
+}
+
+describe.each(['duckdb', 'postgres'] as const)('%s: a load that waits for its turn', (kind) => {
+  it('loads what is there when its turn comes, and takes nothing for gone that came meanwhile', async () => {
+    const here = await exportedWorkspace(parts('2024-02-01'))
+    const target = await newTarget(kind, here)
+    Object.assign(here.env, target.env)
+    const release = await target.hold()
+    const first = await waitingLoad(here, target)
+    await here.write(parts('2024-04-01'))
+    await exportHere(here)
+    const second = await waitingLoad(here, target)
+    await release()
+    await Promise.all([isDone(first), isDone(second)])
+    await holdsAll(here, target)
+  })
+
+  it('finds a data set sound that was compacted meanwhile', async () => {
+    const here = await exportedWorkspace(parts('2024-02-01'))
+    for (const until of ['2024-03-01', '2024-04-01']) {
+      await here.write(parts(until))
+      await exportHere(here)
+    }
+    const target = await newTarget(kind, here)
+    Object.assign(here.env, target.env)
+    const release = await target.hold()
+    const load = await waitingLoad(here, target)
+    const { code, stderr } = await here.cli('compact', 'pipeline.yaml', '--min-shards', '2')
+    expect(code, stderr).toBe(0)
+    await release()
+    await isDone(load)
+    await holdsAll(here, target)
+  })
+})
+
+const TABLE = tableWith([columnOf('id', 'int64')])
+const SHARDS = Object.fromEntries(['a', 'b', 'c'].map((path, id) => [path, { rows: [`${id}::BIGINT`] }]))
+
+/** A database whose sessions have a setting. */
+async function databaseWith(setting: string): Promise<string> {
+  const url = await newDatabase()
+  await pgRows(
+    url,
+    `do $$ begin execute format('alter database %I set ${setting}', current_database()); end $$`,
+  )
+  return url
+}
+
+async function load(url: string, ...[options]: [Parameters<typeof loadValues>[3]?]) {
+  const warehouse = await postgresAt(url)
+  try {
+    return await loadValues(warehouse, TABLE, SHARDS, options)
+  } finally {
+    await warehouse.close()
+  }
+}
+
+const rowsIn = (url: string) =>
+  pgRows(url, 'select id::int, spillway_shard as shard from credentials order by 1')
+const ROWS = Object.keys(SHARDS).map((shard, id) => ({ id, shard }))
+
+it.each([
+  "default_transaction_isolation = ''repeatable read''",
+  'default_transaction_isolation = serializable',
+  "lock_timeout = ''50ms''",
+  "statement_timeout = ''400ms''",
+])('PostgreSQL with %s: loads take turns all the same', async (setting) => {
+  const url = await databaseWith(setting)
+  const here = { folder: '', env: {} } as unknown as Workspace
+  await load(url)
+  await pgRows(url, 'delete from credentials; delete from spillway_loads')
+  const release = await (await newTarget('postgres', here, async () => url)).hold()
+  const loads = [load(url), load(url)]
+  await expect
+    .poll(() =>
+      pgRows(
+        url,
+        "select 1 from pg_stat_activity where datname = current_database() and wait_event = 'advisory' and now() - query_start > interval '500ms'",
+      ),
+    )
+    .toHaveLength(2)
+  await release()
+  const counts = (await Promise.all(loads)).map(({ shards }) => shards.loaded + shards.skipped)
+  expect(counts).toEqual([3, 3])
+  expect(await rowsIn(url)).toEqual(ROWS)
+})
+
+const later = (ms: number) => new Promise<void>((resolve) => void setTimeout(resolve, ms))
+
+it('shards are fetched before a transaction, side by side: none waits for them', async () => {
+  const url = await databaseWith("idle_in_transaction_session_timeout = ''200ms''")
+  let [fetching, most] = [0, 0]
+  const onDownload = async (): Promise<void> => {
+    most = Math.max(most, ++fetching)
+    await later(600)
+    fetching--
+  }
+  expect(await load(url, { onDownload })).toMatchObject({ shards: { loaded: 3 } })
+  expect(most).toBe(3)
+  expect(await rowsIn(url)).toEqual(ROWS)
+})
+
+it.each([
+  ["lock_timeout = ''100ms''", 'lock_timeout', '55P03'],
+  ["statement_timeout = ''500ms''", 'statement_timeout', '57014'],
+  ["idle_in_transaction_session_timeout = ''100ms''", 'idle_in_transaction_session_timeout', '25P03'],
+  ["idle_session_timeout = ''100ms''", 'idle_session_timeout', '57P05'],
+])('the error of %s names the setting', async (setting, name, code) => {
+  const url = await databaseWith(setting)
+  await load(url)
+  await pgRows(url, 'delete from credentials; delete from spillway_loads')
+  if (name === 'statement_timeout')
+    await pgRows(
+      url,
+      'create function slow() returns trigger language plpgsql as $$ begin perform pg_sleep(60); return new; end $$; create trigger slow before insert on credentials execute function slow()',
+    )
+  const held = name === 'lock_timeout' ? await lockedTable(url) : async () => {}
+  const error = await load(url, {
+    ...(name.startsWith('idle_in') ? { onManifest: () => later(600) } : {}),
+    ...(name.startsWith('idle_session') ? { onDownload: () => later(600) } : {}),
+  }).catch((thrown: unknown) => thrown)
+  await held()
+  expect(error).toMatchObject({
+    kind: 'target',
+    what: expect.stringContaining(`${name} (${code})`),
+    next: expect.stringContaining(`ALTER ROLE … SET ${name}`),
+  })
+  expect(await rowsIn(url)).toEqual([])
+})
+
+/** Another session changes the table. @returns what ends that */
+async function lockedTable(url: string): Promise<() => Promise<void>> {
+  const client = await pgClient(url)
+  await client.query('begin; lock table credentials in share mode')
+  return () => client.end()
+}
+
+it('nothing that is said touches the ledger', async () => {
+  const url = await newDatabase()
+  await load(url)
+  await pgRows(url, 'delete from credentials; delete from spillway_loads')
+  await pgRows(url, 'alter table spillway_loads add constraint ours check (rows < 0)')
+  await expect(load(url)).rejects.toMatchObject({
+    kind: 'target',
+    what: expect.stringMatching(/spillway_loads took no entry [(]23514, ours[)]/),
+    next: expect.not.stringMatching(/drop|delete/i),
+  })
+})
+
+it('a shard that is missing, and still listed, is damage; what comes before it is loaded', async () => {
+  const here = await exportedWorkspace(parts('2024-04-01'))
+  const target = await newTarget('duckdb', here)
+  const { shards } = await here.manifest()
+  const { path } = shards.at(-1)!
+  await rename(join(here.output, path), join(here.output, `${path}.away`))
+  await expect(loadHere(here, target)).rejects.toMatchObject({ kind: 'damaged', where: path })
+  const [loaded] = await target.rows('select count(*)::int as n from spillway_loads')
+  expect(loaded).toEqual({ n: shards.length - 1 })
+})
