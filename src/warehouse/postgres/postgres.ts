@@ -338,7 +338,7 @@ function cannotRead([shard, ...others]: readonly ManifestShard[], error: unknown
     kind: 'damaged',
     what: `DuckDB cannot read ${others.length === 0 ? 'the shard' : `one of ${others.length + 1} shards`} (${duckdbError(error).kind ?? 'an'} error)`,
     where: `${shard!.path}${others.length === 0 ? '' : ', …'}`,
-    next: 'Run `verify`, and `verify --fix` to export it anew; nothing of it was loaded.',
+    next: 'Run `verify`, which prints the command that exports it again; nothing of it was loaded.',
   })
 }
 
