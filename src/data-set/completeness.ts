@@ -162,12 +162,13 @@ export async function completenessOf(
     return { complete: false, partitions: null, left_out }
   }
   const state = stateOfManifest(manifest)
-  const partitions = partitionsOf(planned, state)
+  const partitions = filePartitions(planned, state)
   const complete = isMarked && (partitions === null || partitions.done === partitions.total)
   return { complete, partitions, left_out: leftOutOf(planned.transform, state) }
 }
 
-function partitionsOf(given: Pipeline, state: CheckpointState): PartitionCounts | null {
+/** The partitions that the file plans, whatever flags narrow a run, as of the last run; null: their names need a key. */
+export function filePartitions(given: Pipeline, state: CheckpointState): PartitionCounts | null {
   const pipeline = withNames(given)
   const plan = pipeline === null ? null : planAsOfLastRun(pipeline, state)
   if (pipeline === null || plan === null) return null

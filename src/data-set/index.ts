@@ -6,6 +6,7 @@ export {
 } from './compact/compact.ts'
 export {
   type Completeness,
+  filePartitions,
   leftOutClauses,
   leftOutOf,
   leftOutText,

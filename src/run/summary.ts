@@ -13,7 +13,14 @@ import {
   runCounts,
   type ServiceFigures,
 } from '../core/index.ts'
-import { leftOutClauses, leftOutOf, pathIn, sumOfReasons, withLocation } from '../data-set/index.ts'
+import {
+  filePartitions,
+  leftOutClauses,
+  leftOutOf,
+  pathIn,
+  sumOfReasons,
+  withLocation,
+} from '../data-set/index.ts'
 import { type CheckpointState, type FoldedRun, MANIFEST_PATH, sumOfPartitions } from '../state/index.ts'
 import { type Ending, statusFor } from './chains/export-chains.ts'
 import type { FailureCause, Tally } from './chains/tally.ts'
@@ -34,6 +41,8 @@ export type RunSummary = RunCounts & {
   readonly pipeline: string
   readonly status: RunStatus
   readonly partitions: PartitionCounts
+  /** Of the whole file, where flags narrow the run to a part of it; null: none does. */
+  readonly filePartitions: PartitionCounts | null
   /** Of all runs: the rows, those in sealed shards, and what is left out by intent, a clause each. */
   readonly dataSet: { readonly rows: number; readonly inShards: number; readonly leftOut: readonly string[] }
   readonly shards: number
@@ -100,6 +109,7 @@ export function summarize(
     status: error === null ? status : statusFor(error),
     ...runCounts(run),
     partitions: partitionCounts(total, tally),
+    filePartitions: pipeline.extract.unfiltered === null ? null : filePartitions(pipeline, state),
     dataSet: {
       rows: sumOfPartitions(state).rows,
       inShards: state.shards.rows,
@@ -133,12 +143,23 @@ type Unprinted =
   | 'failures'
   | 'causes'
   | 'partitions'
+  | 'filePartitions'
   | 'service'
 
 /** The figures of a run by the names that scripts read. */
 export function figuresJson(summary: Omit<RunSummary, Unprinted> & Partial<Pick<RunSummary, Unprinted>>) {
-  const { dataSet, lastCompleteMs, manifest, error, failures, causes, partitions, service, ...figures } =
-    summary
+  const {
+    dataSet,
+    lastCompleteMs,
+    manifest,
+    error,
+    failures,
+    causes,
+    partitions,
+    filePartitions,
+    service,
+    ...figures
+  } = summary
   const { forgotten, ...others } = figures
   return inSnakeCase<string | number | null>({ ...others, ...(forgotten === 0 ? {} : { forgotten }) })
 }

@@ -57,3 +57,19 @@ it('a load.path that is a link to nowhere is named as one', async () => {
   symlinkSync('nowhere', output)
   await exits(2, call('run'), 'a symbolic link to a folder that is not there')
 })
+
+it('a run that flags narrow says of what it is complete, and what of the file is left', async () => {
+  const { call } = await trial()
+  const first = await exits(0, call('run', '--until', '2024-02-01'))
+  expect(first.stdout).toMatch(
+    /^trial: complete for what the flags name in .*; of the file 2 of 3 partitions are not done/,
+  )
+  const again = await exits(0, call('run', '--until', '2024-02-01', '--json'))
+  expect(JSON.parse(again.stdout)).toMatchObject({
+    status: 'complete',
+    partitions: { total: 1, done: 1 },
+    file_partitions: { total: 3, done: 1, failed: 0, pending: 2 },
+  })
+  const whole = await exits(0, call('run', '--json'))
+  expect(JSON.parse(whole.stdout)).not.toHaveProperty('file_partitions')
+})

@@ -23,10 +23,11 @@ const MAX_REASONS_SHOWN = 3
 
 /** What `run --json` prints. */
 function summaryJson(summary: Omit<RunSummary, 'dataSet' | 'lastCompleteMs'>) {
-  const { partitions, service, manifest, error, failures } = summary
+  const { partitions, filePartitions, service, manifest, error, failures } = summary
   return {
     ...figuresJson(summary),
     partitions,
+    ...(filePartitions === null ? {} : { file_partitions: filePartitions }),
     service: inSnakeCase({ ...service }),
     manifest,
     error: reasonOf(error, summary),
@@ -63,6 +64,7 @@ const NOTHING_DONE = {
   status: 'failed' as const,
   ...NO_RUN_COUNTS,
   partitions: partitionCounts(0, { done: 0, failed: 0 }),
+  filePartitions: null,
   shards: 0,
   bytes: 0,
   replacedNuls: 0,
@@ -166,23 +168,31 @@ function quotaFigures(summary: RunSummary): readonly Figure[] {
 }
 
 function headline(
-  { pipeline, status, rows, requests, partitions, durationMs, dataSet }: RunSummary,
+  { pipeline, status, rows, requests, partitions, filePartitions, durationMs, dataSet }: RunSummary,
   style: Style,
 ): string {
   const leftOut = plainLine(leftOutText(dataSet.leftOut))
   const name = style('bold', pipeline)
   const took = duration(durationMs)
+  const what = filePartitions === null ? 'all' : 'what the flags name'
+  const completed =
+    requests === 0 && rows === 0
+      ? `nothing new; ${what} is exported`
+      : `complete ${filePartitions === null ? '' : `for ${what} `}in ${took}`
   const words: Record<RunSummary['status'], readonly [Colour, string]> = {
-    complete: [
-      'green',
-      `${requests === 0 && rows === 0 ? 'nothing new; all is exported' : `complete in ${took}`}${leftOut}`,
-    ],
+    complete: ['green', `${completed}${partText(filePartitions)}${leftOut}`],
     failed: ['red', partitions.failed > 0 ? `${counted(partitions.failed, 'partition')} failed` : 'failed'],
     budget: ['yellow', 'stopped early; the next run exports the rest'],
     interrupted: ['yellow', 'interrupted; what is committed stays'],
   }
   const [colour, text] = words[status]
   return `${name}: ${style(colour, text)}${status === 'complete' ? '' : ` (${took})`}`
+}
+
+/** What is left of the file, if flags name a part of it. */
+function partText(file: RunSummary['filePartitions']): string {
+  if (file === null || file.done === file.total) return ''
+  return `; of the file ${count(file.total - file.done)} of ${counted(file.total, 'partition')} are not done`
 }
 
 function partitionsText({ total, done, failed, pending }: RunSummary['partitions'], style: Style): string {
