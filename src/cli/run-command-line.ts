@@ -31,7 +31,8 @@ export async function start(): Promise<number> {
   }
   // What libraries say is for developers. Warnings are logged; traces are switched off, since they have passwords and
   // signatures in them.
-  process.removeAllListeners('warning')
+  let warn = (_message: string): void => {}
+  process.removeAllListeners('warning').on('warning', ({ name, message }) => warn(`${name}: ${message}`))
   for (const name of ['DEBUG', 'AZURE_LOG_LEVEL']) delete process.env[name]
   const context = {
     env: process.env,
@@ -43,6 +44,7 @@ export async function start(): Promise<number> {
   }
   return runCommandLine(words, context, (io, hasBegun) => {
     report = io.reportError
+    warn = (message) => io.log('debug', message)
     // Before, yargs prints help and completions.
     const printed = hasBegun ? (['log', 'info'] as const) : []
     for (const method of ['debug', 'warn', 'error', 'trace', ...printed] as const)
@@ -75,8 +77,6 @@ export async function runCommandLine(
   onIo(io, false)
   let ticker: NodeJS.Timeout | undefined
   let code = DONE
-  const onWarning = ({ name, message }: Error): void => io.log('debug', `${name}: ${message}`)
-  process.on('warning', onWarning)
   try {
     if (given.length === 0) context.screen.write(`${overview(context.screen.columns)}\n\n`)
     if (words.length === 1 && words[0] === '--help')
@@ -103,7 +103,6 @@ export async function runCommandLine(
     return exitCodeOf(error, context.signals.received)
   } finally {
     clearInterval(ticker)
-    process.off('warning', onWarning)
   }
 }
 

