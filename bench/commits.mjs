@@ -17,7 +17,7 @@ const PAGES_OF_SHARD = 100
 
 const HEADER = {
   kind: 'header',
-  version: 4,
+  version: 5,
   pipeline: 'bench',
   data_set_id: '00000000-0000-4000-8000-000000000000',
   created_at: '2024-01-01T00:00:00.000Z',
@@ -134,7 +134,7 @@ function owned(name) {
 async function openLog(name) {
   const store = await owned(name)
   await beginCheckpoint(store, HEADER)
-  return new Journal(store, await findCheckpoint(store))
+  return Journal.open(store, await findCheckpoint(store))
 }
 
 async function median(work) {

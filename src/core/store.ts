@@ -48,6 +48,8 @@ export type OwnedStore = Store & {
    *   another size
    */
   extend?(path: string, size: number, chunks: Iterable<Uint8Array>): Promise<void>
+  /** Forces a file to the disk that a former owner has appended to, and its name. Missing: files do not grow. */
+  fsync?(path: string): Promise<void>
   /** Memory and temporary files for bytes that become a file later, or never. After a crash nothing of it is left. */
   scratch(): Scratch
   /** Replaces a file, or creates it, in one step. @param access `private`: for its owner alone, whatever other files allow */

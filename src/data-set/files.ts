@@ -86,7 +86,7 @@ export async function clearDataSet(
   }
   for (const path of await quarantineFiles(store)) await store.remove(path)
   for (const name of await listSealed(store)) await store.remove(`${SEALED_FOLDER}/${name}`)
-  await emptyLog(store, state?.position.sequence ?? 0)
+  await emptyLog(store, state?.logEnd.file ?? 0)
   // Removed last, or the manifest without it: until then, a run without --fresh detects that something is missing.
   await clearManifest()
   await clearFile(store, CHECKPOINT_PATH, CHECKPOINT_START, clear)

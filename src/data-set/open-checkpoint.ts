@@ -126,7 +126,7 @@ function admission(pipeline: NamedPipeline, store: Store, secrets: QuerySecrets,
 function headerOf(pipeline: NamedPipeline, { clock, maskKey }: Continuation): HeaderEntry {
   return {
     kind: 'header',
-    version: 4,
+    version: 5,
     pipeline: pipeline.name,
     data_set_id: randomUUID(),
     created_at: new Date(clock.now()).toISOString(),

@@ -34,7 +34,7 @@ async function linesIn(journal: Journal, ref: BlobRef): Promise<Uint8Array> {
   if (lines !== null) return lines
   throw new ExportError({
     kind: 'damaged',
-    what: `Rejected items in file ${ref.sequence} of the log are lost or changed`,
+    what: `Rejected items in file ${ref.file} of the log are lost or changed`,
     where: '_state/log',
     next: 'Check the disk and run again: the partitions concerned are exported anew.',
   })

@@ -9,7 +9,6 @@ import {
   type Lock,
   readCheckpoint,
   type SealedShard,
-  secureEnd,
   splitPath,
 } from '../state/index.ts'
 import { publishLeft, removeSealed } from './publish.ts'
@@ -21,12 +20,12 @@ import { publishLeft, removeSealed } from './publish.ts'
 export type Accept = (found: CheckpointState | null) => Promise<readonly JournalEntry[]>
 
 /**
- * Opens a checkpoint, or begins one, claims it from a former owner that may still run, and publishes what a crash left
- * sealed. Every change to a data set comes this way.
+ * Opens a checkpoint, or begins one, claims it, and publishes what a crash left sealed. Every change to a data set comes
+ * this way.
  * @param check is called before anything is changed, with the numbers of the shards that the change replaces
  */
 async function openJournal(
-  { store, forced }: Owner,
+  { store }: Owner,
   header: HeaderEntry,
   accept: Accept,
   onShard?: (shard: SealedShard) => void,
@@ -39,10 +38,8 @@ async function openJournal(
       await beginCheckpoint(store, header)
       continue
     }
-    if (forced && (await secureEnd(store, found.end))) continue
-    const journal = new Journal(store, found)
-    // A late commit of the former owner: everything is read again, and that owner cannot commit any more.
-    if (forced && !(await journal.claim())) continue
+    const journal = await Journal.open(store, found)
+    if (journal === null) continue
     const { state } = journal
     const replaced = new Set([...state.redo.shards, ...change.flatMap(shardsOf)])
     await check?.(state, replaced)
@@ -50,8 +47,6 @@ async function openJournal(
     const lost = changed.find(({ shard }) => !replaced.has(shard))
     // Readers take what is published for whole.
     if (check !== undefined && lost !== undefined) throw changedSinceSealed(lost)
-    // What is refused is not changed, but for a claim.
-    if (await secureEnd(store, found.end)) continue
     await journal.append(change)
     return journal
   }
@@ -100,8 +95,8 @@ export async function openSettledJournal(
   }
 }
 
-/** The store of the owner of a data set, and whether it took over from an owner that may still run. */
-export type Owner = Pick<Lock, 'store' | 'forced'>
+/** The store of the owner of a data set. */
+export type Owner = Pick<Lock, 'store'>
 
 /**
  * Reads a checkpoint with the checks of {@link openSettledJournal}, but changes nothing. Works also during a run.

@@ -61,7 +61,7 @@ export async function settle(
   if (isChanged || isComplete !== isMarked || (await store.size(SUMMARY_PAGE_PATH)) === null)
     await tryToWriteSummaryPage(pipeline, store, options)
   if (isClean && !state.isSettled) await journal.append([{ kind: 'settled' }])
-  await journal.compact()
+  await journal.erase()
   if (failure !== null) throw failure
 }
 

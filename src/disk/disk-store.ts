@@ -56,6 +56,7 @@ async function own(files: DiskFiles, owner: string): Promise<OwnedStore> {
     ...storeOf(files),
     create: (path, chunks) => change(path, () => owned.create(path, chunks)),
     extend: (path, size, chunks) => change(path, () => owned.extend(path, size, chunks)),
+    fsync: (path) => change(path, () => owned.fsync(path)),
     scratch: scratchesIn({
       memoryBytes: SCRATCH_BYTES,
       create: (path, chunks) => change(path, () => owned.create(path, chunks)),

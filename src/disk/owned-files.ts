@@ -24,7 +24,7 @@ export class OwnedFiles {
     return this.#moveTo(await this.#write(chunks), this.#locate(path), false)
   }
 
-  /** What is appended after the rights have ended does not count: the next owner reads the file after that. */
+  /** What is appended after the rights have ended does not count: the claim of the next owner says how much does. */
   async extend(path: string, size: number, chunks: Iterable<Uint8Array>): Promise<void> {
     const file = openToAppend(this.#files.checked(path))
     try {
@@ -34,7 +34,18 @@ export class OwnedFiles {
     } finally {
       closeSync(file)
     }
-    this.#staging.prove()
+    await this.#staging.require()
+  }
+
+  async fsync(path: string): Promise<void> {
+    const full = this.#files.checked(path)
+    const file = openToAppend(full)
+    try {
+      await fsyncFile(file)
+    } finally {
+      closeSync(file)
+    }
+    await this.#files.folders.fsync(dirname(full))
   }
 
   /** An empty temporary file in the staging directory. */

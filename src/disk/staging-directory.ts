@@ -1,8 +1,7 @@
-import { closeSync, renameSync } from 'node:fs'
 import { mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { hasCode, takenOver } from '../core/index.ts'
-import { createFile, fsyncFolder, statOf } from './open-file.ts'
+import { fsyncFolder, statOf } from './open-file.ts'
 import { isAbsent, nullIfAbsent } from './storage-error.ts'
 
 /** The whole data set is missing, so no folder of it may be made again. */
@@ -19,8 +18,6 @@ export class DataSetGone extends Error {
 export class StagingDirectory {
   readonly full: string
   #files = 0
-  /** A file that {@link prove} moves; null: none yet. */
-  #token: string | null = null
 
   private constructor(full: string) {
     this.full = full
@@ -43,14 +40,6 @@ export class StagingDirectory {
     if (statOf(this.full) !== null) return
     if (statOf(dirname(this.full)) !== null) throw takenOver(`_state/${basename(this.full)} is gone`)
     throw new DataSetGone()
-  }
-
-  /** Fails with ENOENT if the directory is gone. It is a change, which no cache of a network file system can answer. */
-  prove(): void {
-    const next = this.temporary()
-    if (this.#token === null) closeSync(createFile(next, 0o600))
-    else renameSync(this.#token, next)
-    this.#token = next
   }
 
   async takeOver(owner: string): Promise<void> {

@@ -95,10 +95,10 @@ export class LoggedBatch {
 }
 
 /** Rows of the log were lost or changed while a run went on. */
-function lostRows({ sequence }: BlobRef): ExportError {
+function lostRows({ file }: BlobRef): ExportError {
   return new ExportError({
     kind: 'damaged',
-    what: `Rows in file ${sequence} of the log are lost or changed`,
+    what: `Rows in file ${file} of the log are lost or changed`,
     where: '_state/log',
     next: 'Check the disk and run again: the partitions concerned are exported anew.',
   })

@@ -4,18 +4,18 @@ import type { BlobTuple, JournalEntry } from './journal-entry.ts'
 
 /** Bytes of a commit: number of their file in the log, offset and length in bytes, CRC-32. */
 export type BlobRef = {
-  readonly sequence: number
+  readonly file: number
   readonly offset: number
   readonly bytes: number
   readonly crc: number
 }
 
-export function blobTuple({ sequence, offset, bytes, crc }: BlobRef): BlobTuple {
-  return [sequence, offset, bytes, crc]
+export function blobTuple({ file, offset, bytes, crc }: BlobRef): BlobTuple {
+  return [file, offset, bytes, crc]
 }
 
-export function blobRef([sequence, offset, bytes, crc]: BlobTuple): BlobRef {
-  return { sequence, offset, bytes, crc }
+export function blobRef([file, offset, bytes, crc]: BlobTuple): BlobRef {
+  return { file, offset, bytes, crc }
 }
 
 /** The log of commits of a data set. */

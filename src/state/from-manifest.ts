@@ -17,7 +17,7 @@ export function stateOfManifest(manifest: Manifest): CheckpointState {
 export function headerOfManifest({ pipeline, data_set_id, settings, runs }: Manifest): HeaderEntry {
   return {
     kind: 'header',
-    version: 4,
+    version: 5,
     pipeline,
     data_set_id,
     created_at: runs[0]?.started_at ?? formatTimestamp(0),

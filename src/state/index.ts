@@ -29,7 +29,7 @@ export { type Hold, type Holder, type Lock, readHolder, takeLock } from './lock/
 export { markOwner, sweepPrivateFolders } from './lock/private-folder.ts'
 export { LOG_FOLDER, readBlob } from './log/commit.ts'
 export { Journal } from './log/journal.ts'
-export { emptyLog, hasCommits, secureEnd } from './log/read-log.ts'
+export { emptyLog, hasCommits } from './log/read-log.ts'
 export {
   fitsManifest,
   holdingsOf,

@@ -48,7 +48,7 @@ export type BlobTuple = ReadonlyDeep<z.infer<typeof blob>>
 /** Identity and settings of a data set. */
 const header = z.object({
   kind: z.literal('header'),
-  version: z.literal(4),
+  version: z.literal(5),
   pipeline: z.string(),
   /** Identity of the data set, created with it. It is independent of the name and the path. */
   data_set_id: z.uuid(),
@@ -442,10 +442,10 @@ export const ENTRY_SCHEMAS = {
     end: count,
   }),
   /**
-   * The first commit of an owner that took over from one that may still run. Its file stays in the log: by its number
-   * the former owner learns that it was taken over. `sequence` is absent in the log.
+   * The first commit of an owner. `after`: the last file of the log before it, and how many bytes of it count. `nonce`: a
+   * random number, so that nobody knows the checksums of what follows.
    */
-  claim: z.object({ kind: z.literal('claim'), sequence: count.optional() }),
+  claim: z.object({ kind: z.literal('claim'), after: z.tuple([count, count]), nonce: z.string() }),
   seal,
   failed: z.object({ kind: z.literal('failed'), partition: z.string(), requests: count, error: failure }),
   partition,

@@ -42,14 +42,14 @@ test.each(some(Object.keys(LAYOUTS) as Layout[], 1))(
 )
 
 test.each([
-  ['forget', 'its entry is durable', /^rename _state\/log\//],
+  ['forget', 'its entry is durable', /^write _state\/log\//],
   ['prune', 'the manifest no longer names what it removes', /^rename _manifest\.json/],
 ] as const)('a %s that is killed once %s is carried out by any other command', async (change, _, last) => {
   const world = await worldOf('partition_by: [query]')
   const calls = await world.callsOf(change)
   const done = calls.findIndex((call) => last.test(call))
   expect(done).toBeGreaterThan(0)
-  // It is renamed, and its folder fsynced.
+  // It is written, or renamed; then its file is fsynced, or its folder.
   const fault = `dead:${done + 3}`
   for (const next of THOROUGH ? NEXT : (['first run'] as const))
     await killed(world, change, fault, next, true)

@@ -149,7 +149,7 @@ const REFUSED: readonly (readonly [Kept, what: string, code: number, message: Re
     /belongs to the pipeline "other"/,
     header('"crash"', '"other"'),
   ],
-  ['complete', 'a checkpoint of another version', 2, /another version/, header('"version":4', '"version":5')],
+  ['complete', 'a checkpoint of another version', 2, /another version/, header('"version":5', '"version":6')],
   ['complete', 'a published shard missing', 1, /A shard is missing/, remove(SHARD)],
   [
     'complete',

@@ -52,7 +52,7 @@ test('a failure while open shards are closed leaves no thread, log or lock open,
   expect(await readdir(join(here.output, '_state'))).toEqual(['checkpoint.jsonl', 'log'])
   // The log was closed: the checkpoint covers its last commit.
   const last = (await readdir(join(here.output, '_state/log'))).map(Number).sort().at(-1)!
-  const saved = /"kind":"position","sequence":(\d+)/.exec(
+  const saved = /"kind":"end_of_log","file":(\d+)/.exec(
     await readFile(join(here.output, '_state/checkpoint.jsonl'), 'utf8'),
   )
   expect(Number(saved?.[1])).toBeGreaterThanOrEqual(last)

@@ -20,7 +20,7 @@ function logWithout(...lost: readonly number[]) {
   return { log, read }
 }
 
-const at = (offset: number): Promise<BlobRef> => Promise.resolve({ sequence: 7, offset, bytes: 1, crc: 0 })
+const at = (offset: number): Promise<BlobRef> => Promise.resolve({ file: 7, offset, bytes: 1, crc: 0 })
 
 it('rows beyond the memory for them are read from the log, until there is room again', async () => {
   const { log, read } = logWithout()
@@ -77,7 +77,7 @@ it('long record batches are read into shared memory, which is used again once it
   const cache = new RowCache(log, 0)
   const bytes = 100_000
   const batchAt = (offset: number) =>
-    cache.add(new Uint8Array(bytes), Promise.resolve({ sequence: 7, offset, bytes, crc: 0 }))
+    cache.add(new Uint8Array(bytes), Promise.resolve({ file: 7, offset, bytes, crc: 0 }))
   const [first, second, third] = [batchAt(1), batchAt(2), batchAt(3)]
   const taken = await first.take()
   await second.take()

@@ -32,10 +32,10 @@ function logOf(record: Recorder): CommitLog {
   return {
     async commit(entries, blobs = []) {
       await record(entries, blobs)
-      const sequence = objects.push(blobs.map((blob) => new Uint8Array(blob)))
-      return blobs.map(({ byteLength }, offset) => ({ sequence, offset, bytes: byteLength, crc: 0 }))
+      const file = objects.push(blobs.map((blob) => new Uint8Array(blob)))
+      return blobs.map(({ byteLength }, offset) => ({ file, offset, bytes: byteLength, crc: 0 }))
     },
-    read: async ({ sequence, offset }) => objects[sequence - 1]?.[offset] ?? null,
+    read: async ({ file, offset }) => objects[file - 1]?.[offset] ?? null,
   }
 }
 

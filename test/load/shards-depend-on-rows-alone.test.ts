@@ -227,7 +227,7 @@ async function exported(
   const warn = (message: string) => expect.unreachable(message)
   const open = async (): Promise<[Journal, ShardSet]> => {
     // From the files alone.
-    const log = new Journal(store, (await findCheckpoint(store))!)
+    const log = (await Journal.open(store, (await findCheckpoint(store))!))!
     const options = { store, coder, extension: shardExtension(format), ...sizes, log, warn }
     return [log, await soundShards(options, log.state)]
   }

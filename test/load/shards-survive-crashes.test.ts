@@ -261,8 +261,8 @@ it('pages are committed in the order of their rows, however long a shard of one 
 })
 
 /** Damages bytes of the log: flips a bit, cuts the object within them, or removes it. */
-function strike({ root }: World, { sequence, offset, bytes }: BlobRef, what: string, at: number): void {
-  const path = join(root, '_state/log', String(sequence).padStart(16, '0'))
+function strike({ root }: World, { file, offset, bytes }: BlobRef, what: string, at: number): void {
+  const path = join(root, '_state/log', String(file).padStart(16, '0'))
   const index = offset + Math.floor(at * bytes)
   if (!existsSync(path)) return
   const content = readFileSync(path)

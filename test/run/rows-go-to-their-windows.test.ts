@@ -38,13 +38,13 @@ const CHAIN = 3
 function chainOver(windows: WindowRun, ...entries: readonly JournalEntry[]): ChainProgress {
   const fold = new JournalFold({
     kind: 'header',
-    version: 4,
+    version: 5,
     pipeline: 'trial',
     data_set_id: '0b5bd4f5-6a3c-4c0e-9d0e-6a1f1c2d3e4f',
     created_at: '2024-07-01T00:00:00Z',
     settings: {},
   })
-  fold.apply(entries, fold.state.position, [])
+  fold.apply(entries, fold.state.logEnd, [])
   const followed = { chain: CHAIN, query: ACME, windows, wanted: windows.count, feedWindows: null }
   return new ChainProgress(fold.state, followed)
 }

@@ -31,6 +31,7 @@ import {
   factsOf,
   HEADER,
   type JournalLine,
+  openAs,
   openLog,
   own,
   page,
@@ -191,7 +192,7 @@ describe('the state of a data set', () => {
   })
 
   it('of another version is a configuration error, not damage', async () => {
-    for (const version of [3, 5]) {
+    for (const version of [4, 6]) {
       const { store } = temporaryStore()
       await writeLines(store, [{ ...HEADER, version, more: true }])
       await expect(readCheckpoint(store)).rejects.toEqual(anError('config', CHECKPOINT_PATH))
@@ -236,9 +237,10 @@ describe('a commit', () => {
     const log = await commitLines(store, [HEADER, CHAIN])
     const rows = page({ next: 'a', logged: [{ shard: 7, rows: 1, blob: 0 }] })
     await expect(log.commit([rows], [Buffer.from('rows')])).rejects.toMatchObject({ kind: 'data' })
-    const { position } = await stateIn(store)
-    const { chunks } = encodeCommit(position, [{ entries: [rows], blobs: [Buffer.from('rows')] }])
-    await (await own(store)).create(commitPath(position.sequence + 1), chunks)
+    const { logEnd } = await stateIn(store)
+    const next = logEnd.file + 1
+    const { chunks } = encodeCommit(logEnd, [{ entries: [rows], blobs: [Buffer.from('rows')] }], next)
+    await (await own(store)).create(commitPath(next), chunks)
     await expect(stateIn(store)).rejects.toEqual(anError('damaged', LOG_FOLDER))
   })
 
@@ -253,7 +255,7 @@ describe('a commit', () => {
       create: (...given: Parameters<typeof owned.create>) =>
         isFull ? Promise.reject(failure) : owned.create(...given),
     }
-    const log = new Journal(failing, (await findCheckpoint(store))!)
+    const log = await openAs(failing)
     await log.append([CHAIN])
     isFull = true
     await expect(log.append([page()])).rejects.toBe(failure)
@@ -264,38 +266,44 @@ describe('a commit', () => {
     expect((await stateIn(store)).chains.get(0)?.pages).toBe(0)
   })
 
-  it('whose number another owner has taken ends the run, and counts for nothing', async () => {
+  it('of a former owner counts for nothing after the claim of the next, however late it comes', async () => {
     const { store } = temporaryStore()
     const former = await commitLines(store, [HEADER, CHAIN])
     const next = await openLog(store)
-    expect(await next.claim()).toBe(true)
-    await expect(former.append([page({ next: 'late' })])).rejects.toEqual(anError('locked', commitPath(2)))
-    expect(former.state.chains.get(0)?.pages).toBe(0)
-    await next.append([page({ next: 'right' })])
+    await former.append([page({ next: 'late' })])
+    expect((await stateIn(store)).chains.get(0)).toMatchObject({ pages: 0 })
+    for (let n = 0; n < 5; n++) await next.append([page({ next: `cursor-${n}` })])
+    await former.append([page({ next: 'later' })])
+    expect((await stateIn(store)).chains.get(0)).toMatchObject({ pages: 5, next: 'cursor-4' })
+    await next.close()
+    await former.append([page({ next: 'at last' })])
+    const last = await openLog(store)
+    expect(last.state.chains.get(0)).toMatchObject({ pages: 5, next: 'cursor-4' })
+    await last.close()
+    expect(await store.list(LOG_FOLDER)).toEqual([])
+  })
+
+  it('of a former owner counts before the claim of the next, which reads it', async () => {
+    const { store } = temporaryStore()
+    const former = await commitLines(store, [HEADER, CHAIN])
+    const found = (await findCheckpoint(store))!
+    await former.append([page({ next: 'in time' })])
+    // A claim says how much of the log it has read.
+    expect(await Journal.open(await own(store), found)).not.toBeNull()
+    expect((await stateIn(store)).chains.get(0)).toMatchObject({ pages: 0 })
+    const again = await openLog(store)
+    await again.append([page({ next: 'right' })])
     expect((await stateIn(store)).chains.get(0)).toMatchObject({ pages: 1, next: 'right' })
   })
 
-  it('of a former owner is read before the claim of the next', async () => {
+  it('of two owners that claim the same place one comes first, and the other reads again', async () => {
     const { store } = temporaryStore()
-    const former = await commitLines(store, [HEADER, CHAIN])
-    const next = await openLog(store)
-    await former.append([page({ next: 'in time' })])
-    expect(await next.claim()).toBe(false)
-    expect(await (await openLog(store)).claim()).toBe(true)
-    expect((await stateIn(store)).chains.get(0)).toMatchObject({ next: 'in time' })
-  })
-
-  it('of a former owner finds its number taken, however much was committed, saved and removed since', async () => {
-    const { store } = temporaryStore()
-    const former = await commitLines(store, [HEADER, CHAIN])
-    const next = await openLog(store)
-    await next.claim()
-    for (let n = 0; n < 5; n++) await next.append([page({ next: `cursor-${n}` })])
-    await next.close()
-    expect(await store.list(LOG_FOLDER)).toEqual(['0000000000000002'])
-    await expect(former.append([page({ next: 'late' })])).rejects.toEqual(anError('locked', commitPath(2)))
-    await (await openLog(store)).close()
-    expect((await stateIn(store)).chains.get(0)).toMatchObject({ pages: 5 })
+    await commitLines(store, [HEADER, CHAIN])
+    const found = (await findCheckpoint(store))!
+    const [first, second] = [await own(store), await own(store)]
+    expect(await Journal.open(first, found)).not.toBeNull()
+    expect(await Journal.open(second, (await findCheckpoint(store, undefined))!)).not.toBeNull()
+    expect(await Journal.open(first, found)).toBeNull()
   })
 })
 
@@ -372,7 +380,8 @@ describe('damage', () => {
 
   it('of a missing object is noticed, but for the last, which is as if it never had been', async () => {
     const { store, root, files } = await made()
-    const [, , second, third, last] = files
+    const [, , second, third] = files
+    const last = files.at(-1)
     for (const path of [second!, third!]) {
       const whole = readFileSync(join(root, path))
       await (await own(store)).remove(path)

@@ -43,8 +43,8 @@ const end = (name: string): JournalEntry => ({
 /** The state after these entries; pages have ten ids each. */
 function folded(...entries: JournalEntry[]) {
   const fold = new JournalFold(HEADER)
-  for (const [sequence, entry] of entries.entries())
-    fold.apply([entry], LOG_START, [{ sequence, offset: 0, bytes: 84, crc: 0 }])
+  for (const [file, entry] of entries.entries())
+    fold.apply([entry], LOG_START, [{ file, offset: 0, bytes: 84, crc: 0 }])
   const again = new JournalFold(HEADER)
   for (const entry of snapshot(fold.state)) {
     expect(faultyField(entry)).toBeNull()
@@ -86,7 +86,7 @@ test('what was the front stays until a pass from the front has met it', () => {
     next: 'd1',
     feed: { pass: 'front', end: 'c1', front: 2, head: 1 },
   })
-  expect(half.chains.get(0)?.ids.map(({ sequence }) => sequence)).toEqual([2, 3, 7])
+  expect(half.chains.get(0)?.ids.map(({ file }) => file)).toEqual([2, 3, 7])
   const met = folded(
     ...first,
     run('b'),
@@ -96,7 +96,7 @@ test('what was the front stays until a pass from the front has met it', () => {
   )
   // The new front comes first, and the last cursor of the end is what the tail goes on from.
   expect(met.chains.get(0)).toMatchObject({ next: 'c1', feed: { pass: null, end: 'c1', front: 4, head: 0 } })
-  expect(met.chains.get(0)?.ids.map(({ sequence }) => sequence)).toEqual([7, 8, 2, 3])
+  expect(met.chains.get(0)?.ids.map(({ file }) => file)).toEqual([7, 8, 2, 3])
 })
 
 test('a feed is not done while another pass is to follow', () => {

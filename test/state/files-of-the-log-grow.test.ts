@@ -3,37 +3,34 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { OwnedStore } from '../../src/core/index.ts'
-import { openSettledJournal } from '../../src/data-set/recover.ts'
 import type { JournalEntry } from '../../src/state/index.ts'
-import {
-  beginCheckpoint,
-  type CheckpointState,
-  findCheckpoint,
-  Journal,
-  LOG_FOLDER,
-  readBlob,
-  readCheckpoint,
-} from '../../src/state/index.ts'
-import { commitPath } from '../../src/state/log/commit.ts'
+import { type CheckpointState, LOG_FOLDER, readCheckpoint } from '../../src/state/index.ts'
+import { claimFile, commitPath } from '../../src/state/log/commit.ts'
+import { LineWriter } from '../../src/state/log/lines.ts'
 import { anError } from '../disk/errors.ts'
 import { newOwner, type TemporaryStore, temporaryStore } from '../disk/temporary-store.ts'
 import { cases } from '../support/thorough.ts'
 import { someJournal } from './imagined-run.ts'
-import { chainOfAll, commitLine, commitLines, HEADER, page, plain } from './lines.ts'
+import { chainOfAll, commitLine, commitLines, HEADER, openAs, page, plain } from './lines.ts'
 
 /** An owner, as a run is one, and its journal. @param former whose rights it ends first */
 async function owner({ store }: TemporaryStore, former?: string) {
   const id = newOwner()
   const owned = await store.own(id)
   if (former !== undefined) await owned.takeOver([former])
-  if ((await findCheckpoint(store)) === null) await beginCheckpoint(owned, HEADER)
-  const open = async () => new Journal(owned, (await findCheckpoint(store))!)
+  const open = () => openAs(owned)
   return { id, owned, open, journal: await open() }
 }
 
 function filesIn({ root }: TemporaryStore): readonly string[] {
   return readdirSync(join(root, LOG_FOLDER))
 }
+
+/** The files of the first owner, from that of its claim on. */
+const pathIn = (index: number): string => commitPath(claimFile(1) + index)
+const pathOf = ({ root }: TemporaryStore, index: number): string => join(root, pathIn(index))
+
+const line = (value: object): Buffer => new LineWriter(0).line(value)
 
 const stateOf = async ({ store }: TemporaryStore): Promise<CheckpointState> => (await readCheckpoint(store))!
 const cursor = (state: CheckpointState): string | null | undefined => state.chains.get(0)?.next
@@ -58,10 +55,8 @@ describe('the log of one owner', () => {
         const { journal } = await owner(one)
         for (const line of lines) await commitLine(journal, line)
         await commitLines(many.store, [HEADER, ...lines])
-        if (lines.length > 0) expect([filesIn(one).length, filesIn(many).length]).toEqual([1, lines.length])
-        const places = async (of: TemporaryStore) =>
-          JSON.stringify(plain(await stateOf(of))).replace(/"sequence":\d+|"offset":\d+/g, '')
-        expect(await places(one)).toBe(await places(many))
+        expect([filesIn(one).length, filesIn(many).length]).toEqual([1, 1 + lines.length])
+        expect(plain(await stateOf(one))).toEqual(plain(await stateOf(many)))
       }),
       { numRuns: cases(40, 4) },
     )
@@ -80,7 +75,7 @@ describe('the log of one owner', () => {
     await journal.append([page({ next: 'c' })])
     await journal.append([page({ next: 'd' })])
     expect(filesIn(data)).toHaveLength(3)
-    await journal.compact()
+    await journal.erase()
     await journal.append([page({ next: 'e' })])
     const last = filesIn(data).at(-1)!
     await journal.close()
@@ -93,8 +88,9 @@ describe('the log of one owner', () => {
   it('that is cut is what was committed before; nothing else changes', async () => {
     const data = temporaryStore()
     const { journal } = await owner(data)
-    await journal.append([CHAIN])
     const states = [plain(await stateOf(data))]
+    await journal.append([CHAIN])
+    states.push(plain(await stateOf(data)))
     for (const next of ['a', 'b', 'c']) {
       const ids = { ids: { blob: 0, keep: 0 } }
       await journal.commit([page({ next, ...ids })], [Buffer.from('ids of a page, in some bytes')])
@@ -127,76 +123,83 @@ describe('what a former owner appends', () => {
     const former = await owner(data)
     await former.journal.append([CHAIN])
     await former.journal.append([page({ next: 'in time' })])
-    return { data, former: former.journal, next: await owner(data, former.id) }
+    const id = newOwner()
+    const owned = await data.store.own(id)
+    await owned.takeOver([former.id])
+    return { data, former: former.journal, owned }
   }
 
-  it('after its rights have ended fails, and does not count', async () => {
-    const { data, former, next } = await both()
-    expect(await next.journal.claim()).toBe(true)
+  it('after the claim of the next fails, and does not count', async () => {
+    const { data, former, owned } = await both()
+    const next = await openAs(owned)
     await expect(former.append([page({ next: 'late' })])).rejects.toMatchObject({ kind: 'locked' })
     expect(cursor(former.state)).toBe('in time')
-    expect(readFileSync(join(data.root, commitPath(1)), 'utf8')).toContain('late')
+    expect(readFileSync(pathOf(data, 0), 'utf8')).toContain('late')
     expect(cursor(await stateOf(data))).toBe('in time')
-    await next.journal.append([page({ next: 'right' })])
+    await next.append([page({ next: 'right' })])
     expect(cursor(await stateOf(data))).toBe('right')
-    expect(await next.journal.close()).toBeUndefined()
+    await next.close()
     expect(cursor(await stateOf(data))).toBe('right')
   })
 
-  it('before the next owner has read the log counts, and fails all the same', async () => {
-    const { data, former, next } = await both()
+  it('before the claim of the next counts, and fails all the same', async () => {
+    const { data, former, owned } = await both()
     await expect(former.append([page({ next: 'late' })])).rejects.toMatchObject({ kind: 'locked' })
-    const journal = await next.open()
-    expect(await journal.claim()).toBe(true)
+    const journal = await openAs(owned)
     expect(cursor(journal.state)).toBe('late')
     await journal.append([page({ next: 'right' })])
-    expect(cursor(await stateOf(data))).toBe('right')
-    expect((await stateOf(data)).chains.get(0)?.pages).toBe(3)
-  })
-
-  it('never goes into the file that keeps the claim', async () => {
-    const { data, next } = await both()
-    await next.journal.claim()
-    const { size } = statSync(join(data.root, commitPath(3)))
-    for (const cursor of ['a', 'b']) await next.journal.append([page({ next: cursor })])
-    expect(statSync(join(data.root, commitPath(3))).size).toBe(size)
-    await next.journal.close()
-    expect(filesIn(data)).toEqual([commitPath(3).split('/').at(-1)])
+    expect((await stateOf(data)).chains.get(0)).toMatchObject({ pages: 3, next: 'right' })
   })
 })
 
-describe('damage in a file of the log', () => {
-  /** Five commits with bytes, in one file. */
+describe('the end of the log', () => {
+  /** Five commits with bytes behind a claim, in one file. */
   async function made() {
     const data = temporaryStore()
-    const { journal } = await owner(data)
+    const { journal, owned } = await owner(data)
     await journal.append([CHAIN])
     for (const next of ['a', 'b', 'c', 'd'])
       await journal.commit([page({ next, ids: { blob: 0, keep: 0 } })], [Buffer.alloc(5000, next)])
-    const path = join(data.root, commitPath(1))
+    const path = pathOf(data, 0)
     const whole = readFileSync(path)
     /** Where the line of a page begins. */
-    const lineOf = (next: string): number =>
-      whole.lastIndexOf('{"sequence"', whole.indexOf(`"next":"${next}"`))
-    return { data, path, whole, lineOf }
+    const lineOf = (next: string): number => whole.lastIndexOf('{"parts"', whole.indexOf(`"next":"${next}"`))
+    return { data, owned, path, whole, lineOf }
   }
 
-  it('before its last commit is refused', async () => {
+  it('is behind the last whole commit of the last file, whatever else is there', async () => {
     const { data, path, whole, lineOf } = await made()
+    const [b, c] = [lineOf('b'), lineOf('c')]
     const zeroed = Buffer.from(whole)
-    zeroed[lineOf('b') + 20] = 0
-    const more = [whole.subarray(0, lineOf('b')), Buffer.from('\n'), whole.subarray(lineOf('b'))]
-    const less = [whole.subarray(0, lineOf('b') - 1), whole.subarray(lineOf('b'))]
-    for (const spoilt of [zeroed, Buffer.concat(more), Buffer.concat(less)]) {
+    zeroed[b + 20] = 0
+    for (const [spoilt, last] of [
+      [zeroed, 'a'],
+      [Buffer.concat([whole.subarray(0, b), Buffer.from('\n'), whole.subarray(b)]), 'a'],
+      [Buffer.concat([whole.subarray(0, b - 1), whole.subarray(b)]), undefined],
+      [Buffer.concat([whole.subarray(0, -4000), Buffer.alloc(4000)]), 'c'],
+      // Former contents of the blocks, which an exported text may be.
+      [Buffer.concat([whole.subarray(0, c), line({ a: 1 })]), 'b'],
+      [Buffer.concat([whole.subarray(0, c + 40), Buffer.from('\n'), line({ a: 1 })]), 'b'],
+      [Buffer.concat([whole.subarray(0, c), whole.subarray(lineOf('a'), b)]), 'b'],
+    ] as const) {
       writeFileSync(path, spoilt)
-      await expect(stateOf(data)).rejects.toMatchObject({ kind: 'damaged' })
+      expect(cursor(await stateOf(data)) ?? undefined).toBe(last)
     }
   })
 
-  it('in the bytes of its last commit is as if that never had been', async () => {
-    const { data, path, whole } = await made()
-    writeFileSync(path, Buffer.concat([whole.subarray(0, -4000), Buffer.alloc(4000)]))
+  it('stays where the next owner has found it', async () => {
+    const { data, owned, path, whole, lineOf } = await made()
+    writeFileSync(path, whole.subarray(0, -10))
+    const journal = await openAs(owned)
+    expect(cursor(journal.state)).toBe('c')
+    // The rest of a write that was under way.
+    writeFileSync(path, whole)
     expect(cursor(await stateOf(data))).toBe('c')
+    await journal.append([page({ next: 'e' })])
+    expect((await stateOf(data)).chains.get(0)).toMatchObject({ pages: 4, next: 'e' })
+    // Before it nothing may change any more.
+    writeFileSync(path, whole.subarray(0, lineOf('c') + 10))
+    await expect(stateOf(data)).rejects.toEqual(anError('damaged', pathIn(0)))
   })
 })
 
@@ -205,32 +208,32 @@ it('nothing is appended to a file that something else has changed', async () => 
   const { journal } = await owner(data)
   await journal.append([CHAIN])
   await journal.append([page({ next: 'a' })])
-  const path = join(data.root, commitPath(1))
+  const path = pathOf(data, 0)
   truncateSync(path, statSync(path).size - 10)
-  await expect(journal.append([page({ next: 'b' })])).rejects.toEqual(anError('damaged', commitPath(1)))
+  await expect(journal.append([page({ next: 'b' })])).rejects.toEqual(anError('damaged', pathIn(0)))
   expect((await stateOf(data)).chains.get(0)?.pages).toBe(0)
 })
 
-it('the last commit of an owner that has ended gets a file of its own before another goes on', async () => {
+it('the last commit of an owner that has ended is forced to the disk before another goes on', async () => {
   const data = temporaryStore()
   const former = await owner(data)
   await former.journal.append([CHAIN])
-  await former.journal.commit([page({ next: 'a', ids: { blob: 0, keep: 0 } })], [Buffer.from('ids of a')])
-  const path = join(data.root, commitPath(1))
-  const onDisk = statSync(path).size
-  await former.journal.commit([page({ next: 'b', ids: { blob: 0, keep: 0 } })], [Buffer.from('ids of b')])
-  const { owned } = await owner(data, former.id)
-  const journal = await openSettledJournal({ store: owned, forced: true }, HEADER, () => {})
-  await journal.append([page({ next: 'c' })])
-  // What was not forced to the disk is lost with the power.
-  truncateSync(path, onDisk)
-  const state = await stateOf(data)
-  expect(state.chains.get(0)).toMatchObject({ pages: 3, next: 'c' })
-  const ids = await Promise.all(
-    state.chains.get(0)!.ids.map(async (ref) => String(await readBlob(data.store, ref))),
-  )
-  expect(ids).toHaveLength(1)
-  expect(Buffer.from(ids[0]!.split(',').map(Number)).toString()).toBe('ids of b')
+  const owned = await data.store.own(newOwner())
+  await owned.takeOver([former.id])
+  const calls: string[] = []
+  const noted: OwnedStore = {
+    ...owned,
+    fsync: (path) => {
+      calls.push(`fsync ${path}`)
+      return owned.fsync!(path)
+    },
+    create: (path, chunks) => {
+      calls.push(`create ${path}`)
+      return owned.create(path, chunks)
+    },
+  }
+  await openAs(noted)
+  expect(calls).toEqual([`fsync ${pathIn(0)}`, `create ${commitPath(claimFile(2))}`])
 })
 
 it('a file that is removed while it is read is no cut log', async () => {
@@ -253,20 +256,23 @@ it('a commit that fails in the middle leaves what was committed before it', asyn
   const data = temporaryStore()
   const { owned, open } = await owner(data)
   const failure = new Error('the disk is full')
+  let isFull = false
   const failing: OwnedStore = {
     ...owned,
     async extend(path, size, chunks) {
+      if (!isFull) return owned.extend!(path, size, chunks)
       await owned.extend!(path, size, [Buffer.concat([...chunks]).subarray(0, 50)])
       throw failure
     },
   }
-  const journal = new Journal(failing, (await findCheckpoint(data.store))!)
+  const journal = await openAs(failing)
   await journal.append([CHAIN])
+  isFull = true
   await expect(journal.append([page({ next: 'a' })])).rejects.toBe(failure)
   await journal.close()
   const next = await open()
   await next.append([page({ next: 'b' })])
   await next.append([page({ next: 'c' })])
-  expect(filesIn(data)).toHaveLength(2)
+  expect(filesIn(data)).toHaveLength(3)
   expect((await stateOf(data)).chains.get(0)).toMatchObject({ pages: 2, next: 'c' })
 })

@@ -21,7 +21,7 @@ describe('sealed shards', () => {
   }
 
   async function settle(store: OwnedStore): Promise<void> {
-    const journal = await openSettledJournal({ store, forced: false }, HEADER, () => {})
+    const journal = await openSettledJournal({ store }, HEADER, () => {})
     await journal.close()
   }
 

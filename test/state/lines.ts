@@ -34,7 +34,7 @@ export type JournalLine =
 
 export const HEADER: HeaderEntry = {
   kind: 'header',
-  version: 4,
+  version: 5,
   pipeline: 'acme',
   data_set_id: '0b5bd4f5-6a3c-4c0e-9d0e-6a1f1c2d3e4f',
   created_at: '2024-07-01T00:00:00.000Z',
@@ -77,14 +77,14 @@ export function days(count: number, first = 0): Window[] {
 
 /** Owns a store whose files do not grow. */
 export async function own(store: Store): Promise<OwnedStore> {
-  const { extend: _, ...owned } = await store.own(randomBytes(6).toString('hex'))
+  const { extend: _, fsync: __, ...owned } = await store.own(randomBytes(6).toString('hex'))
   return owned
 }
 
 /** Writes a checkpoint with any lines, those too that no reader takes. */
 export async function writeLines(store: Store, lines: readonly object[]): Promise<void> {
   const writer = new LineWriter(0)
-  const end = { kind: 'position', sequence: 0, checksum: 0 }
+  const end = { kind: 'end_of_log', file: 0, bytes: 0, checksum: 0 }
   await (await own(store)).replace(
     CHECKPOINT_PATH,
     [...lines, end].map((line) => writer.line(line)),
@@ -93,9 +93,15 @@ export async function writeLines(store: Store, lines: readonly object[]): Promis
 
 /** Opens the log of a data set, which begins with this if it is new. */
 export async function openLog(store: Store, header: HeaderEntry = HEADER): Promise<Journal> {
-  const owned = await own(store)
-  if ((await findCheckpoint(store)) === null) await beginCheckpoint(owned, header)
-  return new Journal(owned, (await findCheckpoint(store))!)
+  return openAs(await own(store), header)
+}
+
+/** The same for an owner. */
+export async function openAs(owned: OwnedStore, header: HeaderEntry = HEADER): Promise<Journal> {
+  if ((await findCheckpoint(owned)) === null) await beginCheckpoint(owned, header)
+  const journal = await Journal.open(owned, (await findCheckpoint(owned))!)
+  if (journal === null) throw new Error('another claim came first')
+  return journal
 }
 
 /** Commits entries to a data set that is there. */
@@ -164,7 +170,6 @@ export function plain(state: CheckpointState) {
     shards: [...state.shards],
     openShards: [...state.openShards].sort(byNumber).map(([, shard]) => plainShard(shard)),
     rejected: [...state.rejected].sort(byKey).map(([key, blobs]) => [key, blobs.map(contentOf)]),
-    claims: [...state.claims],
     held: [...state.held].sort(byNumber),
     redo: {
       partitions: [...state.redo.partitions].sort(byKey),

@@ -9,7 +9,7 @@ const store = await diskStore({ root, fileMode: 0o600, dirMode: 0o700 }).own('01
 
 const HEADER = {
   kind: 'header',
-  version: 4,
+  version: 5,
   pipeline: 'acme',
   data_set_id: '0b5bd4f5-6a3c-4c0e-9d0e-6a1f1c2d3e4f',
   created_at: '2024-07-01T00:00:00.000Z',
@@ -19,7 +19,7 @@ const query = (name) => ({ kind: 'query', name, value: name })
 
 await beginCheckpoint(store, HEADER)
 if (what !== 'checkpoint that has begun') {
-  const log = new Journal(store, await findCheckpoint(store))
+  const log = await Journal.open(store, await findCheckpoint(store))
   await log.append([query('a')])
   await log.append([query('b'), query('c')])
   if (what === 'saved checkpoint') await log.close()

@@ -41,7 +41,7 @@ const LINES: readonly JournalEntry[] = [
 
 function folded(lines: Iterable<JournalEntry>) {
   const fold = new JournalFold(HEADER)
-  fold.apply(lines, fold.state.position, [])
+  fold.apply(lines, fold.state.logEnd, [])
   return fold.state
 }
 

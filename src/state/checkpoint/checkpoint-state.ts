@@ -1,7 +1,7 @@
 import type { Measures } from '../../core/index.ts'
 import { type BlobRef, blobTuple, type FoldedShard } from '../commit-log.ts'
 import type { Erasure, HeaderEntry, JournalEntry, PartitionEntry, Prune, Scope } from '../journal-entry.ts'
-import type { LogPosition } from '../log/commit.ts'
+import type { LogEnd } from '../log/commit.ts'
 import type { ReadonlyPathMap, SealedShard, ShardList } from './compact-collections.ts'
 import { compactedEntry, type FoldedChain } from './folded-chain.ts'
 import { type FoldedPartition, type FoldedPartitions, hasBegun } from './folded-partition.ts'
@@ -27,7 +27,6 @@ export function* snapshot(state: CheckpointState): Generator<JournalEntry> {
   for (const [partition, blobs] of state.rejected)
     yield { kind: 'rejected', partition, blobs: blobs.map(blobTuple) }
   for (const chain of state.chains.values()) yield compactedEntry(chain)
-  for (const sequence of state.claims) yield { kind: 'claim', sequence }
   yield* serviceEntries(state)
   if (state.unknownFields.size > 0) yield { kind: 'unknown', fields: Object.fromEntries(state.unknownFields) }
   if (!state.isSettled) yield { kind: 'invalidated', shards: [...state.invalidated] }
@@ -107,8 +106,8 @@ export type CheckpointState = FoldedPartitions & {
   readonly nextShard: number
   /** Whether manifest, tables and files follow every prune, redo and erasure. */
   readonly isSettled: boolean
-  /** The last commit that made bytes of earlier ones unwanted; 0: none since the checkpoint. */
-  readonly erasedAt: number
+  /** The file of the last commit that made bytes of earlier ones unwanted; 0: none since the checkpoint. */
+  readonly erasedIn: number
   /** The SHA-256 in the list of forgotten people; null: there is none. */
   readonly people: string | null
   /** Paths of invalidated shards whose files may still exist. */
@@ -128,10 +127,8 @@ export type CheckpointState = FoldedPartitions & {
   readonly queries: ReadonlyMap<string, string>
   /** Rejected items that are in the log, but not in the quarantine file of their partition yet, by its key. */
   readonly rejected: ReadonlyMap<string, readonly BlobRef[]>
-  /** Numbers of commits that former owners may still try to write. They stay in the log. */
-  readonly claims: ReadonlySet<number>
-  /** The last commit. */
-  readonly position: LogPosition
+  /** Where the last commit ends. */
+  readonly logEnd: LogEnd
 }
 
 /** The commits whose bytes are still needed: rows of open shards, and ids of chains. */

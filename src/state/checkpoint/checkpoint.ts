@@ -1,9 +1,9 @@
-import { ExportError, type OwnedStore, type Store } from '../../core/index.ts'
+import { ExportError, isExportError, type OwnedStore, type Store } from '../../core/index.ts'
 import type { HeaderEntry, JournalEntry } from '../journal-entry.ts'
-import { damaged, LOG_FOLDER, LOG_START, type LogPosition } from '../log/commit.ts'
+import { damaged, LOG_START, type LogEnd } from '../log/commit.ts'
 import { LineWriter, linesOf, parseLine } from '../log/lines.ts'
 import { parseEntry, requireReadable } from '../log/parse-entry.ts'
-import { type LogEnd, listLog, readLog } from '../log/read-log.ts'
+import { listLog, readLog } from '../log/read-log.ts'
 import { type CheckpointState, snapshot } from './checkpoint-state.ts'
 import type { SealedShard } from './compact-collections.ts'
 import { JournalFold } from './fold-journal.ts'
@@ -15,14 +15,13 @@ export const CHECKPOINT_START = '{"kind":"header","version":'
 /** A checkpoint and the commits after it, as one state. */
 export type Found = {
   readonly fold: JournalFold
-  /** The last commit that the file covers, and its size. */
-  readonly saved: { readonly sequence: number; readonly bytes: number }
+  /** The last file of the log that the checkpoint covers, and its own size. */
+  readonly saved: { readonly file: number; readonly bytes: number }
   /** Bytes of the commits after it. */
   readonly entryBytes: number
   readonly blobBytes: number
   /** Numbers of all files in the log. */
-  readonly files: ReadonlySet<number>
-  readonly end: LogEnd
+  readonly files: readonly number[]
 }
 
 /**
@@ -41,29 +40,40 @@ export async function findCheckpoint(
   store: Store,
   onShard?: (shard: SealedShard) => void,
 ): Promise<Found | null> {
-  for (let last = -1; ; ) {
-    const saved = await readSaved(store, onShard)
-    if (saved === null) return null
-    const { fold, bytes } = saved
-    const from = fold.state.position
-    const files = await listLog(store)
-    let [entryBytes, blobBytes] = [0, 0]
-    const end = await readLog(store, from, files, (parts, position, lineBytes) => {
-      entryBytes += lineBytes
-      for (const { entries, blobs } of parts) {
-        if (onShard !== undefined) tellShards(entries, onShard)
-        fold.apply(entries, position, blobs)
-        for (const { bytes } of blobs) blobBytes += bytes
-      }
-    })
-    if (end !== null) {
-      const saved = { sequence: from.sequence, bytes }
-      return { fold, saved, entryBytes, blobBytes, files: new Set(files), end }
+  for (let before: string | null = null; ; ) {
+    let seen = ''
+    try {
+      return await find(store, onShard, (what) => (seen = what))
+    } catch (error) {
+      // An owner replaces the checkpoint, and removes what that covers, while this is read. Damage is what stays.
+      if (!isExportError(error, 'damaged') || seen === before) throw error
+      before = seen
     }
-    // A run removes commits once a newer checkpoint covers them.
-    if (from.sequence === last) throw missingCommit(fold.state.position)
-    last = from.sequence
   }
+}
+
+/** @param onSeen is told by what to know whether an owner has changed something since */
+async function find(
+  store: Store,
+  onShard: ((shard: SealedShard) => void) | undefined,
+  onSeen: (what: string) => void,
+): Promise<Found | null> {
+  const saved = await readSaved(store, onShard)
+  if (saved === null) return null
+  const { fold, bytes } = saved
+  const { logEnd } = fold.state
+  const files = await listLog(store)
+  onSeen(`${logEnd.file} ${logEnd.checksum} ${files.at(-1)}`)
+  let [entryBytes, blobBytes] = [0, 0]
+  await readLog(store, logEnd, files, (parts, end, lineBytes) => {
+    entryBytes += lineBytes
+    for (const { entries, blobs } of parts) {
+      if (onShard !== undefined) tellShards(entries, onShard)
+      fold.apply(entries, end, blobs)
+      for (const { bytes } of blobs) blobBytes += bytes
+    }
+  })
+  return { fold, saved: { file: logEnd.file, bytes }, entryBytes, blobBytes, files }
 }
 
 function tellShards(entries: readonly JournalEntry[], onShard: (shard: SealedShard) => void): void {
@@ -86,19 +96,19 @@ export async function readHeader(store: Store): Promise<HeaderEntry | null> {
 
 /** Writes the first checkpoint of a data set. Its log goes on after the files that an earlier data set has left. */
 export async function beginCheckpoint(store: OwnedStore, header: HeaderEntry): Promise<void> {
-  const sequence = (await listLog(store)).at(-1) ?? 0
-  await writeEntries(store, [header], { ...LOG_START, sequence })
+  const file = (await listLog(store)).at(-1) ?? 0
+  await writeEntries(store, [header], { ...LOG_START, file })
 }
 
 /** Replaces the checkpoint by the state as of its last commit. @returns its size in bytes */
 export function saveCheckpoint(store: OwnedStore, state: CheckpointState): Promise<number> {
-  return writeEntries(store, snapshot(state), state.position)
+  return writeEntries(store, snapshot(state), state.logEnd)
 }
 
 async function writeEntries(
   store: OwnedStore,
   entries: Iterable<JournalEntry>,
-  { sequence, checksum }: LogPosition,
+  end: LogEnd,
 ): Promise<number> {
   const writer = new LineWriter(0)
   const chunks: Buffer[] = []
@@ -115,15 +125,15 @@ async function writeEntries(
     requireReadable(entry)
     add(entry)
   }
-  add({ kind: POSITION, sequence, checksum })
+  add({ kind: END, ...end })
   await store.replace(CHECKPOINT_PATH, [...chunks, ...lines])
   return bytes
 }
 
 const LINES_AT_ONCE = 10_000
 
-/** The kind of the last line. Without it, the file is cut. */
-const POSITION = 'position'
+/** The kind of the last line, which tells where the log goes on. Without it, the file is cut. */
+const END = 'end_of_log'
 
 async function readSaved(
   store: Store,
@@ -145,9 +155,9 @@ async function readSaved(
     bytes += line!.length + 1
     checksum = parsed.checksum
     if (isEnded) throw damagedLine(number, 'comes after the last')
-    const position = positionOf(parsed.value)
-    if (position !== null && fold !== null) {
-      fold.apply([], position, [])
+    const end = endOf(parsed.value)
+    if (end !== null && fold !== null) {
+      fold.apply([], end, [])
       isEnded = true
       continue
     }
@@ -163,9 +173,9 @@ async function readSaved(
   return { fold, bytes }
 }
 
-function positionOf(value: unknown): LogPosition | null {
-  const { kind, sequence, checksum } = value as { kind?: unknown; sequence: number; checksum: number }
-  return kind === POSITION ? { sequence, checksum } : null
+function endOf(value: unknown): LogEnd | null {
+  const { kind, file, bytes, checksum } = value as { kind?: unknown } & LogEnd
+  return kind === END ? { file, bytes, checksum } : null
 }
 
 function otherVersion(): ExportError {
@@ -189,8 +199,4 @@ function noCheckpoint(): ExportError {
 
 function damagedLine(line: number, how: string): ExportError {
   return damaged(`Line ${line} of the checkpoint ${how}`, CHECKPOINT_PATH)
-}
-
-function missingCommit({ sequence }: LogPosition): ExportError {
-  return damaged(`Commit ${sequence + 1} of the log is missing, and there are later ones`, LOG_FOLDER)
 }

@@ -12,7 +12,7 @@ import type {
   Prune,
   Scope,
 } from '../journal-entry.ts'
-import { LOG_START, type LogPosition } from '../log/commit.ts'
+import { LOG_START, type LogEnd } from '../log/commit.ts'
 import type { CheckpointState } from './checkpoint-state.ts'
 import type { SealedShard } from './compact-collections.ts'
 import { afterPage, chainFromEntry, type FoldedChain } from './folded-chain.ts'
@@ -35,15 +35,16 @@ export class JournalFold {
     return this.#state
   }
 
-  /** @param position in the log after these entries @param blobs what they refer to by index */
-  apply(entries: Iterable<JournalEntry>, position: LogPosition, blobs: readonly BlobRef[]): void {
-    this.#state.position = position
+  /** @param end where their commit ends @param blobs what they refer to by index */
+  apply(entries: Iterable<JournalEntry>, end: LogEnd, blobs: readonly BlobRef[]): void {
+    this.#state.logEnd = end
     for (const entry of entries) this.#take(entry, blobs)
   }
 
   #take(entry: JournalEntry, blobs: readonly BlobRef[]): void {
     switch (entry.kind) {
       case 'header':
+      case 'claim':
         break
       case 'secret':
         this.#state.secretChecks.set(entry.query, entry.check)
@@ -88,9 +89,6 @@ export class JournalFold {
         break
       case 'rejected':
         this.#state.rejected.set(entry.partition, entry.blobs.map(blobRef))
-        break
-      case 'claim':
-        this.#state.claims.add(entry.sequence ?? this.#state.position.sequence)
         break
       case 'seal':
         this.#shards.seal(entry, this.#isRedone(entry))
@@ -324,7 +322,7 @@ export class JournalFold {
 
   #erased(): void {
     this.#state.isSettled = false
-    this.#state.erasedAt = this.#state.position.sequence
+    this.#state.erasedIn = this.#state.logEnd.file
   }
 
   #measure({ times = [], reading, tells_searches, page_size, left, spent, replaces }: MeasuredEntry): void {
@@ -365,7 +363,7 @@ function beginningOf(header: HeaderEntry, partitions: Partitions, runs: Runs, sh
       return shards.next
     },
     isSettled: true,
-    erasedAt: 0,
+    erasedIn: 0,
     people: null as string | null,
     invalidated: shards.invalidated,
     unknownFields: new Map<string, number>(),
@@ -377,8 +375,7 @@ function beginningOf(header: HeaderEntry, partitions: Partitions, runs: Runs, sh
     secretChecks: new Map<string, string>(),
     queries: new Map<string, string>(),
     rejected: new Map<string, readonly BlobRef[]>(),
-    claims: new Set<number>(),
-    position: LOG_START,
+    logEnd: LOG_START,
   }
 }
 

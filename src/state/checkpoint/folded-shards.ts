@@ -166,7 +166,7 @@ export type Swap = { readonly shard: number; readonly by: SealedShard | null }
 function nowhere(shard: number, { rows, at }: BatchRef): ExportError {
   return new ExportError({
     kind: 'damaged',
-    what: `File ${at.sequence} of the log has ${rows} rows for shard ${shard}, which is not open`,
+    what: `File ${at.file} of the log has ${rows} rows for shard ${shard}, which is not open`,
     where: '_state/log',
     next: 'Restore the folder from a backup, or start over with --fresh. Report this error: the log contradicts itself.',
   })

@@ -14,8 +14,6 @@ import {
 export type Lock = {
   /** The store for changes of the data set. If another run takes over, every change fails with `locked`. */
   readonly store: OwnedStore
-  /** Whether it was taken over from an owner that may still run, as far as this machine can know. */
-  readonly forced: boolean
   /** Aborts when another run has taken over; the reason is an ExportError `locked`. */
   readonly lost: AbortSignal
   release(): Promise<void>
@@ -104,12 +102,12 @@ async function tryLock(data: Store, options: LockOptions): Promise<Lock> {
       // This process may have been stopped since the queue decided.
       if (former.succeeded) await options.hold?.confirm()
       await heartbeat.hold()
-      const forced = await takeOver(store, former, id)
+      await takeOver(store, former, id)
       const release = async (): Promise<void> => {
         await heartbeat.stop()
         await withdraw()
       }
-      return { store, forced, lost: heartbeat.lost, release }
+      return { store, lost: heartbeat.lost, release }
     } catch (error) {
       await heartbeat.stop()
       throw error
@@ -126,11 +124,9 @@ function isSucceeded({ hold }: LockFile, { hold: own }: LockOptions): boolean {
 }
 
 type FormerOwners = {
-  /** Their processes have ended. */
-  readonly dead: ReadonlySet<string>
-  /** Their leases have expired; their processes may still wake up. */
-  readonly expired: ReadonlySet<string>
-  /** Whether one of them is in `expired` only because this hold succeeds it. */
+  /** Their processes have ended, or their leases have expired. */
+  readonly ended: ReadonlySet<string>
+  /** Whether one of them ends only because this hold succeeds it. */
   readonly succeeded: boolean
 }
 
@@ -141,8 +137,7 @@ type FormerOwners = {
 async function formerOwners(store: Store, self: string, options: LockOptions): Promise<FormerOwners> {
   const { clock, stop } = options
   let succeeded = false
-  const dead = new Set<string>()
-  const expired = new Set<string>()
+  const ended = new Set<string>()
   const waitedFor = new Map<string, Rival>()
   for (const name of await store.list(STATE)) {
     const id = idOf(name, 'lock')
@@ -150,11 +145,10 @@ async function formerOwners(store: Store, self: string, options: LockOptions): P
     const bytes = await store.read(lockPath(id))
     if (bytes === null) continue
     const file = readLockFile(bytes, lockPath(id), options.fresh)
-    const status = file === null ? 'expired' : ownerStatus(file)
+    const status = file === null ? 'dead' : ownerStatus(file)
     const isOurs = file !== null && status !== 'dead' && isSucceeded(file, options)
     succeeded ||= isOurs
-    if (file === null || isOurs || status === 'expired') expired.add(id)
-    else if (status === 'dead') dead.add(id)
+    if (file === null || isOurs || status === 'dead') ended.add(id)
     else {
       const rival = { id, file, bytes, isAlive: status === 'alive', waitedMs: 0 }
       if (rival.isAlive) withdrawFrom(rival, bytes, self)
@@ -176,7 +170,7 @@ async function formerOwners(store: Store, self: string, options: LockOptions): P
       else if (Buffer.compare(bytes, rival.bytes) !== 0 || rival.isAlive) {
         if (rival.isAlive && ownerStatus(rival.file) === 'dead') {
           waitedFor.delete(id)
-          dead.add(id)
+          ended.add(id)
           continue
         }
         rival.isAlive = true
@@ -184,11 +178,11 @@ async function formerOwners(store: Store, self: string, options: LockOptions): P
         if (rival.waitedMs >= WITHDRAWAL_MS) throw new LockHeld(rival.file, lockPath(id))
       } else if (rival.waitedMs >= LEASE_MS) {
         waitedFor.delete(id)
-        expired.add(id)
+        ended.add(id)
       }
     }
   }
-  return { dead, expired, succeeded }
+  return { ended, succeeded }
 }
 
 type Rival = {
@@ -217,22 +211,18 @@ function warnOfWait(rivals: Iterable<Rival>, { warn }: LockOptions): void {
   }
 }
 
-/**
- * Ends the rights of former owners. Lock files are removed last, so that after a crash the next owner repeats all steps.
- * @returns whether one of them may still run
- */
-async function takeOver(store: OwnedStore, { dead, expired }: FormerOwners, self: string): Promise<boolean> {
+/** Ends the rights of former owners. Lock files are removed last, so that after a crash the next owner repeats all steps. */
+async function takeOver(store: OwnedStore, { ended }: FormerOwners, self: string): Promise<void> {
   const names = new Set(await store.list(STATE))
   // An owner that has not written a lock file yet, or has just removed it; or a user deleted it.
   const unknown = [...names].flatMap((name) => {
     const id = idOf(name, 'open')
     return id === null || id === self || names.has(`lock.${id}`) ? [] : [id]
   })
-  const former = [...dead, ...expired, ...unknown]
+  const former = [...ended, ...unknown]
   await store.takeOver(former)
   // One of the unknown may have written its lock file since the names were read.
   for (const id of former) await store.remove(lockPath(id))
-  return expired.size > 0 || unknown.length > 0
 }
 
 /** Who holds a data set, by its lock file; null: nobody, as far as this machine can know. */

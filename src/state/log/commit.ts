@@ -4,20 +4,30 @@ import type { BlobRef } from '../commit-log.ts'
 import type { JournalEntry } from '../journal-entry.ts'
 import { LineWriter } from './lines.ts'
 
-/** The end of the log: the number of the last commit, and its checksum, which the next commit continues. */
-export type LogPosition = { readonly sequence: number; readonly checksum: number }
+/** Where a commit ends: its file, the bytes of it so far, and the checksum that the next commit continues. */
+export type LogEnd = { readonly file: number; readonly bytes: number; readonly checksum: number }
 
-export const LOG_START: LogPosition = { sequence: 0, checksum: 0 }
+export const LOG_START: LogEnd = { file: 0, bytes: 0, checksum: 0 }
 
 export const LOG_FOLDER = '_state/log'
 
-/** `_state/log/0000000000000042`. @param first number of the first commit in the file */
-export function commitPath(first: number): string {
-  return `${LOG_FOLDER}/${String(first).padStart(16, '0')}`
+/** Numbers of files of each owner. The first of them has its claim. */
+const FILES_OF_OWNER = 10 ** 8
+
+/** Which claim a file of the log comes after, counted from 1. */
+export function claimOf(file: number): number {
+  return Math.floor(file / FILES_OF_OWNER)
 }
 
-/** The end of a file of the log: its number, which is that of its first commit, and its size. */
-export type LogFile = { readonly first: number; readonly bytes: number }
+/** The file that begins with a claim. */
+export function claimFile(claim: number): number {
+  return claim * FILES_OF_OWNER
+}
+
+/** `_state/log/0000000300000042`: the number of the claim, then that of the file after it, in eight digits each. */
+export function commitPath(file: number): string {
+  return `${LOG_FOLDER}/${String(file).padStart(16, '0')}`
+}
 
 /** Entries that are committed together, and the bytes that they refer to by index. */
 export type CommitPart = {
@@ -31,31 +41,29 @@ export type CommittedPart = { readonly entries: readonly JournalEntry[]; readonl
 /**
  * One commit: a line of JSON with the entries of each part and length and CRC-32 of its bytes, then these bytes. The
  * line has a checksum that continues that of the commit before it.
- * @param file where the commit goes; null: to a file of its own
+ * @param file where the commit goes: to the end of the file of the commit before it, or to another
  */
 export function encodeCommit(
-  { sequence, checksum }: LogPosition,
+  before: LogEnd,
   parts: readonly CommitPart[],
-  file: LogFile | null = null,
+  file: number,
 ): {
   readonly chunks: readonly Uint8Array[]
   readonly parts: readonly CommittedPart[]
-  readonly position: LogPosition
-  readonly file: LogFile
+  readonly end: LogEnd
 } {
-  const { first, bytes } = file ?? { first: sequence + 1, bytes: 0 }
-  const writer = new LineWriter(checksum)
+  const writer = new LineWriter(before.checksum)
   const sums = parts.map(({ blobs }) => blobs.map((blob) => [blob.byteLength, crc32(blob)] as const))
   const line = writer.line({
-    sequence: sequence + 1,
     parts: parts.map(({ entries }, i) => ({ entries, ...(sums[i]!.length === 0 ? {} : { blobs: sums[i] }) })),
   })
+  const start = (file === before.file ? before.bytes : 0) + line.byteLength
   const unlocated = parts.map(({ entries }, i) => ({ entries, blobs: sums[i]! }))
-  const placed = located({ first, bytes: bytes + line.byteLength }, unlocated)
+  const { parts: placed, bytes } = located(file, start, unlocated)
   return {
     chunks: [line, ...parts.flatMap(({ blobs }) => blobs)],
-    ...placed,
-    position: { sequence: sequence + 1, checksum: writer.checksum },
+    parts: placed,
+    end: { file, bytes, checksum: writer.checksum },
   }
 }
 
@@ -64,31 +72,32 @@ export type UnlocatedPart = {
   readonly blobs: readonly (readonly [bytes: number, crc: number])[]
 }
 
-/** The bytes of a commit, one after the other from the end of a file on, and the file with them. */
+/** The bytes of a commit, one after the other from `start` on in a file, and where they end. */
 export function located(
-  { first, bytes: start }: LogFile,
+  file: number,
+  start: number,
   parts: readonly UnlocatedPart[],
-): { readonly parts: readonly CommittedPart[]; readonly file: LogFile } {
+): { readonly parts: readonly CommittedPart[]; readonly bytes: number } {
   let offset = start
   const placed = parts.map(({ entries, blobs }) => ({
     entries,
     blobs: blobs.map(([bytes, crc]) => {
-      const blob = { sequence: first, offset, bytes, crc }
+      const blob = { file, offset, bytes, crc }
       offset += bytes
       return blob
     }),
   }))
-  return { parts: placed, file: { first, bytes: offset } }
+  return { parts: placed, bytes: offset }
 }
 
 /** Bytes of a commit; null: they are lost or changed. */
 export async function readBlob(
   store: Store,
-  { sequence, offset, bytes, crc }: BlobRef,
+  { file, offset, bytes, crc }: BlobRef,
   memory?: BufferPool,
 ): Promise<Uint8Array | null> {
   if (bytes === 0) return new Uint8Array()
-  const found = await store.read(commitPath(sequence), offset, offset + bytes, memory)
+  const found = await store.read(commitPath(file), offset, offset + bytes, memory)
   return found === null || found.byteLength < bytes || crc32(found) !== crc ? null : found
 }
 

@@ -27,16 +27,15 @@ export type Gathering = CommitPart & { readonly from: readonly BlobRef[] }
  */
 export function smallFiles(state: CheckpointState): ReadonlySet<number> {
   const needed = new Map<number, number>()
-  for (const { sequence, bytes } of blobsNeeded(state))
-    needed.set(sequence, (needed.get(sequence) ?? 0) + bytes)
-  const small = new Set([...needed].flatMap(([sequence, bytes]) => (bytes < SMALL_BYTES ? sequence : [])))
+  for (const { file, bytes } of blobsNeeded(state)) needed.set(file, (needed.get(file) ?? 0) + bytes)
+  const small = new Set([...needed].flatMap(([file, bytes]) => (bytes < SMALL_BYTES ? file : [])))
   return small.size <= MAX_FILES ? new Set() : small
 }
 
 /** Commits with what is still needed of some files. */
 export async function* gatherings(
   state: CheckpointState,
-  isMoving: (sequence: number) => boolean,
+  isMoving: (file: number) => boolean,
   read: (ref: BlobRef) => Promise<Uint8Array | null>,
 ): AsyncGenerator<Gathering> {
   let some: Held[] = []
@@ -45,7 +44,7 @@ export async function* gatherings(
   for (const { of, refs } of [...heldBy(state)]) {
     let moving = new Set<BlobRef>()
     for (const ref of refs) {
-      if (!isMoving(ref.sequence)) continue
+      if (!isMoving(ref.file)) continue
       moving.add(ref)
       bytes += ref.bytes
       if (bytes < COMMIT_BYTES) continue

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import {
   type BufferPool,
   ExportError,
@@ -11,7 +12,16 @@ import { blobsNeeded, type CheckpointState } from '../checkpoint/checkpoint-stat
 import type { JournalFold } from '../checkpoint/fold-journal.ts'
 import type { BlobRef, CommitLog } from '../commit-log.ts'
 import type { JournalEntry } from '../journal-entry.ts'
-import { type CommitPart, commitPath, encodeCommit, LOG_FOLDER, type LogFile, readBlob } from './commit.ts'
+import {
+  type CommitPart,
+  claimFile,
+  claimOf,
+  commitPath,
+  encodeCommit,
+  LOG_FOLDER,
+  LOG_START,
+  readBlob,
+} from './commit.ts'
 import { gatherings, smallFiles } from './gather.ts'
 import { requireReadable } from './parse-entry.ts'
 
@@ -30,19 +40,22 @@ type Waiting = CommitPart & {
 }
 
 /**
- * The open journal of one owner: the state of its data set, and the log of the commits, which alone change it. A
- * commit begins a file with its number, created only if no other is there: if it is, another owner has taken over; or,
- * on a disk, it is appended to the file that this owner began. Commits that arrive while one is being written go
- * together into the next.
+ * The open journal of one owner: the state of its data set, and the log of the commits, which alone change it. It begins
+ * with a claim, in a file that is created only if no other owner has: from then on nothing counts that a former owner
+ * sends. Later commits begin further files; on a disk they are appended, up to a size. Commits that arrive while one is
+ * being written go together into the next.
  */
 export class Journal implements CommitLog {
   readonly #store: OwnedStore
   readonly #fold: JournalFold
   /** Files of the log, by number. */
   readonly #files: Set<number>
-  /** The file of the last commit, if this owner began it; null: the next commit begins another. */
-  #file: LogFile | null = null
-  #saved: { readonly sequence: number; readonly bytes: number }
+  /** The end of the log, if nothing has changed since the checkpoint but for the claim. */
+  #unchanged = LOG_START
+  /** The last file that the checkpoint covers, and its own size in bytes. */
+  #saved: { readonly file: number; readonly bytes: number }
+  /** Files up to this one do not grow any more. */
+  #ended: number
   /** Bytes committed since the last checkpoint. */
   #entryBytes: number
   #blobBytes: number
@@ -54,25 +67,33 @@ export class Journal implements CommitLog {
   /** After a failed write the end of the log is unknown, so all later commits fail as well. */
   #failure: { readonly error: unknown } | null = null
 
-  constructor(store: OwnedStore, { fold, saved, entryBytes, blobBytes, files }: Found) {
+  private constructor(store: OwnedStore, { fold, saved, entryBytes, blobBytes, files }: Found) {
     this.#store = store
     this.#fold = fold
     this.#saved = saved
+    this.#ended = saved.file
     this.#entryBytes = entryBytes
     this.#blobBytes = blobBytes
     this.#files = new Set(files)
   }
 
-  get state(): CheckpointState {
-    return this.#fold.state
+  /**
+   * Takes the next place in the log, before anything else is changed.
+   * @returns null: another claim has come first, of a former owner that may have ended; read everything again
+   */
+  static async open(store: OwnedStore, found: Found): Promise<Journal | null> {
+    const { file, bytes } = found.fold.state.logEnd
+    // Its owner may have ended before the last commit was forced to the disk.
+    if (file > found.saved.file) await store.fsync?.(commitPath(file))
+    const journal = new Journal(store, found)
+    const claim: JournalEntry = { kind: 'claim', after: [file, bytes], nonce: randomBytes(8).toString('hex') }
+    const isFirst = await journal.#write([{ entries: [claim], blobs: [] }], claimFile(claimOf(file) + 1))
+    if (file === found.saved.file) journal.#unchanged = journal.state.logEnd
+    return isFirst === null ? null : journal
   }
 
-  /**
-   * Takes the log over from an owner that may still run: the number of its next commit is taken then.
-   * @returns false: a commit of its has arrived since the log was read
-   */
-  async claim(): Promise<boolean> {
-    return (await this.#tryToWrite([{ entries: [{ kind: 'claim' }], blobs: [] }])) !== null
+  get state(): CheckpointState {
+    return this.#fold.state
   }
 
   /** Removes files that nothing needs, after any earlier sweep. */
@@ -109,17 +130,19 @@ export class Journal implements CommitLog {
     return null
   }
 
-  /** Replaces the file if bytes that are not wanted any more may be in the log: then nothing is left of them. */
-  async compact(): Promise<void> {
-    if (this.state.erasedAt > this.#saved.sequence) await this.#turns(() => this.#save())
+  /** Leaves nothing of bytes that are not wanted any more. */
+  async erase(): Promise<void> {
+    if (this.state.erasedIn > this.#saved.file) await this.#turns(() => this.#save())
     await this.sweep()
   }
 
-  /** Brings the file in line with the log. */
+  /** Brings the checkpoint in line with the log. An owner that has changed nothing leaves nothing. */
   async close(): Promise<void> {
     try {
       await this.#turns(async () => {
-        if (this.#failure === null && this.#isWorthSaving) await this.#save()
+        if (this.#failure !== null) return
+        if (this.state.logEnd === this.#unchanged && this.#store.extend !== undefined) await this.#withdraw()
+        else if (this.#isWorthSaving) await this.#save()
       })
     } catch (error) {
       this.#failure ??= { error }
@@ -129,8 +152,15 @@ export class Journal implements CommitLog {
     }
   }
 
+  /** In a bucket the claim stays: a removal that is late could concern that of a later owner. */
+  async #withdraw(): Promise<void> {
+    const path = commitPath(this.state.logEnd.file)
+    this.#failure = { error: takenOver(path) }
+    await this.#store.remove(path)
+  }
+
   get #isWorthSaving(): boolean {
-    if (this.state.position.sequence === this.#saved.sequence) return false
+    if (this.state.logEnd.file === this.#saved.file) return false
     return this.#saved.bytes <= SMALL_BYTES || 8 * this.#entryBytes >= this.#saved.bytes
   }
 
@@ -141,7 +171,7 @@ export class Journal implements CommitLog {
     if (taken.length === 0) return
     try {
       if (this.#failure !== null) throw this.#failure.error
-      const blobs = await this.#write(taken)
+      const blobs = await this.#append(taken)
       for (const [i, { resolve }] of taken.entries()) resolve(blobs[i]!)
       const { bytes } = this.#saved
       if (
@@ -155,51 +185,49 @@ export class Journal implements CommitLog {
     }
   }
 
-  /**
-   * @returns the location of the bytes of each part
-   * @throws ExportError `locked` when there is another commit of that number
-   */
-  async #write(parts: readonly CommitPart[]): Promise<readonly (readonly BlobRef[])[]> {
-    const blobs = await this.#tryToWrite(parts)
-    if (blobs === null) throw takenOver(commitPath(this.state.position.sequence + 1))
-    return blobs
-  }
-
-  async #tryToWrite(parts: readonly CommitPart[]): Promise<readonly (readonly BlobRef[])[] | null> {
+  /** @returns the location of the bytes of each part; null: the file is there already */
+  async #write(parts: readonly CommitPart[], file: number): Promise<readonly (readonly BlobRef[])[] | null> {
     requireOpenShards(parts, this.state)
-    const file = this.#growing
-    const commit = encodeCommit(this.state.position, parts, file)
-    const path = commitPath(commit.file.first)
-    if (file !== null) await this.#store.extend!(path, file.bytes, commit.chunks)
+    const { logEnd } = this.state
+    const commit = encodeCommit(logEnd, parts, file)
+    const path = commitPath(file)
+    if (file === logEnd.file) await this.#store.extend!(path, logEnd.bytes, commit.chunks)
     else if (!(await this.#store.create(path, commit.chunks))) return null
-    this.#file = commit.file
-    this.#files.add(commit.file.first)
-    for (const { entries, blobs } of commit.parts) this.#fold.apply(entries, commit.position, blobs)
+    this.#files.add(file)
+    for (const { entries, blobs } of commit.parts) this.#fold.apply(entries, commit.end, blobs)
     const [line, ...blobs] = commit.chunks
     this.#entryBytes += line!.byteLength
     for (const { byteLength } of blobs) this.#blobBytes += byteLength
     return commit.parts.map(({ blobs }) => blobs)
   }
 
-  /** The file that the next commit is appended to; null: it begins one. Those that are to go, or stay for ever, do not grow. */
-  get #growing(): LogFile | null {
-    const file = this.#file
-    if (file === null || this.#store.extend === undefined || file.bytes >= FILE_BYTES) return null
-    const { erasedAt, claims } = this.state
-    return file.first > Math.max(this.#saved.sequence, erasedAt) && !claims.has(file.first) ? file : null
+  /** @throws ExportError `locked` when the file is there: only another owner can have made it */
+  async #append(parts: readonly CommitPart[]): Promise<readonly (readonly BlobRef[])[]> {
+    const file = this.#nextFile
+    const blobs = await this.#write(parts, file)
+    if (blobs === null) throw takenOver(commitPath(file))
+    return blobs
+  }
+
+  /** The file of the next commit. Those that are to go, or that the checkpoint covers, do not grow. */
+  get #nextFile(): number {
+    const { logEnd, erasedIn } = this.state
+    const { file, bytes } = logEnd
+    const grows = this.#store.extend !== undefined && bytes < FILE_BYTES
+    return grows && file > Math.max(this.#ended, erasedIn) ? file : file + 1
   }
 
   async #save(): Promise<void> {
     // What is moved goes into another file.
-    this.#file = null
-    const { erasedAt } = this.state
+    this.#ended = this.state.logEnd.file
+    const { erasedIn } = this.state
     const small = smallFiles(this.state)
     // What is needed of a file is moved, so that the rest of it goes.
-    if (small.size > 0 || erasedAt > this.#saved.sequence)
-      await this.#gather((sequence) => small.has(sequence) || sequence <= erasedAt)
-    const { sequence } = this.state.position
-    const bytes = await saveCheckpoint(this.#store, this.state)
-    this.#saved = { sequence, bytes }
+    if (small.size > 0 || erasedIn > this.#saved.file)
+      await this.#gather((file) => small.has(file) || file <= erasedIn)
+    const { file } = this.state.logEnd
+    this.#ended = file
+    this.#saved = { file, bytes: await saveCheckpoint(this.#store, this.state) }
     this.#entryBytes = 0
     this.#blobBytes = 0
     // Commits go on meanwhile. A failure is no reason to end a run: a later sweep repeats it.
@@ -207,9 +235,9 @@ export class Journal implements CommitLog {
   }
 
   /** Commits bytes again that are in some files. */
-  async #gather(isMoving: (sequence: number) => boolean): Promise<void> {
+  async #gather(isMoving: (file: number) => boolean): Promise<void> {
     for await (const { from, ...part } of gatherings(this.state, isMoving, (ref) => this.read(ref))) {
-      const [blobs] = await this.#write([part])
+      const [blobs] = await this.#append([part])
       for (const [i, ref] of from.entries()) this.#moved.set(placeOf(ref), blobs![i]!)
     }
     this.#forgetMoves()
@@ -227,23 +255,22 @@ export class Journal implements CommitLog {
   }
 
   async #removeDead(): Promise<void> {
-    const dead = deadFiles(this.#files, this.#saved.sequence, this.state)
-    await sideBySide(dead, async (first) => {
-      await this.#store.remove(commitPath(first))
-      this.#files.delete(first)
+    const dead = deadFiles(this.#files, this.#saved.file, this.state)
+    await sideBySide(dead, async (file) => {
+      await this.#store.remove(commitPath(file))
+      this.#files.delete(file)
     })
   }
 }
 
-/** @param saved the last commit that the checkpoint covers */
+/** @param saved the last file that the checkpoint covers */
 function deadFiles(files: Iterable<number>, saved: number, state: CheckpointState): readonly number[] {
-  const needed = new Set(state.claims)
-  for (const { sequence } of blobsNeeded(state)) needed.add(sequence)
-  return [...files].filter((first) => first <= saved && !needed.has(first))
+  const needed = new Set(Array.from(blobsNeeded(state), ({ file }) => file))
+  return [...files].filter((file) => file <= saved && !needed.has(file))
 }
 
-function placeOf({ sequence, offset }: BlobRef): string {
-  return `${sequence} ${offset}`
+function placeOf({ file, offset }: BlobRef): string {
+  return `${file} ${offset}`
 }
 
 /** @throws ExportError `data` when readers would find rows for a shard that is not open */
