@@ -2,7 +2,15 @@ import { closest, distance } from 'fastest-levenshtein'
 import yargs, { type Argv } from 'yargs'
 import type { ExportError } from '../core/index.ts'
 import { version } from '../package/index.ts'
-import { COMMON, CommandCall, type CommonArgs, type Perform, wrongUsage } from './command-line/command.ts'
+import {
+  COMMON,
+  CommandCall,
+  type CommonArgs,
+  MARK,
+  type Perform,
+  unmarked,
+  wrongUsage,
+} from './command-line/command.ts'
 import { COMMANDS } from './commands/index.ts'
 import { folded } from './terminal/screen.ts'
 
@@ -29,7 +37,7 @@ export async function parseCommandLine(
 ): Promise<void> {
   const [word = ''] = words
   if (/^[^-]/.test(word) && word !== 'completion' && !Object.hasOwn(COMMANDS, word))
-    throw unknownCommand(word)
+    throw unknownCommand(unmarked(word))
   await loadForCompletion(words)
   const parser = parserOf(words, columns)
   try {
@@ -43,12 +51,21 @@ export async function parseCommandLine(
   }
 }
 
-/** The flags for words and letters that people try: `help`, `-h`, `version`, `-v`, `help run`. */
+/**
+ * The flags for words and letters that people try: `help`, `-h`, `version`, `-v`, `help run`. What follows `--` is no
+ * flag, whatever it begins with; yargs would not give it to the command, so it is marked instead.
+ */
 export function asFlags(words: readonly string[]): readonly string[] {
-  const [word, ...rest] = words
-  if (word === 'help') return [...rest, '--help']
-  if (rest.length === 0 && (word === 'version' || word === '-v')) return ['--version']
-  return words.map((each) => (each === '-h' ? '--help' : each))
+  // The shell completes it, too.
+  const end = words[0]?.startsWith('--get-yargs-completions') ? -1 : words.indexOf('--')
+  const [word, ...rest] = end < 0 ? words : words.slice(0, end)
+  const plain =
+    end < 0 ? [] : words.slice(end + 1).map((each) => (each.startsWith('-') ? `${MARK}${each}` : each))
+  if (word === 'help') return [...rest, '--help', ...plain]
+  if (words.length === 1 && (word === 'version' || word === '-v')) return ['--version']
+  return [...(word === undefined ? [] : [word]), ...rest]
+    .map((each) => (each === '-h' ? '--help' : each))
+    .concat(plain)
 }
 
 /** The commands in groups. yargs lists them in one run. */
@@ -152,7 +169,7 @@ function usageError(message: string, words: readonly string[], flags: readonly s
   const [word = ''] = words
   const isCommand = Object.hasOwn(COMMANDS, word)
   const next = `See \`${isCommand ? `spillway ${word} --help` : 'spillway --help'}\`.`
-  const text = message.trim()
+  const text = unmarked(message.trim())
   if (text.startsWith('Not enough non-option arguments'))
     return wrongUsage(`${word}: an argument is missing`, next)
   const [, bare] = /^Not enough arguments following: (.*)$/.exec(text) ?? []

@@ -1,3 +1,5 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { parse } from 'csv-parse/sync'
 import { expect, it } from 'vitest'
 import { runCommandLine } from '../../src/cli/run-command-line.ts'
@@ -70,6 +72,58 @@ it('--json and --csv print every row of results of many batches', async () => {
   expect(csv.stdout).toBe(`n\n${Array.from({ length: 5000 }, (_, n) => `${n}\n`).join('')}`)
   const none = await call('query', `${sql} LIMIT 0`, '--json')
   expect(none.stdout).toBe('[]\n')
+})
+
+it('SQL may begin with a comment, after -- or in a file', async () => {
+  const { call, folder } = await exported()
+  const sql = '-- how many\nSELECT 7 AS n;\n-- end'
+  for (const words of [
+    ['--csv', '--', sql],
+    ['--csv', '-f', 'one.sql'],
+    ['--csv', '--file', 'one.sql'],
+  ]) {
+    await writeFile(join(folder, 'one.sql'), sql)
+    expect(await call('query', ...words)).toMatchObject({ code: 0, stdout: 'n\n7\n' })
+  }
+  const twice = await exits(2, call('query', 'SELECT 1', '-f', 'one.sql'))
+  expect(twice.stderr).toContain('given twice')
+  const none = await exits(2, call('query', '-f', 'none.sql'))
+  expect(none.stderr).toMatch(/The SQL cannot be read \(ENOENT\).*none.sql/)
+})
+
+it.each([
+  ["DATE 'infinity'", 'infinity'],
+  ["DATE '-infinity'", '-infinity'],
+  ["DATE '0044-03-15 (BC)'", '0044-03-15 (BC)'],
+  ["TIMESTAMP_S 'infinity'", 'infinity'],
+  ["TIMESTAMP_MS 'infinity'", 'infinity'],
+  ["TIMESTAMP_NS 'infinity'", 'infinity'],
+  ["TIMESTAMP_NS '2024-01-01 00:00:00.123456789'", '2024-01-01 00:00:00.123456789'],
+  ["TIMESTAMPTZ 'infinity'", 'infinity'],
+  ["[DATE 'infinity', NULL]", ['infinity', null]],
+  ["[[TIMESTAMP_S '-infinity']]", [['-infinity']]],
+  ["chr(65279) || 'a'", '\uFEFFa'],
+  ["[chr(65279) || 'a']", ['\uFEFFa']],
+  ['9007199254740993', '9007199254740993'],
+])('%s is printed as DuckDB writes it, and with every character', async (value, text) => {
+  const { call } = await exported()
+  const { stdout } = await exits(0, call('query', `SELECT ${value} AS v, 1 AS v`, '--json'))
+  expect(JSON.parse(stdout)).toEqual([{ v: text, 'v:1': 1 }])
+})
+
+it('rows that are wider than the terminal are shown a column a line', async () => {
+  const dataSet = await exported()
+  const at = async (columns: number, sql: string) => {
+    const terminal = Object.assign(new Collector(), { isTTY: true, columns })
+    expect(await queryTo(terminal, dataSet, sql)).toBe(0)
+    return terminal.text
+  }
+  const wide = await at(80, 'SELECT c.* FROM credentials c, range(5) ORDER BY id')
+  expect(wide).toMatch(/^column +row 1 +row 2 +row 3$/m)
+  expect(wide).toMatch(/^identity_name +\S/m)
+  expect(wide).toMatch(/… and \d+ rows more; --csv and --json print all\n$/)
+  for (const line of wide.split('\n')) expect(line.length).toBeLessThanOrEqual(80)
+  expect(await at(80, 'SELECT id, domain FROM credentials')).toMatch(/^ *id +domain$/m)
 })
 
 /** A reader that closes its end, as `head` does. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { parseCommandLine } from '../../src/cli/parse.ts'
+import { asFlags, parseCommandLine } from '../../src/cli/parse.ts'
 import { exitCodeOf } from '../../src/cli/terminal/exit-code.ts'
 import { isExportError } from '../../src/core/index.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
@@ -103,6 +103,22 @@ describe('arguments', () => {
       },
     )
     expect(seen).toMatchObject([{ domain: ['a.com', 'b.com'], pipeline: ['one.yaml', 'two.yaml'] }])
+  })
+
+  it('what follows -- is no flag', async () => {
+    const called = async (...words: string[]): Promise<unknown> => {
+      let given: unknown
+      await parseCommandLine(asFlags(words), 80, async (args) => {
+        given = { ...args }
+      })
+      return given
+    }
+    expect(await called('run', '--no-progress', '--', '-a.yaml', 'b.yaml')).toMatchObject({
+      pipeline: ['-a.yaml', 'b.yaml'],
+      'no-progress': true,
+    })
+    expect(await called('query', 'a.yaml', '--', '-h')).toMatchObject({ pipeline: 'a.yaml', sql: '-h' })
+    await expect(called('schema', '--', '-x')).rejects.toThrow(/Unknown argument: -x/)
   })
 
   it('a file name may look like a number', async () => {

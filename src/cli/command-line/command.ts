@@ -131,6 +131,20 @@ export function checkFlags(args: Values, { flags }: Pick<Command, 'flags'>): tru
   return true
 }
 
+/** Before a word that begins with a dash and is no flag. No argument of a process has this character. */
+export const MARK = '\0'
+
+export function unmarked(text: string): string {
+  return text.replaceAll(MARK, '')
+}
+
+/** Arguments without marks. */
+export function unmarkedArgs<T extends object>(args: T): T {
+  const plain = (value: unknown): unknown =>
+    typeof value === 'string' ? unmarked(value) : Array.isArray(value) ? value.map(plain) : value
+  return Object.fromEntries(Object.entries(args).map(([name, value]) => [name, plain(value)])) as T
+}
+
 /** The error of a command line that makes no sense. */
 export function wrongUsage(what: string, next: string, cause?: unknown): ExportError {
   return new ExportError({ kind: 'config', what, where: '', next, cause })

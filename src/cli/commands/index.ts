@@ -5,6 +5,7 @@ import {
   type CommonArgs,
   checkFlags,
   HOW_IT_RUNS,
+  unmarkedArgs,
   WHAT_IS_SHOWN,
 } from '../command-line/command.ts'
 
@@ -180,7 +181,8 @@ function lazyCommand(
     const builder = (yargs: Argv<CommonArgs>): Argv<CommonArgs> | Promise<Argv<CommonArgs>> => {
       return loaded === null ? load().then((found) => declared(found, yargs)) : declared(loaded, yargs)
     }
-    const handler = (args: ArgumentsCamelCase<CommonArgs>) => {
+    const handler = (given: ArgumentsCamelCase<CommonArgs>) => {
+      const args = unmarkedArgs(given)
       throw new CommandCall(args, async (io) => (await load()).run(args, io))
     }
     yargs.command(usage, describe, builder, handler)

@@ -1,17 +1,21 @@
+import { readFile } from 'node:fs/promises'
+import { resolve } from 'node:path'
 import { stringify } from 'csv-stringify/sync'
-import { kindOfRows, type Pipeline } from '../../core/index.ts'
+import { codeOf, ExportError, kindOfRows, type Pipeline } from '../../core/index.ts'
 import { type QueryStream, readCompleteness, streamQuery } from '../../data-set/index.ts'
-import { command, flag, type Io, stringValue } from '../command-line/command.ts'
+import { command, flag, type Io, stringValue, wrongUsage } from '../command-line/command.ts'
 import { DATA_SET, dataSetFrom, OUTPUT } from '../command-line/pipeline-options.ts'
 import { completenessText } from '../results/summary.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { styleFor } from '../terminal/screen.ts'
-import { alignedTable, resultTable } from '../terminal/table.ts'
+import { alignedTable, fitsInto, resultTable } from '../terminal/table.ts'
 import { counted, plainJson, plainText } from '../terminal/text.ts'
 
 // --csv and --json print all rows.
 const MAX_SHOWN = 100
 const FIRST_ROWS = 10
+/** Rows that are columns where a line is one column. */
+const FIRST_COLUMNS = 3
 const NO_TERMINAL_COLUMNS = 160
 /** Results have no colours. */
 const PLAIN = styleFor(false)
@@ -26,12 +30,14 @@ export const query = command({
   },
   flags: {
     output: OUTPUT,
+    file: { ...stringValue('Read the SQL from a file'), alias: 'f' },
     in: stringValue('Query a loaded duckdb:<file> instead of the files'),
     csv: flag('Print the result as CSV', { excludes: ['json'] }),
     json: flag('Print the result as a JSON array of objects'),
   },
   examples: [
     ['$0 query pipeline.yaml', 'Columns and first rows'],
+    ['$0 query pipeline.yaml -f monthly.sql --csv', 'SQL of a file, as CSV'],
     [
       '$0 query pipeline.yaml "SELECT source_name, count(*) FROM credentials GROUP BY 1 ORDER BY 2 DESC"',
       'The largest leaks',
@@ -39,12 +45,13 @@ export const query = command({
   ],
   async run(args, io) {
     const { pipeline, planned } = await dataSetFrom(args, io)
-    const sql = args.sql ?? `SELECT * FROM ${kindOfRows(pipeline.extract.resource)} LIMIT ${FIRST_ROWS}`
+    const given = await sqlOf(args, io)
+    const sql = given ?? `SELECT * FROM ${kindOfRows(pipeline.extract.resource)} LIMIT ${FIRST_ROWS}`
     const print = args.json
       ? printJson
       : args.csv
         ? printCsv
-        : args.sql === undefined
+        : given === undefined
           ? printOverview
           : printTable
     // The query is cancelled at once, so no message is printed.
@@ -61,6 +68,28 @@ export const query = command({
     }
   },
 })
+
+/** The SQL that is given; undefined: none. @throws ExportError `config` */
+async function sqlOf(
+  { sql, file }: { readonly sql?: string | undefined; readonly file?: string | undefined },
+  { cwd }: Io,
+): Promise<string | undefined> {
+  if (file === undefined) return sql
+  if (sql !== undefined)
+    throw wrongUsage('The SQL is given twice: as an argument and by --file', 'Give one of them.')
+  const path = resolve(cwd, file)
+  try {
+    return await readFile(path, 'utf8')
+  } catch (cause) {
+    throw new ExportError({
+      kind: 'config',
+      what: `The SQL cannot be read (${codeOf(cause)})`,
+      where: path,
+      next: 'Correct --file.',
+      cause,
+    })
+  }
+}
 
 /** Warns that the result leaves out what is not exported yet. */
 async function warnOfGaps(planned: Pipeline, io: Io): Promise<void> {
@@ -123,9 +152,12 @@ const EMPTY = { value: '', quoted_empty: true } as const
 
 async function printTable({ columns: names, batches }: QueryStream, stdout: Stdout): Promise<void> {
   const { rows, more } = await firstRows(batches)
-  const lines = [...alignedTable(resultTable(names, rows), widthOf(stdout), PLAIN)]
+  const table = resultTable(names, rows)
+  const fits = fitsInto(table, widthOf(stdout))
+  const lines = fits ? [...alignedTable(table, widthOf(stdout), PLAIN)] : transposed(names, rows, stdout)
+  const left = more + (fits ? 0 : Math.max(0, rows.length - FIRST_COLUMNS))
   lines.push(
-    more > 0 ? `… and ${counted(more, 'row')} more; --csv and --json print all` : counted(rows.length, 'row'),
+    left > 0 ? `… and ${counted(left, 'row')} more; --csv and --json print all` : counted(rows.length, 'row'),
   )
   await stdout.line(lines.join('\n'))
 }
@@ -143,13 +175,16 @@ async function firstRows(
   return { rows: first, more: count - first.length }
 }
 
-/** A line for each column with its first values: wide rows do not fit a screen. */
 async function printOverview({ columns: names, batches }: QueryStream, stdout: Stdout): Promise<void> {
-  const first = (await firstRows(batches)).rows.slice(0, 3)
+  await stdout.line(transposed(names, (await firstRows(batches)).rows, stdout).join('\n'))
+}
+
+/** A line for each column with its first values: wide rows do not fit a screen. */
+function transposed(names: readonly string[], all: QueryRows, stdout: Stdout): string[] {
+  const first = all.slice(0, FIRST_COLUMNS)
   const header = ['column', ...first.map((_, i) => `row ${i + 1}`)]
   const rows = names.map((name, i) => [name, ...first.map((row) => row[i])])
-  const lines = [...alignedTable(resultTable(header, rows), widthOf(stdout), PLAIN)]
-  await stdout.line(lines.join('\n'))
+  return [...alignedTable(resultTable(header, rows), widthOf(stdout), PLAIN)]
 }
 
 function widthOf(stdout: Stdout): number {

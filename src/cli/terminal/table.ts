@@ -87,6 +87,12 @@ function within<Row>(room: number, columns: readonly Fitted<Row>[]): readonly Fi
 /** The least width to which a cell is cut before its line is longer than the terminal. */
 const MIN_COLUMN_WIDTH = 6
 
+/** Whether no line of a table is longer than the terminal once its columns are cut. */
+export function fitsInto<Row>({ columns, rows }: Table<Row>, room: number): boolean {
+  const fitted = fittedColumns(columns, rows(), room)
+  return fitted.reduce((sum, { width }) => sum + GAP.length + width, -GAP.length) <= room
+}
+
 /** A table of the result of a query, numbers on the right; null and undefined are empty. */
 export function resultTable(
   names: readonly string[],

@@ -1,5 +1,5 @@
 import type { DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
-import { type Clock, ExportError, isExportError } from '../../core/index.ts'
+import { type Clock, codeOf, ExportError, isExportError } from '../../core/index.ts'
 import {
   type FoundColumn,
   prepareTable,
@@ -21,28 +21,38 @@ type DuckdbOptions = {
 
 const DUCKDB_PACKAGE = '@duckdb/node-api'
 
-/** Whether an error says that DuckDB was left out when spillway was installed. */
+/** Whether an error says that DuckDB cannot be used here. */
 export function lacksDuckdb(error: unknown): boolean {
   return isExportError(error, 'config') && error.where === DUCKDB_PACKAGE
 }
 
 /**
  * DuckDB in this process. Loaded where it is needed only: it is an optional dependency of some 70 MB.
- * @throws ExportError `config` when it is not installed
+ * @throws ExportError `config` when it is not installed, or cannot be loaded
  */
 export async function loadDuckdb(): Promise<typeof import('@duckdb/node-api')> {
   try {
     return await import('@duckdb/node-api')
   } catch (cause) {
+    const code = codeOf(cause)
+    // The package, or its part for this system, which it has as optional dependencies.
+    const isAbsent = code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND'
     throw new ExportError({
       kind: 'config',
-      what: 'This needs DuckDB, which is not installed',
+      what: isAbsent
+        ? 'This needs DuckDB, which is not installed, or not for this system'
+        : `DuckDB is installed and cannot be loaded${code === '' ? '' : ` (${code})`}: a library that it needs is missing, or it is for another system`,
       where: DUCKDB_PACKAGE,
-      next: 'Install spillway without --omit=optional, or add the package: npm install @duckdb/node-api@1.5.5-r.5',
+      next: isAbsent
+        ? `Install spillway without --omit=optional, or add both packages: npm install ${BOTH}`
+        : `Install it on this system, not a copy from another one (Alpine has musl, others glibc): npm install ${BOTH}`,
       cause,
     })
   }
 }
+
+const DUCKDB_VERSION = '1.5.5-r.5'
+const BOTH = `${DUCKDB_PACKAGE}@${DUCKDB_VERSION} @duckdb/node-bindings-${process.platform}-${process.arch}@${DUCKDB_VERSION}`
 
 /** A DuckDB file as a warehouse. */
 export class DuckdbWarehouse implements Warehouse {

@@ -3,6 +3,7 @@ import type {
   DuckDBInstance,
   DuckDBPreparedStatement,
   DuckDBResult,
+  DuckDBType,
   DuckDBValueConverter,
   Json,
 } from '@duckdb/node-api'
@@ -71,8 +72,8 @@ export async function queryDataSet<T>(
     await shutIn(connection, source, temporary)
     stop.throwIfAborted()
     const statement = await prepareQuestion(statements)
-    const result = await statement.stream()
-    return await take({ columns: result.deduplicatedColumnNames(), batches: await batchesOf(result) })
+    const { result, texts } = await runQuestion(connection, statement, sql)
+    return await take({ columns: result.deduplicatedColumnNames(), batches: batchesOf(result, texts) })
   } catch (error) {
     if (stop.aborted) throw stop.reason
     throw error instanceof ExportError ? error : notCarriedOut(error, source)
@@ -113,22 +114,71 @@ async function shutIn(connection: DuckDBConnection, source: QuerySource, tempora
   await connection.run('SET lock_configuration = true')
 }
 
-async function batchesOf(result: DuckDBResult): Promise<AsyncIterable<readonly QueryRow[]>> {
-  const { DuckDBTimestampValue, DuckDBTimestampTZValue, DuckDBTypeId, JsonDuckDBValueConverter } =
-    await loadDuckdb()
+/**
+ * Runs a prepared SELECT. DuckDB itself writes strings and times as text, which is read as bytes: the package drops a
+ * U+FEFF at the beginning, and has other words than DuckDB for times without end. What cannot be written in front of a
+ * SELECT, such as EXPLAIN, runs as it is.
+ */
+async function runQuestion(
+  connection: DuckDBConnection,
+  statement: DuckDBPreparedStatement,
+  sql: string,
+): Promise<{ readonly result: DuckDBResult; readonly texts: ReadonlySet<number> }> {
+  const { DuckDBListType, DuckDBTypeId: Id } = await loadDuckdb()
+  const written: ReadonlySet<number> = new Set([
+    ...[Id.VARCHAR, Id.DATE, Id.TIMESTAMP, Id.TIMESTAMP_TZ],
+    ...[Id.TIMESTAMP_S, Id.TIMESTAMP_MS, Id.TIMESTAMP_NS],
+  ])
+  const asText = (type: DuckDBType, value: string, depth = 0): string | null => {
+    if (written.has(type.typeId)) return `encode(${value}::VARCHAR)`
+    const item = `item_${depth}`
+    const inner = type instanceof DuckDBListType ? asText(type.valueType, item, depth + 1) : null
+    return inner === null ? null : `list_transform(${value}, lambda ${item}: ${inner})`
+  }
+  const terms = Array.from({ length: statement.columnCount }, (_, i) =>
+    asText(statement.columnType(i), `#${i + 1}`),
+  )
+  const texts = new Set(terms.flatMap((term, i) => (term === null ? [] : i)))
+  const isWritten =
+    texts.size > 0 &&
+    (await connection.run(`CREATE TEMP MACRO ${RESULT}() AS TABLE ${sql}`).then(
+      () => true,
+      () => false,
+    ))
+  if (!isWritten) return { result: await statement.stream(), texts: new Set() }
+  const select = terms.map((term, i) => `${term ?? `#${i + 1}`} AS ${identifier(statement.columnName(i))}`)
+  return { result: await connection.stream(`SELECT ${select.join(', ')} FROM ${RESULT}()`), texts }
+}
+
+const RESULT = 'spillway_result'
+
+async function* batchesOf(
+  result: DuckDBResult,
+  texts: ReadonlySet<number>,
+): AsyncGenerator<readonly QueryRow[]> {
+  const { DuckDBBlobValue, DuckDBTypeId, JsonDuckDBValueConverter } = await loadDuckdb()
   const integers: ReadonlySet<number> = new Set([
     DuckDBTypeId.BIGINT,
     DuckDBTypeId.UBIGINT,
     DuckDBTypeId.HUGEINT,
   ])
   const convert: DuckDBValueConverter<Json> = (value, type, converter) => {
-    // The package would write them in the time zone of this process.
-    if (value instanceof DuckDBTimestampTZValue) return `${new DuckDBTimestampValue(value.micros)}+00`
-    // It would have all 64-bit integers as strings.
+    // The package would have all 64-bit integers as strings.
     const number = integers.has(type.typeId) && value !== null ? Number(value) : Number.NaN
     return Number.isSafeInteger(number) ? number : JsonDuckDBValueConverter(value, type, converter)
   }
-  return result.yieldConvertedRows(convert)
+  const convertText: DuckDBValueConverter<Json> = (value, type, converter) =>
+    value instanceof DuckDBBlobValue
+      ? Buffer.from(value.bytes).toString()
+      : JsonDuckDBValueConverter(value, type, converter)
+  for (;;) {
+    const chunk = await result.fetchChunk()
+    if (chunk === null || chunk.rowCount === 0) return
+    const columns = Array.from({ length: chunk.columnCount }, (_, i) =>
+      chunk.convertColumnValues(i, texts.has(i) ? convertText : convert),
+    )
+    yield Array.from({ length: chunk.rowCount }, (_, row) => columns.map((column) => column[row] ?? null))
+  }
 }
 
 /** Without a cause: DuckDB's own message may quote a value of a row, or of the statement. */

@@ -1,0 +1,41 @@
+import { expect, it } from 'vitest'
+import { exportedWorkspace } from '../support/exported-data-set.ts'
+
+const asUrl = (script: string): string => `data:text/javascript,${encodeURIComponent(script)}`
+
+/** As if the package, or its library for the system, failed like this. */
+function failing(error: string): Readonly<Record<string, string>> {
+  const found = JSON.stringify({ url: asUrl(`throw ${error}`), shortCircuit: true })
+  const hooks = `export const resolve = async (name, context, next) => name === '@duckdb/node-api' ? ${found} : next(name, context)`
+  const script = `import { register } from 'node:module'; register(${JSON.stringify(asUrl(hooks))})`
+  return { NODE_OPTIONS: `--import=${asUrl(script)}` }
+}
+
+const withCode = (message: string, code: string): string =>
+  `Object.assign(new Error(${JSON.stringify(message)}), { code: '${code}' })`
+
+it.each([
+  [
+    'absent',
+    withCode('Cannot find package', 'ERR_MODULE_NOT_FOUND'),
+    /DuckDB, which is not installed, or not for this system/,
+  ],
+  [
+    'without its part for the system',
+    withCode('Cannot find module', 'MODULE_NOT_FOUND'),
+    /which is not installed, or not/,
+  ],
+  [
+    'there and not to be loaded',
+    withCode('libduckdb.so: cannot open shared object file', 'ERR_DLOPEN_FAILED'),
+    /DuckDB is installed and cannot be loaded [(]ERR_DLOPEN_FAILED[)]/,
+  ],
+])('DuckDB that is %s is named, with both packages to install: exit 2', async (_, error, message) => {
+  const here = await exportedWorkspace({})
+  Object.assign(here.env, failing(error))
+  const { code, stderr } = await here.cli('query', 'pipeline.yaml', 'SELECT 1')
+  expect([code, stderr]).toEqual([2, expect.stringMatching(message)])
+  expect(stderr).toMatch(/npm install @duckdb\/node-api@\S+ @duckdb\/node-bindings-\w+-\w+@\S+$/m)
+  // The page is written without what only rows tell.
+  expect((await here.cli('summary', 'pipeline.yaml')).code).toBe(0)
+})
