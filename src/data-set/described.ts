@@ -117,11 +117,7 @@ function differences(pipeline: Pipeline, { name, settings, scope }: Told): reado
 function asExported(given: Pipeline, { name, settings, scope }: Told): Pipeline {
   const { service, extract, transform, load } = given
   const text = (key: string): string => String(settings[key])
-  const list = (key: string): readonly string[] => {
-    const values = settings[key] ?? []
-    if (!Array.isArray(values)) throw notReadable(key)
-    return values.map(String)
-  }
+  const list = (key: string): readonly string[] => listOf(settings, key)
   return {
     ...given,
     name,
@@ -159,14 +155,21 @@ function asExported(given: Pipeline, { name, settings, scope }: Told): Pipeline 
     },
     load: {
       ...load,
-      format: formatOf(settings, list),
+      format: formatOf(settings),
       partitionBy: (['query', 'window'] as const).filter((by) => list('load.partition_by').includes(by)),
       ...(scope === null ? {} : { shardRows: scope.shard_rows }),
     },
   }
 }
 
-function formatOf(settings: Settings, list: (key: string) => readonly string[]): Format {
+function listOf(settings: Settings, key: string): readonly string[] {
+  const values = settings[key] ?? []
+  if (!Array.isArray(values)) throw notReadable(key)
+  return values.map(String)
+}
+
+/** The format of the shards of a data set with these settings. */
+export function formatOf(settings: Settings): Format {
   const common = { engine: settings['load.engine'], compression: settings['load.compression'] }
   const format =
     settings['load.format'] === 'csv'
@@ -175,7 +178,7 @@ function formatOf(settings: Settings, list: (key: string) => readonly string[]):
           kind: 'parquet',
           ...common,
           encodings: settings['load.parquet.encodings'],
-          bloomFilters: list('load.parquet.bloom_filters'),
+          bloomFilters: listOf(settings, 'load.parquet.bloom_filters'),
         }
   return format as Format
 }

@@ -2,16 +2,13 @@ import { randomUUID } from 'node:crypto'
 import { ExportError, type NamedPipeline, type Pipeline, type Store } from '../core/index.ts'
 import type { HeaderEntry, JournalEntry } from '../state/index.ts'
 import {
-  CHECKPOINT_PATH,
   type CheckpointState,
   checkSettings,
   frozenSettings,
-  hasCommits,
   type Journal,
-  MANIFEST_PATH,
-  readCheckpoint,
   type Settings,
 } from '../state/index.ts'
+import { readState } from './find-state.ts'
 import type { DataSetOptions } from './options.ts'
 import type { QuerySecrets } from './queries.ts'
 import { type Owner, openSettledJournal, readSettledCheckpoint } from './recover.ts'
@@ -32,7 +29,7 @@ export async function openOwnJournal(
   options: Continuation & Pick<DataSetOptions, 'redo' | 'onLog' | 'readSecret'>,
 ): Promise<{ readonly journal: Journal; readonly suppress: Suppression['lists'] }> {
   const { store } = owner
-  const { header, checks, requireFit } = admission(pipeline, store, secrets, options)
+  const { header, checks, requireFit } = admission(pipeline, secrets, options)
   let people: Suppression = { lists: [], name: null }
   const journal = await openSettledJournal(owner, header, options.onLog, async (found) => {
     await requireFit(found)
@@ -82,7 +79,7 @@ export async function readOwnCheckpoint(
   secrets: QuerySecrets,
   options: Continuation,
 ): Promise<CheckpointState | null> {
-  const { requireFit } = admission(pipeline, store, secrets, options)
+  const { requireFit } = admission(pipeline, secrets, options)
   return readSettledCheckpoint(store, requireFit)
 }
 
@@ -91,34 +88,24 @@ export async function readOwnCheckpoint(
  * checked.
  */
 export async function readBegunCheckpoint(pipeline: Pipeline, store: Store): Promise<CheckpointState | null> {
-  const found = await readCheckpoint(store)
+  const found = await readState(store)
   if (found !== null) checkContinues(pipeline, found, frozenSettings(pipeline, null))
-  else await requireNoManifest(store)
   return found
-}
-
-/** @throws ExportError `damaged` when there is a manifest, for a data set without a checkpoint */
-export async function requireNoManifest(store: Store): Promise<void> {
-  if ((await store.size(MANIFEST_PATH)) !== null) await requireLost(store, 'manifest')
 }
 
 /** The options that decide whether a run may resume from a checkpoint. */
 export type Continuation = Pick<DataSetOptions, 'clock' | 'maskKey'>
 
 /** The header of the checkpoint that this run would begin, and whether it may resume from what is there. */
-function admission(pipeline: NamedPipeline, store: Store, secrets: QuerySecrets, options: Continuation) {
+function admission(pipeline: NamedPipeline, secrets: QuerySecrets, options: Continuation) {
   const header = headerOf(pipeline, options)
   const checks = secretChecks(pipeline, secrets, options.maskKey)
   /** @throws ExportError when the run may not resume from what was found; null: no checkpoint */
   const requireFit = async (found: CheckpointState | null): Promise<void> => {
-    if (found !== null) {
-      checkContinues(pipeline, found, header.settings)
-      requireSameSecrets(found, checks, pipeline)
-      requireSameNames(pipeline, found, options.maskKey)
-      return
-    }
-    await requireNoManifest(store)
-    if (await hasCommits(store)) await requireLost(store, 'log')
+    if (found === null) return
+    checkContinues(pipeline, found, header.settings)
+    requireSameSecrets(found, checks, pipeline)
+    requireSameNames(pipeline, found, options.maskKey)
   }
   return { header, checks, requireFit }
 }
@@ -144,15 +131,4 @@ function checkContinues(pipeline: Pipeline, found: CheckpointState, settings: Se
     })
   }
   checkSettings(found.header.settings, settings, pipeline)
-}
-
-/** @throws ExportError `damaged` unless a run has begun the data set since its checkpoint was looked for */
-async function requireLost(store: Store, left: 'manifest' | 'log'): Promise<void> {
-  if ((await store.size(CHECKPOINT_PATH)) !== null) return
-  throw new ExportError({
-    kind: 'damaged',
-    what: `There is a ${left} but no checkpoint, so the export cannot resume`,
-    where: CHECKPOINT_PATH,
-    next: 'Restore the checkpoint from a backup, choose another load.path, or start over with --fresh.',
-  })
 }

@@ -4,14 +4,15 @@ import type { HeaderEntry, JournalEntry } from '../state/index.ts'
 import {
   beginCheckpoint,
   type CheckpointState,
-  findCheckpoint,
+  headerOfManifest,
   Journal,
   type Lock,
-  readCheckpoint,
   type SealedShard,
   splitPath,
 } from '../state/index.ts'
+import { findState, readState, requirePeopleOf } from './find-state.ts'
 import { publishLeft, removeSealed } from './publish.ts'
+import { restore } from './restore.ts'
 
 /**
  * Gets the checkpoint (null: none) before anything is changed, and throws to refuse it.
@@ -28,18 +29,19 @@ async function openJournal(
   { store }: Owner,
   header: HeaderEntry,
   accept: Accept,
-  onShard?: (shard: SealedShard) => void,
   check?: (state: CheckpointState, replaced: ReadonlySet<number>) => Promise<void>,
 ): Promise<Journal> {
   for (;;) {
-    const found = await findCheckpoint(store, onShard)
-    const change = await accept(found?.fold.state ?? null)
+    const { found, manifest, state: before } = await findState(store)
+    const change = await accept(before)
+    if (manifest !== null) await requirePeopleOf(store, manifest)
     if (found === null) {
-      await beginCheckpoint(store, header)
+      await beginCheckpoint(store, manifest === null ? header : headerOfManifest(manifest))
       continue
     }
     const journal = await Journal.open(store, found)
     if (journal === null) continue
+    if (manifest !== null) await restore(store, journal, manifest)
     const { state } = journal
     const replaced = new Set([...state.redo.shards, ...change.flatMap(shardsOf)])
     await check?.(state, replaced)
@@ -80,7 +82,8 @@ export async function openSettledJournal(
   const stats = store.statCheck()
   try {
     let odd: Odd = NOTHING_ODD
-    const journal = await openJournal(owner, header, accept, statEach(stats), async (state, replaced) => {
+    const journal = await openJournal(owner, header, accept, async (state, replaced) => {
+      addAll(stats, state)
       odd = await requireWhole(store, state, stats, replaced)
     })
     await removeSealed(store, journal.state)
@@ -107,19 +110,21 @@ export async function readSettledCheckpoint(
 ): Promise<CheckpointState | null> {
   const stats = store.statCheck()
   try {
-    const found = await readCheckpoint(store, statEach(stats))
+    const found = await readState(store)
     await requireFit(found)
-    if (found !== null) await requireWhole(store, found, stats, found.redo.shards)
+    if (found !== null) {
+      addAll(stats, found)
+      await requireWhole(store, found, stats, found.redo.shards)
+    }
     return found
   } finally {
     await stats.close()
   }
 }
 
-function statEach(stats: StatCheck): (shard: SealedShard) => void {
-  return ({ path, bytes }) => {
+function addAll(stats: StatCheck, { shards }: CheckpointState): void {
+  for (const { path, bytes } of shards) {
     stats.add({ path, bytes })
-    // With many folders, most hold one shard: this can be checked before the whole checkpoint is read.
     const [folder, name] = splitPath(path)
     if (partOf(name) === 0) stats.add({ path: folder, names: 1 })
   }

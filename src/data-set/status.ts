@@ -26,14 +26,13 @@ import {
   type PartitionSums,
   presentOf,
   type RetiredQuery,
-  readCheckpoint,
   readHolder,
   searchesByMonth,
   sumOfPartitions,
 } from '../state/index.ts'
 import { manySmallShards } from './compact/compact.ts'
 import { withNames } from './completeness.ts'
-import { requireNoManifest } from './open-checkpoint.ts'
+import { readState } from './find-state.ts'
 import { namingLocations, nothingExported, openDataSet } from './open-data-set.ts'
 import { countPartitions, planFor, retiredQueries } from './plan-state.ts'
 import { oldPartitions } from './prune/old-partitions.ts'
@@ -78,11 +77,10 @@ export type StatusResult = {
  *   missing or another one
  */
 export async function readStatus(given: Pipeline, nowMs: number): Promise<StatusResult> {
-  const state = await namingLocations(given, () => readCheckpoint(openDataSet(given)))
+  const state = await namingLocations(given, () => readState(openDataSet(given)))
   const pipeline = withNames(given)
   // Names that depend on a mask key are known once something is exported.
   if (pipeline === null) throw nothingExported(given)
-  if (state === null) await namingLocations(pipeline, () => requireNoManifest(openDataSet(pipeline)))
   const plan = planFor(pipeline, nowMs, state)
   const holder = await readHolder(openDataSet(pipeline)).catch(nullIf('damaged'))
   const { total, done, partial, failed, pending, pruned } = countPartitions(pipeline, plan, state)

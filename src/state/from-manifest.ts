@@ -48,6 +48,7 @@ export function* entriesOfManifest(manifest: Manifest): Generator<JournalEntry> 
 
 function* runEntries(run: string, given: Manifest['runs'][number]): Generator<JournalEntry> {
   const { started_at, version, finished_at, status, retries, reasons, searches_spent, ...figures } = given
+  const error = figures.error === null ? {} : { error: figures.error }
   const { rows, requests, quarantined, failures, searches_remaining } = figures
   yield { kind: 'run', run, started_at, version }
   const counts = {
@@ -56,7 +57,7 @@ function* runEntries(run: string, given: Manifest['runs'][number]): Generator<Jo
     ...(searches_remaining === null ? {} : { searches_remaining }),
   }
   if (finished_at === null) yield { kind: 'unfinished', ...counts }
-  else yield { kind: 'end', ...counts, finished_at, status: status as RunStatus, retries, reasons }
+  else yield { kind: 'end', ...counts, finished_at, status: status as RunStatus, retries, reasons, ...error }
 }
 
 function partitionEntry(

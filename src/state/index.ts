@@ -2,6 +2,7 @@ export {
   beginCheckpoint,
   CHECKPOINT_PATH,
   CHECKPOINT_START,
+  type Found,
   findCheckpoint,
   readCheckpoint,
   readHeader,

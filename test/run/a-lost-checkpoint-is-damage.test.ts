@@ -1,13 +1,9 @@
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { requireNoManifest } from '../../src/data-set/open-checkpoint.ts'
-import { beginCheckpoint, CHECKPOINT_PATH, MANIFEST_PATH } from '../../src/state/index.ts'
-import { asOwner, temporaryStore, write } from '../disk/temporary-store.ts'
-import { HEADER } from '../state/lines.ts'
 import { itemAt, serviceOf, worldAt } from './world.ts'
 
-test('a log without a checkpoint is damage, also before the first manifest', async () => {
+test('a log without a checkpoint and a manifest is damage', async () => {
   const items = Array.from({ length: 8 }, (_, id) => itemAt(id, `2024-01-01T00:00:0${id}.000000+00:00`))
   const service = await serviceOf(items, 2)
   const extract = 'domains: [acme.com], concurrency: 1, page_size: 2, order: asc'
@@ -21,12 +17,4 @@ test('a log without a checkpoint is damage, also before the first manifest', asy
   })
   expect(await rows()).toEqual([])
   expect(service.received).toHaveLength(3)
-})
-
-test('a run that begins while another command looks is none', async () => {
-  const { store } = temporaryStore()
-  await write(store, MANIFEST_PATH, '{}')
-  await expect(requireNoManifest(store)).rejects.toMatchObject({ kind: 'damaged', where: CHECKPOINT_PATH })
-  await asOwner(store, (own) => beginCheckpoint(own, HEADER))
-  await expect(requireNoManifest(store)).resolves.toBeUndefined()
 })

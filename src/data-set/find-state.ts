@@ -1,0 +1,76 @@
+import { ExportError, isExportError, type Store } from '../core/index.ts'
+import {
+  CHECKPOINT_PATH,
+  type CheckpointState,
+  type Found,
+  findCheckpoint,
+  hasCommits,
+  LOG_FOLDER,
+  type Manifest,
+  readManifest,
+  SUPPRESSION_PATH,
+  stateOfManifest,
+} from '../state/index.ts'
+import { readLists } from './suppression.ts'
+
+/** What a data set is opened from. */
+export type FoundState = {
+  /** The checkpoint and its log; null: there is none. */
+  readonly found: Found | null
+  /** The manifest that stands in for a checkpoint which is lost, or which another version wrote; null: nothing is lost. */
+  readonly manifest: Manifest | null
+  /** As one of these tells it; null: the data set has not begun. */
+  readonly state: CheckpointState | null
+}
+
+/**
+ * Finds the state of a data set without changing it, also during a run.
+ * @throws ExportError `damaged` if it cannot be read; `config` if another version wrote it and there is no manifest
+ */
+export async function findState(store: Store): Promise<FoundState> {
+  let otherVersion: ExportError | null = null
+  const found = await findCheckpoint(store).catch((error: unknown) => {
+    if (!isExportError(error, 'config') || error.where !== CHECKPOINT_PATH) throw error
+    otherVersion = error
+    return null
+  })
+  const state = found?.fold.state ?? null
+  // A checkpoint that has only just begun may have been meant to take the place of a lost one.
+  if (state !== null && state.runs.length > 0) return { found, manifest: null, state }
+  const manifest = await readManifest(store)
+  const isOfIt = state === null || state.header.data_set_id === manifest?.data_set_id
+  if (manifest !== null && manifest.runs.length > 0 && isOfIt)
+    return { found, manifest, state: stateOfManifest(manifest) }
+  if (otherVersion !== null) throw otherVersion
+  if (state === null && (await hasCommits(store)) && (await store.size(CHECKPOINT_PATH)) === null)
+    throw lostCheckpoint()
+  return { found, manifest: null, state }
+}
+
+/** The state alone. */
+export async function readState(store: Store): Promise<CheckpointState | null> {
+  return (await findState(store)).state
+}
+
+/**
+ * Refuses a data set whose list of forgotten people is lost with its checkpoint: they would come back.
+ * @throws ExportError `config`
+ */
+export async function requirePeopleOf(store: Store, { forgotten }: Manifest): Promise<void> {
+  if (forgotten.length === 0 || (await readLists(store)) !== null) return
+  throw new ExportError({
+    kind: 'config',
+    what: 'The checkpoint is lost, and with it the list of the people who were forgotten in this data set',
+    where: SUPPRESSION_PATH,
+    next: 'Restore it from a backup: without it, their rows would come back. Or export to another load.path, and run `forget` there first.',
+  })
+}
+
+function lostCheckpoint(): ExportError {
+  return new ExportError({
+    kind: 'damaged',
+    what: 'There is a log but no checkpoint and no manifest, so the export cannot resume',
+    where: LOG_FOLDER,
+    next: 'Restore _state from a backup, choose another load.path, or start over with --fresh.',
+  })
+}

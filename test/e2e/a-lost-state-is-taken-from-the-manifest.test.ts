@@ -1,0 +1,187 @@
+import { readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { LineWriter } from '../../src/state/log/lines.ts'
+import { rowsOf } from '../fault/rows.ts'
+import { type FeedWorld, feedWorld, sorted } from '../run/feed-world.ts'
+import { exportedWorkspace } from '../support/exported-data-set.ts'
+import { carryOut } from '../support/in-this-process.ts'
+import { shardPaths } from '../support/read-shards.ts'
+import { exits } from '../support/run-cli.ts'
+import { some } from '../support/thorough.ts'
+import { newWorkspace, type PipelineParts, type Workspace } from '../support/workspace.ts'
+
+const MONTHS = { from: '2024-01-01', until: '2024-05-01', every: 'month' }
+const parts = (load: PipelineParts['load'] = {}): PipelineParts => ({
+  extract: { domains: ['scatterholt.com', 'quillmere.net'], windows: MONTHS, page_size: 10, concurrency: 1 },
+  transform: { max_quarantined: '100%' },
+  load: { format: 'csv', ...load },
+})
+
+const state = (here: Pick<Workspace, 'output'>) => join(here.output, '_state')
+
+/** How a checkpoint is lost. */
+const LOSSES = {
+  'the folder _state': (here: Workspace) => rm(state(here), { recursive: true }),
+  'the checkpoint': (here: Workspace) => rm(join(state(here), 'checkpoint.jsonl')),
+  'what only another version reads': async (here: Workspace) => {
+    const path = join(state(here), 'checkpoint.jsonl')
+    await writeFile(path, new LineWriter(0).line({ kind: 'header', version: 99 }))
+  },
+} as const
+type Loss = keyof typeof LOSSES
+
+async function finishes(here: Workspace, rows: ReadonlyMap<string, number>): Promise<void> {
+  expect(await rowsOf(here.output)).toEqual(rows)
+  expect((await here.json('verify', '--complete')).value).toMatchObject({ ok: true, complete: true })
+}
+
+describe.each(some(Object.keys(LOSSES) as Loss[], 3))('without %s', (loss) => {
+  it('a finished data set is what it was: nothing is requested, and only what is new in a wider file', async () => {
+    const here = await exportedWorkspace(parts({ partition_by: ['query', 'window'] }))
+    const rows = await rowsOf(here.output)
+    const before = await here.manifest()
+    await LOSSES[loss](here)
+    const sent = here.sandbox.requests.length
+    expect((await here.json('plan')).value).toMatchObject({ partitions: { total: 8, done: 8 } })
+    expect((await here.json('status')).value).toMatchObject({ totals: { done: 8 } })
+    expect((await here.run()).summary).toMatchObject({ status: 'complete', requests: 0 })
+    expect(here.sandbox.requests).toHaveLength(sent)
+    await finishes(here, rows)
+    const { runs: _, ...after } = await here.manifest()
+    expect(before).toMatchObject(after)
+    // Its checkpoint is one like any other.
+    expect((await here.run()).summary).toMatchObject({ status: 'complete', requests: 0 })
+
+    await LOSSES[loss](here)
+    await here.write({
+      ...parts(),
+      extract: { ...parts().extract, windows: { ...MONTHS, until: '2024-06-01' } },
+    })
+    const { summary } = await here.run()
+    expect(summary).toMatchObject({ status: 'complete', partitions: { total: 10, done: 10 } })
+    expect(summary.requests).toBeLessThan(8)
+    expect((await here.json('verify', '--complete')).code).toBe(0)
+  })
+})
+
+it.each(some(['query', 'none', '[query, window]'], 2))(
+  'what is not finished is requested again, and no row is there twice: partition_by %s',
+  async (by) => {
+    const load = {
+      partition_by: by === '[query, window]' ? ['query', 'window'] : by,
+      shard_rows: 15,
+    }
+    const here = await newWorkspace(parts(load))
+    expect((await here.run('--max-requests', '5')).code).toBe(4)
+    await LOSSES['the folder _state'](here)
+    expect((await here.run()).code).toBe(0)
+    const whole = await exportedWorkspace(parts(load))
+    await finishes(here, await rowsOf(whole.output))
+  },
+)
+
+it.each(['compact', 'prune', 'forget'])('%s works where the state is lost', async (command) => {
+  const here = await exportedWorkspace(parts({ partition_by: ['query', 'window'], shard_rows: 5 }))
+  const rows = await rowsOf(here.output)
+  await here.write(parts({ partition_by: ['query', 'window'], shard_rows: 5000 }))
+  expect((await here.run()).code).toBe(0)
+  await writeFile(join(here.folder, 'people.txt'), 'nobody@nowhere.example\n')
+  const flags = {
+    compact: ['--min-shards', '2'],
+    prune: ['--older-than', '1200mo', '--yes'],
+    forget: ['--identities', 'people.txt', '--yes'],
+  }[command]!
+  const used = new Set(await shardPaths(here.output))
+  await LOSSES['the folder _state'](here)
+  const sent = here.sandbox.requests.length
+  await exits(0, here.call(command, ...flags))
+  expect(here.sandbox.requests).toHaveLength(sent)
+  await finishes(here, rows)
+  if (command !== 'compact') return
+  // No path is used again, not those that are gone either.
+  const compacted = await shardPaths(here.output)
+  for (const path of compacted) expect(used).not.toContain(path)
+  for (const path of compacted) used.add(path)
+  await LOSSES['the folder _state'](here)
+  await exits(0, here.run('--redo', '*'))
+  for (const path of await shardPaths(here.output)) expect(used).not.toContain(path)
+})
+
+it('where people were forgotten and their list is lost, nothing is done; with the list they stay out', async () => {
+  const here = await exportedWorkspace(parts())
+  const all = await rowsOf(here.output)
+  const identities = [...all.keys()].map((row) => String(JSON.parse(row)[2]))
+  const person = identities.find((identity) => /^[\w.]+@[a-z.]+$/.test(identity))
+  await writeFile(join(here.folder, 'people.txt'), `${person}\n`)
+  await exits(0, here.call('forget', '--identities', 'people.txt', '--yes'))
+  const rows = await rowsOf(here.output)
+  expect(rows.size).toBeLessThan(all.size)
+  await LOSSES['the checkpoint'](here)
+  await exits(0, here.run('--redo', '*'))
+  await finishes(here, rows)
+  const list = await readFile(join(state(here), 'forgotten.json'))
+  await LOSSES['the folder _state'](here)
+  const sent = here.sandbox.requests.length
+  const refused = await exits(2, here.run('--redo', '*'))
+  expect(refused.stderr).toMatch(/list of the people .* Restore it from a backup/)
+  await exits(2, here.call('compact', '--min-shards', '2'))
+  expect(here.sandbox.requests).toHaveLength(sent)
+  await writeFile(join(state(here), 'forgotten.json'), list)
+  await exits(0, here.run('--redo', '*'))
+  await finishes(here, rows)
+})
+
+it('another mask key is refused', async () => {
+  const env = { SPILLWAY_MASK_KEY: 'a'.repeat(40) }
+  const here = await newWorkspace({ ...parts(), transform: { secret: 'hmac' } }, {}, env)
+  expect((await here.run()).code).toBe(0)
+  await LOSSES['the folder _state'](here)
+  const other = { ...here.env, SPILLWAY_MASK_KEY: 'b'.repeat(40) }
+  const args = ['run', 'pipeline.yaml']
+  const refused = await carryOut({ args, cwd: here.folder, env: other })
+  expect(refused.code).toBe(2)
+  expect(refused.stderr).toContain('the mask key is not the one used so far')
+  expect((await here.run()).summary).toMatchObject({ requests: 0, status: 'complete' })
+})
+
+describe('a feed', () => {
+  const TENANT = 'query=feed.tenant'
+  const SECOND = 'query=feed.2'
+  const loses = (world: FeedWorld) => rm(join(world.output, '_state'), { recursive: true })
+
+  it.each(some(['tenant', 'asc', 'desc'] as const, 3))(
+    'goes on from where it was, without a row twice: %s',
+    async (order) => {
+      const isTenant = order === 'tenant'
+      const extract = isTenant ? 'page_size: 10' : 'identifiers: [2], page_size: 10'
+      const world = await feedWorld(extract, isTenant ? {} : { identifierOrder: order })
+      const folder = isTenant ? TENANT : SECOND
+      const expected = () => sorted(world.expected(isTenant ? null : 2))
+      world.day = 150
+      expect((await world.run()).status).toBe('complete')
+      const before = world.sandbox.requests.length
+      await loses(world)
+      expect((await world.run()).status).toBe('complete')
+      expect(sorted(world.ids()[folder])).toEqual(expected())
+      // At most its last page, and its front.
+      expect(world.sandbox.requests.length - before).toBeLessThan(4)
+      for (const day of [200, 300]) {
+        await loses(world)
+        world.day = day
+        expect((await world.run()).status).toBe('complete')
+        expect(sorted(world.ids()[folder])).toEqual(expected())
+      }
+    },
+  )
+
+  it('that was not read to its end is read again as a whole', async () => {
+    const world = await feedWorld('page_size: 10')
+    world.day = 150
+    const budget = { extract: 'page_size: 10, max_requests: 2' }
+    expect((await world.run(budget)).status).toBe('budget')
+    await loses(world)
+    expect((await world.run()).status).toBe('complete')
+    expect(sorted(world.ids()[TENANT])).toEqual(sorted(world.expected(null)))
+  })
+})
