@@ -47,9 +47,9 @@ export function planCompaction(given: Pipeline, options: CompactOptions): Promis
 export function compactDataSet(given: Pipeline, options: CompactOptions): Promise<CompactResult> {
   const pipeline = namePipeline(given, options.maskKey)
   return namingLocations(pipeline, async () => {
-    const planned = await planCompaction(given, options)
-    if (planned.folders === 0) return planned
-    return compact(pipeline, options)
+    // The lock would create the folder, also if there is no data set.
+    const state = await readChangeable(pipeline, openDataSet(pipeline))
+    return state === null ? resultOf(pipeline, [], 0) : compact(pipeline, options)
   })
 }
 
