@@ -1,11 +1,10 @@
 import type { Clock, Log, ServiceSettings } from '../core/index.ts'
-import type { HttpClient, HttpRequest } from '../http/index.ts'
+import type { HttpClient, HttpRequest, TokenSource } from '../http/index.ts'
 import type { Tier } from './endpoints.ts'
 import type { Budget } from './pace/budget.ts'
 import type { Sizing } from './pace/page-sizes.ts'
 import type { RateLimit } from './pace/rate-limit.ts'
 import type { SearchLedger } from './pace/search-ledger.ts'
-import type { TokenSource } from './tokens.ts'
 import type { WaitBoard } from './wait-board.ts'
 
 /** A request to the service. */

@@ -1,13 +1,19 @@
 import pRetry from 'p-retry'
 import { ExportError, isExportError, numberOf } from '../core/index.ts'
-import { backoffMs, type HttpResponse, interrupted, isSuccess, ResponseTimeout } from '../http/index.ts'
+import {
+  backoffMs,
+  type HttpResponse,
+  interrupted,
+  isSuccess,
+  ResponseTimeout,
+  type Token,
+} from '../http/index.ts'
 import { ErrorResponses, FailedAttempt, failedAttempt } from './failures.ts'
 import type { Outgoing, ReadResponse, SenderParts } from './outgoing.ts'
 import type { Reservation } from './pace/budget.ts'
 import { PageTooLarge } from './pace/page-sizes.ts'
 import type { ChargedRequest } from './pace/search-ledger.ts'
 import { isHtml, isWebPage } from './responses.ts'
-import type { Token } from './tokens.ts'
 
 // A web page in place of JSON is another server more often than a brief maintenance.
 const RETRIES_OF_A_WEB_PAGE = 2

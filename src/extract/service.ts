@@ -10,22 +10,14 @@ import {
   requireSet,
   type ServiceSettings,
 } from '../core/index.ts'
-import { httpClient, type RequestSignals } from '../http/index.ts'
+import { always, httpClient, type RequestSignals, type Token, type TokenSource } from '../http/index.ts'
 import { type Endpoints, endpoint, endpointsOf, isSecondSearch, rateLimits, whereOf } from './endpoints.ts'
 import { BASIC, type Outgoing, type ReadResponse, type SenderParts } from './outgoing.ts'
 import { Budget, type ThisMonth } from './pace/budget.ts'
 import { SearchLedger } from './pace/search-ledger.ts'
 import { isWebPage, ResponseError } from './responses.ts'
 import { Sender } from './sender.ts'
-import {
-  always,
-  exchangedToken,
-  type Token,
-  type TokenInfo,
-  type TokenSource,
-  testedToken,
-  tokenSource,
-} from './tokens.ts'
+import { exchangedToken, serviceTokens, type TokenInfo, testedToken } from './tokens.ts'
 import { WaitBoard } from './wait-board.ts'
 
 export type ServiceDeps = {
@@ -106,7 +98,7 @@ export class Service {
       onDate,
     }
     this.#sender = new Sender(this.#parts)
-    this.#tokens = tokenSource({
+    this.#tokens = serviceTokens({
       auth,
       clock,
       readSecret: async (name) => requireSet(name, await deps.readSecret(name), `variable ${name}`),

@@ -1,28 +1,17 @@
 import * as z from 'zod'
-import { type Auth, type Clock, ExportError, isHeaderText, learnSecret, nullIf } from '../core/index.ts'
-import { jsonBody, serverTexts } from '../http/index.ts'
+import { type Auth, type Clock, ExportError, isHeaderText, nullIf } from '../core/index.ts'
+import {
+  givenToken,
+  headerText,
+  jsonBody,
+  newToken,
+  serverTexts,
+  type Token,
+  type TokenSource,
+  tokenSource,
+} from '../http/index.ts'
 
-/** The credential of a request. Compared by identity: a renewed token is another object. */
-export type Token = {
-  /** Value of the `Authorization` header. */
-  readonly header: string
-  /** The part that must never be shown. It stays a known secret after another token replaces it. */
-  readonly secret: string
-  /** Monotonic clock. The token is not used from then on. */
-  readonly renewAtMs: number
-}
-
-/** Provides the token of requests. Concurrent callers share one read or exchange. */
-export type TokenSource = {
-  /** A token that is there, not about to expire and not being replaced; null: `current` obtains one. */
-  held(): Token | null
-  /** A token that is not about to expire. @throws ExportError `config`, or as the exchange does */
-  current(): Promise<Token>
-  /** Replaces a rejected token. @throws `refusal` when there is no other */
-  replace(refused: Token, refusal: Error): Promise<void>
-}
-
-type TokenSourceOptions = {
+type ServiceTokenOptions = {
   readonly auth: Auth
   readonly clock: Clock
   readSecret(name: string): Promise<string>
@@ -30,76 +19,18 @@ type TokenSourceOptions = {
   exchange(auth: Auth & { kind: 'api-key' }, apiKey: Token): Promise<string>
 }
 
-export function tokenSource({ auth, clock, readSecret, exchange }: TokenSourceOptions): TokenSource {
-  let held: Token | null = null
-  let pending: Promise<Token> | null = null
-
-  async function read({ tokenEnv }: Auth & { kind: 'token' }): Promise<Token> {
-    const secret = headerText(tokenEnv, await readSecret(tokenEnv))
-    // The same string is the same token: reading it again renews nothing.
-    return held?.secret === secret ? held : bearer(secret, Number.POSITIVE_INFINITY)
-  }
-
-  async function renew(auth: Auth & { kind: 'api-key' }): Promise<Token> {
+/** The tokens of requests to the service: one from the environment, or those that an API key is exchanged for. */
+export function serviceTokens({ auth, clock, readSecret, exchange }: ServiceTokenOptions): TokenSource {
+  return tokenSource(clock, async (held) => {
+    if (auth.kind === 'token') return givenToken(auth.tokenEnv, await readSecret(auth.tokenEnv), held)
     const apiKey = headerText(auth.apiKeyEnv, await readSecret(auth.apiKeyEnv))
     const secret = await exchange(auth, {
       header: apiKey,
       secret: apiKey,
       renewAtMs: Number.POSITIVE_INFINITY,
     })
-    learnSecret(secret)
-    return bearer(secret, clock.monotonicMs() + RENEW_AFTER_MS)
-  }
-
-  async function obtain(): Promise<Token> {
-    try {
-      held = auth.kind === 'token' ? await read(auth) : await renew(auth)
-      return held
-    } finally {
-      pending = null
-    }
-  }
-
-  function obtainOnce(): Promise<Token> {
-    pending ??= obtain()
-    return pending
-  }
-
-  return {
-    // Not during a renewal: the one in memory may be the rejected one.
-    held: () => (pending === null && held !== null && clock.monotonicMs() < held.renewAtMs ? held : null),
-    current: obtainOnce,
-    async replace(refused, refusal) {
-      if (held !== refused) return // another caller has replaced it
-      if ((await obtainOnce()) === refused) throw refusal
-    },
-  }
-}
-
-/** The source of a credential that is never renewed. */
-export function always(token: Token): TokenSource {
-  return {
-    held: () => token,
-    current: async () => token,
-    async replace(_refused, refusal) {
-      throw refusal
-    },
-  }
-}
-
-function headerText(variable: string, text: string): string {
-  learnSecret(text)
-  if (isHeaderText(text)) return text
-  throw new ExportError({
-    kind: 'config',
-    what: 'The value holds a line break, another control character or a character outside ASCII',
-    where: `variable ${variable}`,
-    next: 'Set it to the token or key alone.',
+    return newToken(secret, clock.monotonicMs() + RENEW_AFTER_MS)
   })
-}
-
-function bearer(secret: string, renewAtMs: number): Token {
-  return { header: `Bearer ${secret}`, secret, renewAtMs }
 }
 
 /**

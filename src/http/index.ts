@@ -4,3 +4,12 @@ export { jsonBody } from './json-body.ts'
 export { UnreachableError } from './network-error.ts'
 export { backoffMs, retryAfterMs } from './retry-waits.ts'
 export { serverTexts } from './server-texts.ts'
+export {
+  always,
+  givenToken,
+  headerText,
+  newToken,
+  type Token,
+  type TokenSource,
+  tokenSource,
+} from './tokens.ts'
