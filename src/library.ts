@@ -234,10 +234,11 @@ export async function forgetPeople(
 }
 
 function changing(
-  { stop = new AbortController().signal, onWarning = () => {} }: ChangeSettings,
+  { stop = new AbortController().signal, onWarning = () => {}, env }: ChangeSettings,
   maskKey: Uint8Array | null = null,
 ) {
-  return changeOptions({ onLog: (_level, message) => onWarning(message), stop, maskKey, onShard: () => {} })
+  const onLog = (_level: unknown, message: string): void => onWarning(message)
+  return changeOptions({ onLog, stop, maskKey, onShard: () => {} }, env)
 }
 
 /**

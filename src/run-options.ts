@@ -39,7 +39,9 @@ export async function runOptions(pipeline: Pipeline, settings: RunSettings = {})
 /** The options of what changes a data set without a run. */
 export function changeOptions(
   given: Pick<ForgetOptions, 'onLog' | 'stop' | 'maskKey' | 'onShard'>,
+  env: Environment = process.env,
 ): ForgetOptions & { readonly warn: (message: string) => void } {
   const warn = (message: string): void => given.onLog('warn', message)
-  return { ...given, warn, clock: systemClock, version, build: encoderBuild() }
+  const readSecretOf = (name: string) => readSecret(name, env)
+  return { ...given, warn, clock: systemClock, version, build: encoderBuild(), readSecret: readSecretOf }
 }

@@ -258,6 +258,8 @@ export type LoadSettings = {
   readonly partitionBy: readonly PartitionBy[]
   readonly shardRows: number
   readonly tables: TableSettings
+  /** The catalog that shows the Iceberg table; null: none. */
+  readonly catalog: CatalogSettings | null
   /** `prune` removes partitions older than this; null: none. */
   readonly keep: Age | null
   readonly fileMode: number
@@ -271,6 +273,37 @@ export type TableSettings = {
   readonly root: string
   /** How many snapshots are kept. */
   readonly snapshots: number
+}
+
+/** A table in an Iceberg REST catalog. */
+export type CatalogSettings = {
+  /** Address of the catalog, without a slash at the end: `/v1/config` follows. */
+  readonly uri: string
+  readonly warehouse: string | null
+  /** Its levels, outermost first. */
+  readonly namespace: readonly string[]
+  readonly table: string
+  /** null: the catalog asks for none. */
+  readonly auth: CatalogAuth | null
+}
+
+/** Secrets by the names of their variables. */
+export type CatalogAuth =
+  | { readonly kind: 'token'; readonly tokenEnv: string }
+  | {
+      readonly kind: 'oauth2'
+      readonly tokenUrl: string
+      readonly clientIdEnv: string
+      readonly clientSecretEnv: string
+      /** null: the server's default. */
+      readonly scope: string | null
+    }
+
+/** Variables that the requests to a catalog need. */
+export function catalogVariables(catalog: CatalogSettings | null): readonly string[] {
+  if (catalog === null || catalog.auth === null) return []
+  const { auth } = catalog
+  return auth.kind === 'token' ? [auth.tokenEnv] : [auth.clientIdEnv, auth.clientSecretEnv]
 }
 
 export type Format = ParquetFormat | CsvFormat

@@ -1,6 +1,7 @@
 import type { NamedPipeline, Pipeline, Store } from '../core/index.ts'
 import { requireTablesToFollow } from '../open-tables/index.ts'
 import { type CheckpointState, checkMaskKey, type Journal } from '../state/index.ts'
+import { requireOwnInCatalog } from './catalog.ts'
 import { refuseLinks } from './files.ts'
 import { readBegunCheckpoint } from './open-checkpoint.ts'
 import { holdDataSet } from './open-data-set.ts'
@@ -9,7 +10,10 @@ import { type Owner, openSettledJournal, openUnchecked } from './recover.ts'
 import { settle } from './settle.ts'
 
 /** What a change without a run needs. `build` is for the shard of a data set without rows. */
-export type ChangeOptions = Pick<DataSetOptions, 'clock' | 'stop' | 'onLog' | 'version' | 'build' | 'maskKey'>
+export type ChangeOptions = Pick<
+  DataSetOptions,
+  'clock' | 'stop' | 'onLog' | 'version' | 'build' | 'maskKey' | 'readSecret'
+>
 
 /**
  * How every change to a data set without a run begins and ends: it is refused where it could not be finished, and
@@ -33,6 +37,7 @@ export function changeDataSet<T>(
     await refuseLinks(store)
     const found = await readChangeable(pipeline, store)
     if (found === null) return begin(owner)
+    await requireOwnInCatalog(pipeline, store, options, false)
     const { header } = found
     checkMaskKey(header, maskKey, pipeline)
     const journal = needsWhole

@@ -1,4 +1,11 @@
 export {
+  type CatalogComparison,
+  type CatalogSummary,
+  compareCatalog,
+  isOfCatalog,
+  requireOwnInCatalog,
+} from './catalog.ts'
+export {
   type CompactResult,
   compactDataSet,
   manySmallShards,

@@ -1,6 +1,9 @@
 import { createHash } from 'node:crypto'
-import type { Clock, Log, OwnedStore, Pipeline, Store } from '../core/index.ts'
+import type { Log, OwnedStore, Pipeline, Store } from '../core/index.ts'
 import {
+  type CatalogDeps,
+  CatalogError,
+  catalogTable,
   mayHaveTables,
   requireOwnTables as requireOwn,
   type TableState,
@@ -8,6 +11,7 @@ import {
 } from '../open-tables/index.ts'
 import { columnsOf } from '../rows/index.ts'
 import { MANIFEST_PATH, parseManifest } from '../state/index.ts'
+import { type CatalogSummary, requireOwnInCatalog, showInCatalog } from './catalog.ts'
 import { readShard, refuseLinks, type ShardFile, tableOwner } from './files.ts'
 import { readBegunCheckpoint } from './open-checkpoint.ts'
 import {
@@ -18,8 +22,7 @@ import {
   openDataSet,
 } from './open-data-set.ts'
 
-export type TableOptions = {
-  readonly clock: Pick<Clock, 'now'>
+export type TableOptions = Omit<CatalogDeps, 'isBrief'> & {
   readonly onLog: Log
   /** Of the run that changed shards; default: another command did. */
   readonly runId?: string | null
@@ -27,22 +30,30 @@ export type TableOptions = {
   readonly rebuild?: boolean
 }
 
+/** The tables after an update, and what the catalog shows of them; null: there is none. */
+export type UpdatedTables = {
+  readonly tables: readonly TableState[]
+  readonly catalog: CatalogSummary | null
+}
+
 /**
- * Brings the Iceberg and Delta tables in line with the manifest. Call it after the manifest is written and before the
+ * Brings the Iceberg and Delta tables in line with the manifest, then the catalog with them. Metadata that the catalog
+ * still points to stays until it has moved on. Call it after the manifest is written and before the
  * files of shards that it no longer lists are removed, so that whoever reads a current snapshot finds every shard.
  * @throws ExportError when a table cannot be changed: `config` if it is another program's or names other addresses,
- *   `storage` if another program has committed to it, `damaged`
+ *   `storage` if another program has committed to it, `damaged`; CatalogError when the catalog does not follow
  */
 export async function updateTables(
   pipeline: Pipeline,
   store: OwnedStore,
-  { clock, onLog, runId = null, rebuild = false }: TableOptions,
-): Promise<readonly TableState[]> {
+  { onLog, runId = null, rebuild = false, ...deps }: TableOptions,
+  onCommitted: (tables: readonly TableState[]) => void = () => {},
+): Promise<UpdatedTables> {
   const { load } = pipeline
   // In a bucket each request costs.
-  if (load.tables.formats.length === 0 && !mayHaveTables(await store.list(''))) return []
+  if (load.tables.formats.length === 0 && !mayHaveTables(await store.list(''))) return NO_TABLES
   const bytes = await store.read(MANIFEST_PATH)
-  if (bytes === null) return []
+  if (bytes === null) return NO_TABLES
   const { data_set_id: dataSetId, shards, forgotten } = parseManifest(bytes)
   const columns = columnsOf(pipeline)
   const last = forgotten.at(-1)
@@ -54,13 +65,26 @@ export async function updateTables(
     // Of a footer nothing else is read.
     readShard(store, shard, (reader) => readStatistics(reader, columns), 0),
   )
-  return updateAll(
+  let catalog: CatalogSummary | null = null
+  const tables = await updateAll(
     store,
     { ...load.tables, dataSetId },
     { columns, shards, manifestSha256, forgottenMs, runId },
-    { statisticsOf, nowMs: clock.now(), rebuild, warn: (message) => onLog('warn', message) },
+    {
+      statisticsOf,
+      nowMs: deps.clock.now(),
+      rebuild,
+      warn: (message) => onLog('warn', message),
+      async onCommitted(states) {
+        onCommitted(states)
+        catalog = await showInCatalog(pipeline, deps, dataSetId, states)
+      },
+    },
   )
+  return { tables, catalog }
 }
+
+const NO_TABLES: UpdatedTables = { tables: [], catalog: null }
 
 /**
  * Refuses a data set before anything is sent or changed.
@@ -74,7 +98,7 @@ export async function requireOwnTables(pipeline: Pipeline, store: Store, whereve
     await requireOwn(store, { ...tables, ...(await tableOwner(store)) }, wherever)
 }
 
-export type TablesOptions = HoldOptions & Pick<TableOptions, 'onLog' | 'rebuild'>
+export type TablesOptions = HoldOptions & Pick<TableOptions, 'onLog' | 'rebuild' | 'readSecret'>
 
 /** A table over the shards, as it is after the command. */
 export type TableSummary = {
@@ -85,12 +109,20 @@ export type TableSummary = {
   readonly files: number
 }
 
+export type BroughtTables = {
+  readonly tables: readonly TableSummary[]
+  /** null: the pipeline has none, or there is no table yet. */
+  readonly catalog: CatalogSummary | null
+  /** Why the catalog is not in line; null: it is. */
+  readonly failure: CatalogError | null
+}
+
 /**
- * Brings the tables of a data set in line with its manifest. Sends no request to the service.
+ * Brings the tables of a data set, and their catalog, in line with its manifest. Sends no request to the service.
  * @throws ExportError `config` when nothing is exported, or another program's table is in the way, `locked` during a
  *   run, and as `updateTables`
  */
-export function bringTables(pipeline: Pipeline, options: TablesOptions): Promise<readonly TableSummary[]> {
+export function bringTables(pipeline: Pipeline, options: TablesOptions): Promise<BroughtTables> {
   return namingLocations(pipeline, async () => {
     // Before the lock, which would create the folder, also if there is no data set.
     if ((await openDataSet(pipeline).size(MANIFEST_PATH)) === null) throw nothingExported(pipeline)
@@ -99,7 +131,19 @@ export function bringTables(pipeline: Pipeline, options: TablesOptions): Promise
       await requireOwnTables(pipeline, store, options.rebuild === true)
       // Refuses the data set of another pipeline.
       await readBegunCheckpoint(pipeline, store)
-      return (await updateTables(pipeline, store, options)).map(summaryOf)
+      await requireOwnInCatalog(pipeline, store, options, false)
+      let committed: readonly TableState[] = []
+      try {
+        const updated = await updateTables(pipeline, store, options, (tables) => {
+          committed = tables
+        })
+        return { ...updated, tables: updated.tables.map(summaryOf), failure: null }
+      } catch (failure) {
+        if (!(failure instanceof CatalogError)) throw failure
+        const { catalog } = pipeline.load
+        const behind = catalog && { table: catalogTable(catalog), metadataLocation: null, inLine: false }
+        return { tables: committed.map(summaryOf), catalog: behind, failure }
+      }
     })
   })
 }

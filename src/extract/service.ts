@@ -56,6 +56,8 @@ export type ServiceRequest = Pick<
 /** Requests that are aborted together. */
 export type Flight = RequestSignals & { end(): void }
 
+const SETTING_KEYS = { address: 'service.base_url', timeout: 'service.timeout' } as const
+
 /** The service, as a run uses it: all requests share rate limits, token and budget. */
 export class Service {
   readonly board: WaitBoard
@@ -85,7 +87,13 @@ export class Service {
     )
     const { connections } = limits
     this.#parts = {
-      http: httpClient({ connections, timeoutMs, maxResponseBytes, buffers: deps.buffers }),
+      http: httpClient({
+        connections,
+        timeoutMs,
+        maxResponseBytes,
+        buffers: deps.buffers,
+        keys: SETTING_KEYS,
+      }),
       pace: rateLimits(settings, this.endpoints, clock),
       budget: new Budget(limits, ledger, clock),
       ledger,

@@ -7,10 +7,10 @@ import { networkError } from './network-error.ts'
 import { type BodyBuffer, bodyBuffer, type RoomShare } from './response-memory.ts'
 
 export type HttpRequest = {
-  readonly method: 'GET' | 'POST'
+  readonly method: 'GET' | 'POST' | 'DELETE'
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
-  /** JSON; null: none. */
+  /** null: none. */
   readonly body: string | null
   /** Names the request in messages. */
   readonly where: string
@@ -29,6 +29,15 @@ export type HttpLimits = {
   /** Limit for the bytes on the wire and for the decoded ones. */
   readonly maxResponseBytes: number
   readonly buffers: BufferPool
+  /** The settings that messages name. */
+  readonly keys: SettingKeys
+}
+
+export type SettingKeys = {
+  /** Of the server's address: `service.base_url`. */
+  readonly address: string
+  /** Of the timeout; null: it cannot be set. */
+  readonly timeout: string | null
 }
 
 /** A response whose body is not decoded. */
@@ -193,7 +202,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_: Dispatcher.DispatchController, error: Error): void {
-    this.#breakOff(networkError(error, this.#request))
+    this.#breakOff(networkError(error, this.#request, this.#limits.keys.address))
   }
 
   #take(chunk: Uint8Array): void {
@@ -203,7 +212,8 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   readonly #onTimeout = (): void => {
     const what = `No complete response came within ${this.#limits.timeoutMs / 1000} s`
-    const next = 'Run again later, or raise service.timeout.'
+    const { timeout } = this.#limits.keys
+    const next = timeout === null ? 'Run again later.' : `Run again later, or raise ${timeout}.`
     this.#breakOff(new ResponseTimeout({ kind: 'transient', what, where: this.#request.where, next }))
   }
 

@@ -1,6 +1,14 @@
-export { type HttpRequest, interrupted, isSuccess, type RequestSignals, ResponseTimeout } from './exchange.ts'
+export { clientCredentials } from './client-credentials.ts'
+export {
+  type HttpRequest,
+  interrupted,
+  isSuccess,
+  type RequestSignals,
+  ResponseTimeout,
+} from './exchange.ts'
 export { type HttpClient, type HttpResponse, httpClient } from './http-client.ts'
 export { jsonBody } from './json-body.ts'
+export { type JsonRequest, JsonRequests, type JsonResponse } from './json-requests.ts'
 export { UnreachableError } from './network-error.ts'
 export { backoffMs, retryAfterMs } from './retry-waits.ts'
 export { serverTexts } from './server-texts.ts'

@@ -9,7 +9,7 @@ type NetworkRequest = { readonly url: URL; readonly where: string }
  * The error for a failed exchange. The original is not kept as `cause`: a parser's error holds the bytes that it could
  * not parse, and those may be records.
  */
-export function networkError(error: Error, { url, where }: NetworkRequest): ExportError {
+export function networkError(error: Error, { url, where }: NetworkRequest, addressKey: string): ExportError {
   // Errors of a proxy are complete already.
   if (isExportError(error)) {
     const Kind = error instanceof UnreachableError ? UnreachableError : ExportError
@@ -21,7 +21,7 @@ export function networkError(error: Error, { url, where }: NetworkRequest): Expo
       kind: 'refused',
       what: `The server's certificate is not accepted: ${code}`,
       where,
-      next: 'Check service.base_url; a private certificate authority is made known with NODE_EXTRA_CA_CERTS.',
+      next: `Check ${addressKey}; a private certificate authority is made known with NODE_EXTRA_CA_CERTS.`,
     })
   }
   if (NO_TLS.has(code)) {
@@ -29,7 +29,7 @@ export function networkError(error: Error, { url, where }: NetworkRequest): Expo
       kind: 'config',
       what: 'The address begins with https, but the server there does not use TLS',
       where,
-      next: 'Correct service.base_url: http:// for a service without TLS, or use its TLS port.',
+      next: `Correct ${addressKey}: http:// for a server without TLS, or use its TLS port.`,
     })
   }
   const unreachable = unreachableAs(code, url)
@@ -38,7 +38,7 @@ export function networkError(error: Error, { url, where }: NetworkRequest): Expo
       kind: 'transient',
       what: `${unreachable} (${code})`,
       where,
-      next: 'Check host and port of service.base_url. If they are right, run again later.',
+      next: `Check host and port of ${addressKey}. If they are right, run again later.`,
     })
   }
   return new ExportError({

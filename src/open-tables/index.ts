@@ -1,4 +1,9 @@
+/** Loaded only where a pipeline has a catalog: most have none. */
+export const loadCatalog = () => import('./catalog/show-table.ts')
 export {
+  type CatalogDeps,
+  CatalogError,
+  catalogTable,
   DELTA_FOLDER,
   ICEBERG_FOLDER,
   METADATA_FOLDER,
@@ -6,6 +11,7 @@ export {
   type TableState,
 } from './table.ts'
 export {
+  currentMetadata,
   mayHaveTables,
   removeTables,
   requireOwnTables,

@@ -1,4 +1,6 @@
 import {
+  type CatalogSettings,
+  type Clock,
   type Compacted,
   ExportError,
   type OwnedStore,
@@ -28,6 +30,23 @@ export type TableShard = Compacted & {
   readonly sha256: string
 }
 
+export type CatalogDeps = {
+  readonly clock: Clock
+  /** Reads a secret by the name of its variable; null when it is not set. */
+  readonly readSecret: (name: string) => Promise<string | null>
+  readonly stop: AbortSignal
+  /** Whether each request is sent once, and given up soon: for commands that only look. Default: false. */
+  readonly isBrief?: boolean
+}
+
+/** The catalog does not do what it is asked for, or is out of reach. Rows are not concerned. */
+export class CatalogError extends ExportError {}
+
+/** The name of a table in a catalog, as people write it. */
+export function catalogTable({ namespace, table }: CatalogSettings): string {
+  return [...namespace, table].join('.')
+}
+
 /** What a table has to show. */
 export type TableContent = {
   readonly columns: readonly ColumnSpec[]
@@ -51,6 +70,8 @@ export type TableState = {
   /** Number of the current snapshot. In Delta it is the version. */
   readonly snapshot: number
   readonly shards: ReadonlyMap<string, TableShard>
+  /** Address of the current metadata, for catalogs; null: the format has no such file. */
+  readonly metadataLocation: string | null
 }
 
 /** Of a data set that has begun. */
@@ -62,6 +83,14 @@ export type TableUpdate = {
   /** Begins the table anew, whatever it holds. */
   readonly rebuild: boolean
   readonly warn: (message: string) => void
+  /** Called when all tables are in line, before metadata goes that others may still point to. */
+  readonly onCommitted: (states: readonly TableState[]) => Promise<void>
+}
+
+export type UpdatedTable = {
+  readonly state: TableState
+  /** Removes the metadata that no snapshot needs any more, and what a crash left. */
+  removeExpired(): Promise<void>
 }
 
 /** A table format: how a table over a data set is read, changed and removed. */
@@ -72,13 +101,13 @@ export type OpenTable = {
    *   program has committed to it, `damaged` when it cannot be read
    */
   read(store: Store, settings: TableSettings): Promise<TableState | null>
-  /** Commits what the table lacks and what it has to lose, if there is anything. */
+  /** Commits what the table lacks and what it has to lose, if there is anything. Removes nothing. */
   update(
     store: OwnedStore,
     settings: OwnTableSettings,
     content: TableContent,
     update: TableUpdate,
-  ): Promise<TableState>
+  ): Promise<UpdatedTable>
   /** Whether what stands in its place is the data set's own, whole or not; null: nothing is there. */
   isOwn(store: Store, owner: TableOwner): Promise<boolean | null>
   /** Removes the data set's own table, oldest metadata first. */

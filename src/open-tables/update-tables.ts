@@ -19,6 +19,7 @@ import {
   type TableShard,
   type TableState,
   type TableUpdate,
+  type UpdatedTable,
 } from './table.ts'
 
 /** Every format by its name, loaded when a data set has it. A new one is a file and an entry. */
@@ -38,7 +39,7 @@ export async function updateTables(
   content: TableContent,
   update: TableUpdate,
 ): Promise<readonly TableState[]> {
-  const states: TableState[] = []
+  const updated: UpdatedTable[] = []
   for (const format of TABLE_FORMATS) {
     const table = await TABLES[format]()
     const isOwn = await table.isOwn(store, settings)
@@ -47,8 +48,11 @@ export async function updateTables(
     } else if (isOwn === false) throw foreignTable(FOLDERS[format])
     // Before the first shard there is no table.
     else if (content.shards.length > 0 || isOwn === true)
-      states.push(await table.update(store, settings, content, update))
+      updated.push(await table.update(store, settings, content, update))
   }
+  const states = updated.map(({ state }) => state)
+  await update.onCommitted(states)
+  for (const { removeExpired } of updated) await removeExpired()
   return states
 }
 
@@ -77,6 +81,16 @@ export async function requireOwnTables(
  */
 export async function requireTablesToFollow(store: Store, settings: TableSettings): Promise<void> {
   for (const format of settings.formats) await (await TABLES[format]()).read(store, settings)
+}
+
+/** Address of the current metadata of the Iceberg table; null: there is none. Does not read it. */
+export async function currentMetadata(
+  store: Store,
+  { root }: Pick<TableSettings, 'root'>,
+): Promise<string | null> {
+  const { highestVersion, metadataPath } = await import('./iceberg/metadata.ts')
+  const version = await highestVersion(store)
+  return version === 0 ? null : `${root}/${metadataPath(version)}`
 }
 
 /** Whether a data set with these names in its folder may have tables. */

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import {
+  catalogVariables,
   ExportError,
   isExportError,
   keySet,
@@ -80,7 +81,7 @@ type Need = {
 type Missing = Pick<Need, 'key'> & { readonly problem: ExportError }
 
 function needsOf(pipeline: Pipeline, { env, allowPlaintext }: Dependencies): readonly Need[] {
-  const { service, extract, transform, secretKeys } = pipeline
+  const { service, extract, transform, load, secretKeys } = pipeline
   const { auth } = service
   const secretNeed = (name: string, key: string, require: typeof requireSecret): Need => ({
     variable: name,
@@ -96,6 +97,13 @@ function needsOf(pipeline: Pipeline, { env, allowPlaintext }: Dependencies): rea
       query.type === 'secret'
         ? [secretNeed(query.secretEnv, secretKeys[query.secretEnv] ?? 'extract.queries', requireSecret)]
         : [],
+    ),
+    ...catalogVariables(load.catalog).map((name) =>
+      secretNeed(
+        name,
+        'load.catalog',
+        load.catalog?.auth?.kind === 'token' ? requireCredential : requireSecret,
+      ),
     ),
     maskKeyNeed(pipeline, env),
     {

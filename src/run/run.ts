@@ -28,6 +28,7 @@ import {
   readSuppression,
   refuseLinks,
   requireFolder,
+  requireOwnInCatalog,
   requireOwnTables,
   requireSendableToken,
   scopeOf,
@@ -91,6 +92,7 @@ async function runOnDataSet(
     await warnIfWorldReadable(pipeline, onLog)
     await refuseLinks(store)
     await requireOwnTables(pipeline, store, fresh)
+    await requireOwnInCatalog(pipeline, store, held, fresh)
     // The people stay whom the data set has forgotten.
     if (fresh) await clearDataSet(store, onLog, () => readSuppression(pipeline, store, null, options))
     const session = await openSession(pipeline, owner, secrets, held)

@@ -3,6 +3,7 @@ import type { Owner, QuerySecrets } from '../data-set/index.ts'
 import {
   encodeSettings,
   invalidationOf,
+  isOfCatalog,
   openOwnJournal,
   redoEntry,
   settle,
@@ -83,7 +84,12 @@ export async function openSession(
     }))
     closing.unshift(() => shards.close())
     // What an earlier command has not finished.
-    if (!journal.state.isSettled) await settle(pipeline, owner.store, journal, options)
+    if (!journal.state.isSettled) {
+      await settle(pipeline, owner.store, journal, options).catch((error: unknown) => {
+        // A catalog out of reach keeps no row from being exported. The end of the run tries again.
+        if (!isOfCatalog(error)) throw error
+      })
+    }
     let chains = journal.state.nextChain
     return {
       journal,

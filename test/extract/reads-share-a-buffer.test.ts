@@ -60,6 +60,7 @@ function open(): HttpClient {
     timeoutMs: 10_000,
     maxResponseBytes: 8 << 20,
     buffers: freshBuffers,
+    keys: { address: 'service.base_url', timeout: null },
   })
   onTestFinished(() => client.close())
   return client

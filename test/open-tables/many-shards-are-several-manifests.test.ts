@@ -23,7 +23,13 @@ async function tables(columns: readonly ColumnSpec[]) {
   const settings = { formats, root: `file://${root}`, snapshots: 1, dataSetId: 'an-id' }
   const update = (shards: readonly Shard[], statistics: readonly ColumnStatistics[] = []) => {
     const content = { columns, shards, manifestSha256: '', forgottenMs: null, runId: null }
-    const options = { statisticsOf: async () => statistics, nowMs: 1, rebuild: false, warn: () => {} }
+    const options = {
+      statisticsOf: async () => statistics,
+      nowMs: 1,
+      rebuild: false,
+      warn: () => {},
+      onCommitted: async () => {},
+    }
     return updateTables(store, settings, content, options)
   }
   return { root, store, settings, update }

@@ -191,6 +191,7 @@ function changing() {
     version: '1.0.0',
     build: encoderBuild(),
     maskKey: null,
+    readSecret: async () => null,
   }
 }
 

@@ -43,7 +43,13 @@ async function update(
       forgottenMs: null,
       runId: null,
     }
-    const options = { statisticsOf: async () => [], nowMs: Date.now(), rebuild: false, warn: () => {} }
+    const options = {
+      statisticsOf: async () => [],
+      nowMs: Date.now(),
+      rebuild: false,
+      warn: () => {},
+      onCommitted: async () => {},
+    }
     const states = await updateTables(
       store,
       { ...load.tables, snapshots: 2, dataSetId: data_set_id },

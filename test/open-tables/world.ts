@@ -7,11 +7,11 @@ import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet'
 import { expect } from 'vitest'
 import { bringTables, type TableSummary } from '../../src/data-set/index.ts'
 import { type PipelineSettings, pipelineFrom, type RunSettings, runPipeline } from '../../src/index.ts'
+import { encoderBuild } from '../../src/package/index.ts'
 import { type Fields, itemAt, serviceOf } from '../run/world.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
 import { portOf } from '../support/listening.ts'
 
-const ENV = { SPILLWAY_TOKEN: 'token' }
 const NEVER = new AbortController().signal
 export const NOW = Date.parse('2025-03-10T12:00:00Z')
 const CLOCK = {
@@ -48,6 +48,7 @@ export async function tableWorld(
     /** Of `tables`. */
     warnings: [] as string[],
     transform: {} as PipelineSettings['transform'],
+    env: { SPILLWAY_TOKEN: 'token' } as Record<string, string>,
     queries: undefined as PipelineSettings['extract']['queries'],
     pipeline: () =>
       pipelineFrom(
@@ -61,20 +62,24 @@ export async function tableWorld(
           transform: world.transform,
           load: { path: 'out', ...world.load },
         },
-        { env: ENV, cwd: folder },
+        { env: world.env, cwd: folder },
       ),
     async run(settings: RunSettings = {}) {
-      return runPipeline(await world.pipeline(), { env: ENV, clock: CLOCK, ...settings })
+      return runPipeline(await world.pipeline(), { env: world.env, clock: CLOCK, ...settings })
     },
-    async tables(rebuild = false): Promise<readonly TableSummary[]> {
-      return bringTables(await world.pipeline(), {
-        clock: CLOCK,
-        stop: NEVER,
-        warn: () => {},
-        onLog: (_, message) => void world.warnings.push(message),
-        rebuild,
-      })
-    },
+    /** What a change without a run needs. */
+    changing: () => ({
+      clock: CLOCK,
+      stop: NEVER,
+      readSecret: async (name: string) => world.env[name] ?? null,
+      warn: () => {},
+      onLog: (_: unknown, message: string) => void world.warnings.push(message),
+      version: '1.0.0',
+      build: encoderBuild(),
+      maskKey: null,
+    }),
+    bring: async (rebuild = false) => bringTables(await world.pipeline(), { ...world.changing(), rebuild }),
+    tables: async (rebuild = false): Promise<readonly TableSummary[]> => (await world.bring(rebuild)).tables,
     manifest: async () =>
       JSON.parse(await readFile(join(out, '_manifest.json'), 'utf8')) as {
         data_set_id: string

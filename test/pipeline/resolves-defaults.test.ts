@@ -74,6 +74,7 @@ test('the smallest file gets every default', async () => {
       tables: { formats: [], root: expect.stringMatching(/^file:\/\/\/.*\/output\/acme$/), snapshots: 10 },
       keep: null,
       fileMode: 0o600,
+      catalog: null,
       dirMode: 0o700,
     },
   })

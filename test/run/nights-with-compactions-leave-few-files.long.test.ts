@@ -74,6 +74,7 @@ const options = () => ({
   version,
   build: encoderBuild(),
   maskKey: null,
+  readSecret: async () => null,
 })
 
 async function compact(world: FeedWorld) {

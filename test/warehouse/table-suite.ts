@@ -184,6 +184,7 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
       version: '0',
       build: '0',
       maskKey: null,
+      readSecret: async () => null,
     })
     const { code, stderr, summary } = await load(here, target)
     expect(code, stderr).toBe(0)

@@ -32,6 +32,7 @@ import {
   RUN_OVERRIDES,
 } from '../command-line/pipeline-options.ts'
 import { tryLater } from '../log/log.ts'
+import { catalogText, comparedCatalog } from '../results/catalog.ts'
 import { DONE, exitCode } from '../terminal/exit-code.ts'
 import { untilStopped } from '../terminal/signals.ts'
 import { counted, plainJson, plainLine, plainText } from '../terminal/text.ts'
@@ -119,6 +120,7 @@ function stepsOf(
     ['environment', () => checkEnvironment(pipeline, consents, io)],
     ['data set', () => checkDataSet(pipeline, io)],
     ['service', () => checkService(pipeline, io)],
+    ...(pipeline.load.catalog === null ? [] : [['catalog', () => checkCatalog(pipeline, io)] as const]),
     ...(consents.probe ? [['probe', () => checkCost(pipeline, io)] as const] : []),
   ]
 }
@@ -164,6 +166,15 @@ async function checkService(pipeline: Pipeline, io: Io): Promise<string | null> 
     const { token, search } = await testService(service, options)
     return `${tokenText(token)}; ${searchText(search)}`
   })
+}
+
+/** Whether the catalog can be read, and the table there is not another's. */
+async function checkCatalog(pipeline: Pipeline, io: Io): Promise<string | null> {
+  const compared = await comparedCatalog(pipeline, io)
+  // A variable that is not set is reported by the step before.
+  if (compared === null || compared.inLine === null) return null
+  if (compared.failure !== null) throw compared.failure
+  return catalogText(compared)
 }
 
 /** What a page costs, by at most two requests. */

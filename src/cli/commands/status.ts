@@ -1,7 +1,13 @@
 import { inSnakeCase, type Pipeline, plainError, runCommand } from '../../core/index.ts'
-import { type PartitionFilter, readStatus, type StatusResult } from '../../data-set/index.ts'
+import {
+  type CatalogComparison,
+  type PartitionFilter,
+  readStatus,
+  type StatusResult,
+} from '../../data-set/index.ts'
 import { command, flag } from '../command-line/command.ts'
 import { CHOICE, DATA_SET, dataSetFrom, OUTPUT, wantedPartitions } from '../command-line/pipeline-options.ts'
+import { catalogJson, catalogText, comparedCatalog } from '../results/catalog.ts'
 import { type Shown, statusTable } from '../results/status-tables.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { bytes, count, counted, plainJson, plainLine } from '../terminal/text.ts'
@@ -19,19 +25,25 @@ export const status = command({
   async run(args, io) {
     const { pipeline } = await dataSetFrom(args, io, 'status')
     const result = await readStatus(pipeline, Date.now())
+    const catalog = await comparedCatalog(pipeline, io)
     const wanted = await wantedPartitions(args)
-    if (args.json) await io.stdout.parts(jsonParts(result, pipeline.name, wanted))
+    if (args.json) await io.stdout.parts(jsonParts(result, catalog, pipeline.name, wanted))
     else {
       const { columns, style } = io.stdout
       const shown = { all: args.all, wanted, columns, style }
-      await io.stdout.lines(statusLines(result, pipeline, shown))
+      await io.stdout.lines(statusLines(result, catalog, pipeline, shown))
     }
     return DONE
   },
 })
 
 /** A partition a line. */
-function* jsonParts(result: StatusResult, name: string, wanted: PartitionFilter | null): Generator<string> {
+function* jsonParts(
+  result: StatusResult,
+  catalog: CatalogComparison | null,
+  name: string,
+  wanted: PartitionFilter | null,
+): Generator<string> {
   const { searchesRemaining, searchesThisMonth, service, holder, overdue, lastRun } = result
   const totals = inSnakeCase({ ...result.totals, searchesRemaining, searchesThisMonth })
   const last_run =
@@ -50,10 +62,15 @@ function* jsonParts(result: StatusResult, name: string, wanted: PartitionFilter 
     yield separator + plainJson(partition)
     separator = ',\n'
   }
-  yield `],\n"last_run":${plainJson(last_run)},\n"holder":${plainJson(holder)},\n"overdue":${plainJson(overdue)},\n"retired":${plainJson(result.retired)},\n"totals":${plainJson(totals)},\n"service":${plainJson(inSnakeCase({ ...service }))}}\n`
+  yield `],\n"last_run":${plainJson(last_run)},\n"holder":${plainJson(holder)},\n"overdue":${plainJson(overdue)},\n"retired":${plainJson(result.retired)},\n"totals":${plainJson(totals)},\n"service":${plainJson(inSnakeCase({ ...service }))}${catalog === null ? '' : `,\n"catalog":${plainJson(catalogJson(catalog))}`}}\n`
 }
 
-function* statusLines(result: StatusResult, pipeline: Pipeline, shown: Shown): Generator<string> {
+function* statusLines(
+  result: StatusResult,
+  catalog: CatalogComparison | null,
+  pipeline: Pipeline,
+  shown: Shown,
+): Generator<string> {
   const { name, load } = pipeline
   const { totals } = result
   const { repeated } = totals
@@ -63,6 +80,7 @@ function* statusLines(result: StatusResult, pipeline: Pipeline, shown: Shown): G
   if (totals.requests === 0 && totals.shards === 0) yield `nothing is exported yet in ${plainLine(load.path)}`
   yield `${counted(totals.rows, 'row')}, ${counted(totals.requests, 'request')}, ${count(totals.quarantined)} quarantined${repeated === 0 ? '' : `, ${count(repeated)} repeated`}`
   yield `${counted(totals.shards, 'shard')} (${bytes(totals.bytes)}), ${count(totals.openShards)} open`
+  if (catalog !== null) yield catalogText(catalog)
   yield* serviceLines(result, pipeline)
   yield* retiredLines(result.retired)
   for (const sentence of result.overdue) yield `to do: ${plainLine(sentence)}`

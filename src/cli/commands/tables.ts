@@ -2,6 +2,7 @@ import type { Pipeline } from '../../core/index.ts'
 import { bringTables, type TableSummary } from '../../data-set/index.ts'
 import { command, flag } from '../command-line/command.ts'
 import { DATA_SET, dataSetFrom, OUTPUT } from '../command-line/pipeline-options.ts'
+import { catalogJson, catalogText } from '../results/catalog.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { counted, plainLine } from '../terminal/text.ts'
 import { changing } from '../work/changing.ts'
@@ -21,12 +22,20 @@ export const tables = command({
   async run(args, io) {
     const { pipeline } = await dataSetFrom(args, io, 'change')
     const { rebuild } = args
-    const found = await changing(io, null, (options) => bringTables(pipeline, { ...options, rebuild }))
+    const {
+      tables: found,
+      catalog,
+      failure,
+    } = await changing(io, null, (options) => bringTables(pipeline, { ...options, rebuild }))
     await io.stdout.result(
       args.json,
-      { tables: found },
-      found.length === 0 ? [noneText(pipeline)] : found.map(tableLine),
+      { tables: found, ...(catalog === null ? {} : { catalog: catalogJson(catalog) }) },
+      [
+        ...(found.length === 0 ? [noneText(pipeline)] : found.map(tableLine)),
+        ...(catalog === null ? [] : [catalogText(catalog)]),
+      ],
     )
+    if (failure !== null) throw failure
     return DONE
   },
 })

@@ -1,8 +1,15 @@
 import { getOrInsert, type Pipeline, parseInstant, runCommand, shellWord } from '../../core/index.ts'
-import { type Problem, type ProblemCause, type Verification, verifyDataSet } from '../../data-set/index.ts'
+import {
+  type CatalogComparison,
+  type Problem,
+  type ProblemCause,
+  type Verification,
+  verifyDataSet,
+} from '../../data-set/index.ts'
 import { readVerifyingKey } from '../../pipeline/index.ts'
 import { command, flag, stringValue, wrongUsage } from '../command-line/command.ts'
 import { DATA_SET, dataSetFrom, OUTPUT } from '../command-line/pipeline-options.ts'
+import { catalogJson, catalogText, comparedCatalog } from '../results/catalog.ts'
 import { completenessText } from '../results/summary.ts'
 import { DONE, FAILED } from '../terminal/exit-code.ts'
 import type { Style } from '../terminal/screen.ts'
@@ -37,13 +44,25 @@ export const verify = command({
     const onShard = (path: string): void =>
       screen.showNowAndThen(`shard ${count(++shards)}: ${plainLine(path)}`)
     const options = { onShard, signedBy, notBeforeMs, differences, planned }
-    const result = await verifyDataSet(pipeline, options).finally(() => screen.clear())
+    const files = await verifyDataSet(pipeline, options).finally(() => screen.clear())
+    const catalog = await comparedCatalog(pipeline, io)
+    const result = withCatalog(files, catalog)
     const signature = signedBy === null ? null : { notBefore: args.notBefore ?? null }
     const view = { pipeline, all: args.all, signature, style: stdout.style }
-    await stdout.result(args.json, result, verificationLines(result, view))
+    const shown = { ...result, ...(catalog === null ? {} : { catalog: catalogJson(catalog) }) }
+    await stdout.result(args.json, shown, verificationLines(result, view))
+    if (catalog?.inLine === null) io.log('warn', catalogText(catalog))
     return result.ok && (!args.complete || mayBeCalledComplete(result)) ? DONE : FAILED
   },
 })
+
+/** A catalog that is behind is a problem; one that cannot be compared for want of a variable is none. */
+function withCatalog(result: Verification, catalog: CatalogComparison | null): Verification {
+  if (catalog === null || catalog.inLine !== false) return result
+  const cause = result.unfinished ? 'unfinished' : 'catalog'
+  const problem = { path: `catalog ${catalog.table}`, problem: catalog.problem ?? '', cause } as const
+  return { ...result, ok: false, problems: [...result.problems, problem] }
+}
 
 /** Items in quarantine are left out by intent, as far as `transform.max_quarantined` permits them. */
 function mayBeCalledComplete({ complete, left_out }: Verification): boolean {
@@ -109,6 +128,9 @@ function* verdictLines(result: Verification, { pipeline, style }: VerificationVi
   if (areAll('unfinished')) {
     yield `${style('red', 'The data set is NOT FINISHED, see above')}. ${UNFINISHED}:`
     yield `  ${run}`
+  } else if (areAll('catalog')) {
+    yield `${style('red', 'The catalog is BEHIND, see above')}; the files are intact. ${hint}. This brings it in line, as any command does that changes the data set:`
+    yield `  spillway tables ${shellWord(pipeline.file)}`
   } else if (areAll('signature')) {
     yield `${style('red', 'The export is NOT SIGNED as it is, see above')}. ${hint}; \`verify\` without --signature checks the files alone.`
   } else if (problems.some(({ cause }) => cause === 'checkpoint')) {

@@ -13,6 +13,8 @@ export function changing<T>(
     // A folder may be named after an identity.
     const onShard = (number: number, of: number): void =>
       io.screen.showNowAndThen(`shard ${count(number)} of ${count(of)}`)
-    return work(changeOptions({ onLog: io.log, stop, maskKey, onShard })).finally(() => io.screen.clear())
+    return work(changeOptions({ onLog: io.log, stop, maskKey, onShard }, io.env)).finally(() =>
+      io.screen.clear(),
+    )
   })
 }

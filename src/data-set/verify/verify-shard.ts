@@ -20,6 +20,7 @@ export type ProblemCause =
   | 'not_on_record'
   | 'manifest'
   | 'table'
+  | 'catalog'
   | 'signature'
   | 'checkpoint'
   | 'unfinished'

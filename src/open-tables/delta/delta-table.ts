@@ -42,14 +42,15 @@ export const deltaTable: OpenTable = {
     if (update.rebuild) await removeLog(store)
     const log = await untilCommitted(DELTA_FOLDER, () => commit(store, settings, content, update))
     if (log.version + 1 >= MANY_COMMITS) update.warn(tooLong(log.version))
-    return stateOf(log, settings)
+    // The log stays whole.
+    return { state: stateOf(log, settings), removeExpired: async () => {} }
   },
   isOwn: isOwnLog,
   remove: removeLog,
 }
 
 function stateOf({ version, shards }: DeltaState, { root }: TableSettings): TableState {
-  return { format: 'delta', location: root, snapshot: version, shards }
+  return { format: 'delta', location: root, snapshot: version, shards, metadataLocation: null }
 }
 
 function tooLong(version: number): string {

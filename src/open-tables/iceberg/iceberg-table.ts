@@ -12,6 +12,7 @@ import {
   type TableShard,
   type TableState,
   type TableUpdate,
+  type UpdatedTable,
   untilCommitted,
 } from '../table.ts'
 import { type CurrentManifest, type ManifestChanges, manifestChanges } from './changes.ts'
@@ -25,13 +26,13 @@ import {
 import {
   avroPath,
   commitMetadata,
-  HINT_PATH,
   highestVersion,
   type IcebergMetadata,
   isOwnFolder,
   lastColumnId,
   metadataPath,
   readMetadata,
+  removeAll,
   removeOthers,
   type Snapshot,
   schemaOf,
@@ -53,7 +54,7 @@ export const icebergTable: OpenTable = {
       return table.commit(store, settings.dataSetId, content, update)
     }),
   isOwn: isOwnFolder,
-  remove: (store) => removeOthers(store, new Set()),
+  remove: removeAll,
 }
 
 /** @throws ExportError `config` when the table names shards elsewhere */
@@ -110,6 +111,7 @@ class IcebergTable {
       location: tableLocation(this.settings),
       snapshot: this.metadata?.['current-snapshot-id'] ?? 0,
       shards,
+      metadataLocation: `${this.settings.root}/${metadataPath(this.version)}`,
     }
   }
 
@@ -119,7 +121,7 @@ class IcebergTable {
     dataSetId: string,
     content: TableContent,
     update: TableUpdate,
-  ): Promise<TableState | null> {
+  ): Promise<UpdatedTable | null> {
     const { metadata, settings, version } = this
     const schema = metadata?.schemas[0] ?? schemaOf(content.columns)
     const id = newSnapshotId(metadata)
@@ -135,7 +137,7 @@ class IcebergTable {
     const { manifests, added, removed } = changes
     if (metadata !== null && added.length + removed.length === 0) {
       await writeHint(store, version)
-      return this.state
+      return this.#updated(store, false)
     }
     const parent = metadata?.['current-snapshot-id'] ?? null
     const list = avroPath(dataSetId, `${id}-list`)
@@ -181,9 +183,11 @@ class IcebergTable {
       'metadata-log': removed.length > 0 ? [] : this.#earlierMetadata(),
     }
     if (!(await commitMetadata(store, version + 1, next))) return null
-    const committed = new IcebergTable(version + 1, next, manifests, settings)
-    await committed.#removeExpired(store)
-    return committed.state
+    return new IcebergTable(version + 1, next, manifests, settings).#updated(store, true)
+  }
+
+  #updated(store: OwnedStore, isChanged: boolean): UpdatedTable {
+    return { state: this.state, removeExpired: () => this.#removeExpired(store, isChanged) }
   }
 
   /** The snapshots that stay beside the next one: the latest, but none that names a shard that goes. */
@@ -214,19 +218,20 @@ class IcebergTable {
     return [...lastOf([...metadata['metadata-log'], last], settings.snapshots - 1)]
   }
 
-  /** Removes the metadata that no snapshot needs any more, and what a crash left. */
-  async #removeExpired(store: OwnedStore): Promise<void> {
+  async #removeExpired(store: OwnedStore, isChanged: boolean): Promise<void> {
     const { metadata, settings, version } = this
     if (metadata === null) return
-    const kept = new Set([HINT_PATH, metadataPath(version)])
-    for (const each of metadata['metadata-log']) kept.add(relative(settings, each['metadata-file']))
-    for (const snapshot of metadata.snapshots) {
-      const list = relative(settings, snapshot['manifest-list'])
-      kept.add(list)
-      for (const { manifest_path } of await decode(store, list, decodeManifestList))
-        kept.add(relative(settings, manifest_path))
-    }
-    await removeOthers(store, kept)
+    const logged = metadata['metadata-log'].map((each) => relative(settings, each['metadata-file']))
+    await removeOthers(store, new Set([metadataPath(version), ...logged]), isChanged, async () => {
+      const kept = new Set<string>()
+      for (const snapshot of metadata.snapshots) {
+        const list = relative(settings, snapshot['manifest-list'])
+        kept.add(list)
+        for (const { manifest_path } of await decode(store, list, decodeManifestList))
+          kept.add(relative(settings, manifest_path))
+      }
+      return kept
+    })
   }
 }
 

@@ -174,16 +174,49 @@ export function avroPath(dataSetId: string, name: string): string {
   return `${METADATA_FOLDER}/${avroStart(dataSetId)}${name}.avro`
 }
 
-/** Removes all files of Spillway in the folder but these. Older versions first: until the last goes, the table is whole. */
-export async function removeOthers(store: OwnedStore, kept: ReadonlySet<string>): Promise<void> {
-  const names = await store.list(METADATA_FOLDER)
-  const versions = names.filter((name) => VERSION.test(name)).sort((a, b) => versionOf(a) - versionOf(b))
+/** Removes the table. Older versions first: until the last goes, it is whole. */
+export async function removeAll(store: OwnedStore): Promise<void> {
+  const { versions, others, manifests } = await ownFiles(store)
   // Manifests go after the metadata that names them, and last: they show whose the folder is.
-  const manifests = names.filter((name) => name.startsWith(AVRO_START))
-  const paths = [...versions, ...names.filter((name) => name === HINT), ...manifests].map(
-    (name) => `${METADATA_FOLDER}/${name}`,
-  )
-  for (const path of paths) if (!kept.has(path)) await store.remove(path)
+  for (const path of [...versions, ...others, ...manifests]) await store.remove(path)
+}
+
+/**
+ * Removes the versions but these, and the manifests that they do not need. Versions go last: as long as one is there, a
+ * removal was not finished, and is repeated.
+ * @param versions paths of the versions to keep
+ * @param isChanged whether there is a new version: a crash before it may have left manifests
+ * @param manifests finds the paths of the manifests to keep
+ */
+export async function removeOthers(
+  store: OwnedStore,
+  versions: ReadonlySet<string>,
+  isChanged: boolean,
+  manifests: () => Promise<ReadonlySet<string>>,
+): Promise<void> {
+  const files = await ownFiles(store)
+  const expired = files.versions.filter((path) => !versions.has(path))
+  // In a bucket each request costs.
+  if (expired.length === 0 && !isChanged) return
+  const kept = await manifests()
+  for (const path of files.manifests) if (!kept.has(path)) await store.remove(path)
+  for (const path of expired) await store.remove(path)
+}
+
+/** Paths of the files of Spillway in the folder, older versions first. */
+async function ownFiles(store: Store) {
+  const names = await store.list(METADATA_FOLDER)
+  const pathsOf = (isMeant: (name: string) => boolean): readonly string[] =>
+    names.filter(isMeant).map((name) => `${METADATA_FOLDER}/${name}`)
+  return {
+    versions: pathsOf((name) => VERSION.test(name)).toSorted((a, b) => versionOfPath(a) - versionOfPath(b)),
+    others: pathsOf((name) => name === HINT),
+    manifests: pathsOf((name) => name.startsWith(AVRO_START)),
+  }
+}
+
+function versionOfPath(path: string): number {
+  return versionOf(path.slice(METADATA_FOLDER.length + 1))
 }
 
 const TYPES: Readonly<Record<Exclude<ColumnType, 'list'>, string>> = {

@@ -1,6 +1,13 @@
 import { dirname, isAbsolute, resolve } from 'node:path'
 import zlib from 'node:zlib'
-import { type DataSetLocation, type Format, type LoadSettings, TABLE_FORMATS } from '../../core/index.ts'
+import {
+  type CatalogAuth,
+  type CatalogSettings,
+  type DataSetLocation,
+  type Format,
+  type LoadSettings,
+  TABLE_FORMATS,
+} from '../../core/index.ts'
 import { shown } from '../problems/describe.ts'
 import type { Problems } from '../problems/problems.ts'
 import type { PipelineFile } from '../schema/file-schema.ts'
@@ -31,6 +38,7 @@ export function resolveLoad(
     partitionBy: (['query', 'window'] as const).filter((by) => load.partition_by.includes(by)),
     shardRows: load.shard_rows,
     tables: resolveTables(load, format, located.path, problems),
+    catalog: load.catalog === undefined ? null : resolveCatalog(load.catalog, file.name, problems),
     keep: load.keep ?? null,
     fileMode,
     // A user who may read the files may also enter the folders.
@@ -52,6 +60,42 @@ function resolveTables(
   }
   const root = path.includes('://') ? path : `file://${path.replaceAll('\\', '/').replace(/^(?!\/)/, '/')}`
   return { formats, root: load.table_location ?? root, snapshots: load.table_snapshots }
+}
+
+type CatalogFile = NonNullable<LoadFile['catalog']>
+
+function resolveCatalog(catalog: CatalogFile, name: string, problems: Problems): CatalogSettings {
+  const { uri, oauth2, token_env: tokenEnv } = catalog
+  const addresses = { uri, ...(oauth2 === undefined ? {} : { oauth2: oauth2.token_url }) }
+  for (const [key, url] of Object.entries(addresses)) {
+    if (catalog.allow_http || !url.startsWith('http:') || staysHere(url)) continue
+    problems.add(
+      ['load', 'catalog', key, ...(key === 'uri' ? [] : ['token_url'])],
+      'expected https, found http to another machine; tokens would travel unencrypted (allow_http: true permits it)',
+    )
+  }
+  if (tokenEnv !== undefined && oauth2 !== undefined)
+    problems.add(['load', 'catalog', 'token_env'], 'expected token_env or oauth2, found both', 'key')
+  return {
+    uri,
+    warehouse: catalog.warehouse ?? null,
+    namespace: catalog.namespace.split('.'),
+    table: catalog.table ?? name,
+    auth: catalogAuth(catalog),
+  }
+}
+
+function catalogAuth({ token_env: tokenEnv, oauth2 }: CatalogFile): CatalogAuth | null {
+  if (tokenEnv !== undefined) return { kind: 'token', tokenEnv }
+  if (oauth2 === undefined) return null
+  const { token_url, client_id_env, client_secret_env, scope = null } = oauth2
+  return {
+    kind: 'oauth2',
+    tokenUrl: token_url,
+    clientIdEnv: client_id_env,
+    clientSecretEnv: client_secret_env,
+    scope,
+  }
 }
 
 function parquet(load: LoadFile, columns: readonly string[], problems: Problems): Format {

@@ -9,7 +9,7 @@ import {
   URL_PATTERN,
 } from '../values/addresses.ts'
 import { key, type WhyIdle } from './key.ts'
-import { choice, columnName, flag, integer, list, parsed, section, text } from './leaves.ts'
+import { choice, columnName, flag, integer, list, parsed, section, text, variableName } from './leaves.ts'
 
 const inTables: WhyIdle = ({ load }) =>
   load.table_formats.length > 0 ? null : 'goes with table_formats, which names none'
@@ -108,6 +108,74 @@ export const load = section({
     'How many snapshots of the Iceberg table are kept.',
     100,
     inTables,
+  ),
+  catalog: key(
+    section({
+      uri: key(
+        parsed(URL_PATTERN, URL_EXPECTED, parseUrl),
+        'Address of an Iceberg REST catalog; https unless the host is this machine. Required.',
+        'https://catalog.example.com/api/catalog',
+      ),
+      allow_http: key(
+        flag().prefault(false),
+        'Allow plain http to other machines: tokens are then sent unencrypted.',
+        true,
+      ),
+      warehouse: key(
+        text(/^[!-~]+(?: [!-~]+)*$/, 'the name of a warehouse').optional(),
+        'The warehouse of the catalog. Default: that of the catalog.',
+        'lake',
+      ),
+      namespace: key(
+        text(/^[\w-]+(?:\.[\w-]+)*$/, 'a name of letters, digits, _ and -, levels separated by dots'),
+        'Where the table is; made if it is not there. Required.',
+        'leaks',
+      ),
+      table: key(
+        text(/^[\w-]+$/, 'a name of letters, digits, _ and -').optional(),
+        "Name of the table. Default: the pipeline's.",
+        'acme',
+      ),
+      token_env: key(
+        variableName().optional(),
+        'Environment variable with a token for the catalog; <name>_FILE may name a file instead. Default: none is sent.',
+        'CATALOG_TOKEN',
+      ),
+      oauth2: key(
+        section({
+          token_url: key(
+            parsed(URL_PATTERN, URL_EXPECTED, parseUrl),
+            'Where client id and secret are exchanged for a token. Required.',
+            'https://catalog.example.com/api/catalog/v1/oauth/tokens',
+          ),
+          client_id_env: key(
+            variableName(),
+            'Environment variable with the client id; <name>_FILE may name a file instead. Required.',
+            'CATALOG_CLIENT_ID',
+          ),
+          client_secret_env: key(
+            variableName(),
+            'The same, with the client secret. Required.',
+            'CATALOG_CLIENT_SECRET',
+          ),
+          scope: key(
+            text(/^[\x21-\x7e]+(?: [\x21-\x7e]+)*$/, 'scopes, separated by blanks').optional(),
+            'Scope of the token. Default: that of the server.',
+            'PRINCIPAL_ROLE:ALL',
+          ),
+        }).optional(),
+        'OAuth2 client credentials, instead of token_env. Default: none.',
+        {
+          token_url: 'https://catalog.example.com/api/catalog/v1/oauth/tokens',
+          client_id_env: 'CATALOG_CLIENT_ID',
+          client_secret_env: 'CATALOG_CLIENT_SECRET',
+        },
+      ),
+    }).optional(),
+    'Iceberg REST catalog that shows the Iceberg table. Default: none.',
+    { uri: 'https://catalog.example.com/api/catalog', namespace: 'leaks' },
+    ({ load }) =>
+      load.table_formats.includes('iceberg') ? null : 'goes with table_formats, which does not name iceberg',
   ),
   keep: key(
     parsed(AGE_PATTERN, AGE_EXPECTED, parseAge).optional(),

@@ -1,6 +1,7 @@
 import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto'
 import { resolve } from 'node:path'
 import {
+  catalogVariables,
   ExportError,
   isHeaderText,
   learnSecret,
@@ -123,8 +124,14 @@ export async function learnSecrets(env: Environment, pipeline: Pipeline | null =
 }
 
 /** Variables with secrets that a pipeline names, whether it needs them or not. */
-export function secretVariables({ service: { auth }, extract, transform }: Pipeline): readonly string[] {
+export function secretVariables({
+  service: { auth },
+  extract,
+  transform,
+  load,
+}: Pipeline): readonly string[] {
   return [
+    ...catalogVariables(load.catalog),
     auth.kind === 'token' ? auth.tokenEnv : auth.apiKeyEnv,
     transform.maskKeyEnv,
     ...extract.queries.flatMap((query) => (query.type === 'secret' ? [query.secretEnv] : [])),

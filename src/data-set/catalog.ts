@@ -1,0 +1,119 @@
+import {
+  catalogVariables,
+  type ExportError,
+  isExportError,
+  type Log,
+  type Pipeline,
+  type Store,
+} from '../core/index.ts'
+import {
+  type CatalogDeps,
+  CatalogError,
+  catalogTable,
+  currentMetadata,
+  loadCatalog,
+  type TableState,
+} from '../open-tables/index.ts'
+import { tableOwner } from './files.ts'
+import { openDataSet } from './open-data-set.ts'
+
+/** The catalog of a data set, and whether it shows the current metadata of the Iceberg table. */
+export type CatalogSummary = {
+  /** With its namespace. */
+  readonly table: string
+  /** What the catalog shows; null: no table. */
+  readonly metadataLocation: string | null
+  readonly inLine: boolean
+}
+
+/**
+ * Makes the catalog show the tables that were committed.
+ * @returns null: the pipeline has no catalog, or there is no table yet
+ * @throws CatalogError
+ */
+export async function showInCatalog(
+  { load: { catalog } }: Pipeline,
+  deps: CatalogDeps,
+  uuid: string,
+  tables: readonly TableState[],
+): Promise<CatalogSummary | null> {
+  const metadataLocation = tables.find(({ format }) => format === 'iceberg')?.metadataLocation ?? null
+  if (catalog === null || metadataLocation === null) return null
+  const { showTable } = await loadCatalog()
+  await showTable(catalog, deps, { uuid, metadataLocation })
+  return { table: catalogTable(catalog), metadataLocation, inLine: true }
+}
+
+/** As far as it could be compared. */
+export type CatalogComparison = Omit<CatalogSummary, 'inLine'> & {
+  /** null: not compared, since a variable is not set. */
+  readonly inLine: boolean | null
+  /** In words; null: none. */
+  readonly problem: string | null
+  /** Why it is another's, or cannot be compared; null: it could be. */
+  readonly failure: ExportError | null
+}
+
+/**
+ * Compares the catalog with the data set; changes nothing, and asks once.
+ * @returns null: the pipeline has no catalog
+ */
+export async function compareCatalog(
+  pipeline: Pipeline,
+  deps: Omit<CatalogDeps, 'isBrief'>,
+): Promise<CatalogComparison | null> {
+  const { catalog, tables } = pipeline.load
+  if (catalog === null) return null
+  const table = catalogTable(catalog)
+  const nothing = { table, metadataLocation: null, problem: null, failure: null }
+  for (const name of catalogVariables(catalog)) {
+    const isSet = (await deps.readSecret(name)) !== null
+    if (!isSet) return { ...nothing, inLine: null, problem: `not compared: ${name} is not set` }
+  }
+  const { lookUpTable, requireOwnTable, shows } = await loadCatalog()
+  const store = openDataSet(pipeline)
+  try {
+    const { dataSetId } = await tableOwner(store)
+    const own = await currentMetadata(store, tables)
+    const found = await lookUpTable(catalog, { ...deps, isBrief: true })
+    if (found !== null) requireOwnTable(catalog, found, dataSetId)
+    const metadataLocation = found?.metadataLocation ?? null
+    const inLine = own === null ? found === null : shows(found, own)
+    const shown = found === null ? 'it has no such table' : `it shows ${metadataLocation}`
+    const problem = inLine ? null : `${shown}; the current metadata is ${own}`
+    return { ...nothing, metadataLocation, inLine, problem }
+  } catch (error) {
+    if (!isExportError(error)) throw error
+    return { ...nothing, inLine: false, problem: error.what, failure: error }
+  }
+}
+
+/**
+ * Refuses a data set whose table in the catalog is another's, before anything is sent or changed. A catalog out of reach is
+ * no reason to export nothing: that is found out again in the end.
+ * @param fresh the data set starts over as another one: its table leaves the catalog now
+ * @throws ExportError `config`, `credentials`; with `fresh` also when the catalog is out of reach
+ */
+export async function requireOwnInCatalog(
+  { load: { catalog } }: Pipeline,
+  store: Store,
+  { onLog, ...deps }: CatalogDeps & { readonly onLog: Log },
+  fresh: boolean,
+): Promise<void> {
+  if (catalog === null) return
+  const { dataSetId } = await tableOwner(store)
+  const { dropTable, lookUpTable, requireOwnTable } = await loadCatalog()
+  if (fresh) return dropTable(catalog, deps, dataSetId)
+  try {
+    const found = await lookUpTable(catalog, { ...deps, isBrief: true })
+    if (found !== null) requireOwnTable(catalog, found, dataSetId)
+  } catch (error) {
+    if (!isExportError(error, 'transient', 'refused', 'data')) throw error
+    onLog('warn', `the catalog cannot be compared now: ${error.message}`)
+  }
+}
+
+/** Whether an error is the catalog's alone: the data set itself is settled, but for what the catalog may still name. */
+export function isOfCatalog(error: unknown): boolean {
+  return error instanceof CatalogError || (error instanceof Error && error.cause instanceof CatalogError)
+}

@@ -1,0 +1,117 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect, it } from 'vitest'
+import { serviceOf } from '../run/world.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
+import { exits, runCli } from '../support/run-cli.ts'
+import { THOROUGH } from '../support/thorough.ts'
+import { startCatalog } from './rest-catalog.ts'
+import { itemsOf } from './world.ts'
+
+const TOKEN = 'a-token-of-the-catalog'
+
+async function dataSet() {
+  const [service, catalog, cwd] = [
+    await serviceOf(itemsOf('2024-01-05', '2024-02-10'), 100),
+    await startCatalog(),
+    scratchFolder(),
+  ]
+  catalog.tokens = new Set([TOKEN])
+  const write = (until: string) =>
+    writeFile(
+      join(cwd, 'p.yaml'),
+      `name: acme
+service: { base_url: '${service.url}', requests_per_second: 10000, retries: 0 }
+extract: { domains: [scatterholt.com], windows: { from: 2024-01-01, until: ${until}, every: month } }
+load:
+  path: out
+  table_formats: [iceberg]
+  catalog: { uri: '${catalog.url}', warehouse: lake, namespace: leaks, token_env: CATALOG_TOKEN }
+`,
+    )
+  await write('2024-02-01')
+  const env = { SPILLWAY_TOKEN: 'token', CATALOG_TOKEN: TOKEN }
+  const command = (args: readonly string[], given: Record<string, string> = env) =>
+    runCli({ args: [args[0]!, 'p.yaml', ...args.slice(1)], env: given, cwd })
+  return { catalog, service, write, command, cwd, env }
+}
+
+it('check, tables, status and verify tell of the catalog, with the exit codes of a run', async () => {
+  const { catalog, write, command, cwd } = await dataSet()
+  await writeFile(join(cwd, 'people'), 'person-1@scatterholt.com\n')
+  await exits(2, command(['check'], { SPILLWAY_TOKEN: 'token' }), 'CATALOG_TOKEN')
+  await exits(2, command(['run'], { SPILLWAY_TOKEN: 'token' }), 'CATALOG_TOKEN')
+  expect((await exits(0, command(['check']))).stdout).toMatch(/ok {2}catalog +catalog: leaks\.acme in line/)
+  await exits(0, command(['run']))
+  const { location } = catalog.table()!
+  const shown = { table: 'leaks.acme', metadata_location: location, in_line: true }
+  const json = async (...args: string[]) => JSON.parse((await exits(0, command(args))).stdout)
+  expect(await json('tables', '--json')).toMatchObject({ tables: [{ format: 'iceberg' }], catalog: shown })
+  expect(await json('status', '--json')).toMatchObject({ catalog: shown })
+  expect(await json('verify', '--json')).toMatchObject({ ok: true, catalog: shown })
+  // What only requests need may be unset.
+  const unset = await exits(0, command(['verify', '--json'], {}), 'CATALOG_TOKEN is not set')
+  expect(JSON.parse(unset.stdout)).toMatchObject({ ok: true, catalog: { in_line: null } })
+  expect((await exits(0, command(['status'], {}))).stdout).toContain('CATALOG_TOKEN is not set')
+
+  await write('2024-03-01')
+  catalog.overwrite = 406
+  const failed = await exits(1, command(['run', '--json']), 'The rows are safe')
+  expect(JSON.parse(failed.stdout)).toMatchObject({ rows: 1, partitions: { done: 2, failed: 0 } })
+  const behind = await exits(1, command(['tables', '--json']), 'The rows are safe')
+  expect(JSON.parse(behind.stdout)).toMatchObject({ catalog: { table: 'leaks.acme', in_line: false } })
+  catalog.overwrite = null
+  expect((await exits(0, command(['status']))).stdout).toMatch(/catalog: leaks\.acme BEHIND: it shows .*v1\./)
+  const verified = await exits(1, command(['verify']))
+  expect(verified.stdout).toMatch(/the catalog is BEHIND.*files are intact/is)
+  expect(verified.stdout).toContain('spillway tables p.yaml')
+  expect(await json('tables', '--json')).toMatchObject({ catalog: { in_line: true } })
+  await exits(0, command(['verify']))
+
+  const others = join(cwd, 'others.metadata.json')
+  const metadata = JSON.parse(await readFile(fileURLToPath(catalog.table()!.location), 'utf8'))
+  await writeFile(others, JSON.stringify({ ...metadata, 'table-uuid': 'another' }))
+  catalog.tables.set('leaks.acme', { location: `file://${others}`, uuid: 'another' })
+  for (const name of ['run', 'check', 'tables', 'forget']) {
+    const words = name === 'forget' ? ['forget', '--yes', '--identities', 'people'] : [name]
+    await exits(2, command(words), /another's/)
+  }
+  expect(catalog.table()!.location).toBe(`file://${others}`)
+  catalog.tokens = new Set()
+  for (const name of ['run', 'check']) await exits(3, command([name]), /load\.catalog/)
+  for (const line of catalog.received)
+    expect(line.includes('SPILLWAY') || line.includes('"token"')).toBe(false)
+})
+
+it('a kill at any request to the catalog leaves what the next command brings in line', async () => {
+  for (let at = 0, reached = true; reached; at += THOROUGH ? 1 : 3) {
+    for (const fault of ['refused', 'lost'] as const) {
+      const { catalog, write, command, cwd, env } = await dataSet()
+      // The first run registers the table, the second one repoints it.
+      if (at % 2 === 1) await exits(0, command(['run']))
+      await write('2024-03-01')
+      catalog.requests.length = 0
+      let kill = (_signal: NodeJS.Signals): void => {}
+      catalog.onRequest = (_, index) => {
+        if (index !== at) return null
+        kill('SIGKILL')
+        return fault
+      }
+      const onStart = (stop: typeof kill): void => {
+        kill = stop
+      }
+      const run = { args: ['run', 'p.yaml'], env, cwd, onStart }
+      const { signal, code } = await runCli(run)
+      reached = signal === 'SIGKILL'
+      if (!reached) expect(code).toBe(0)
+      catalog.onRequest = () => null
+      await exits(0, command(['run']))
+      expect(JSON.parse((await exits(0, command(['tables', '--json']))).stdout)).toMatchObject({
+        tables: [{ rows: 2 }],
+        catalog: { in_line: true },
+      })
+      await exits(0, command(['verify', '--complete']))
+    }
+  }
+})

@@ -1,0 +1,403 @@
+import { existsSync } from 'node:fs'
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect, it } from 'vitest'
+import { parseInstant } from '../../src/core/index.ts'
+import { compactDataSet, compareCatalog, forgetPeople, pruneDataSet } from '../../src/data-set/index.ts'
+import { some, THOROUGH } from '../support/thorough.ts'
+import { type Fault, type RestCatalog, startCatalog } from './rest-catalog.ts'
+import { icebergShards, itemsOf, metadataOf, type TableWorld, tableWorld } from './world.ts'
+
+const DAYS = ['2024-01-05', '2024-01-06', '2024-02-10', '2024-02-11', '2024-03-03']
+const TOKEN = 'a-token-of-the-catalog'
+const OURS = { uri: '', warehouse: 'lake', namespace: 'leaks', table: 'acme', token_env: 'CATALOG_TOKEN' }
+
+type Cataloged = { readonly world: TableWorld; readonly catalog: RestCatalog }
+
+async function cataloged(given: object = {}): Promise<Cataloged> {
+  const catalog = await startCatalog()
+  catalog.tokens = new Set([TOKEN])
+  const world = await tableWorld(itemsOf(...DAYS), {
+    table_formats: ['iceberg'],
+    shard_rows: 1,
+    catalog: { ...OURS, uri: catalog.url, ...given },
+  })
+  world.env.CATALOG_TOKEN = TOKEN
+  return { world, catalog }
+}
+
+/** The metadata that the catalog shows, by the number of its version; 0: none. */
+function shownVersion(catalog: RestCatalog): number {
+  return Number(/\/v(\d+)\.metadata\.json$/.exec(catalog.table()?.location ?? '')?.[1] ?? 0)
+}
+
+/** What a reader of the catalog finds: every file that the table names has to be there. */
+async function readThrough({ world, catalog }: Cataloged): Promise<readonly string[]> {
+  const { location } = catalog.table()!
+  const metadata = JSON.parse(await readFile(fileURLToPath(location), 'utf8'))
+  return icebergShards(world.out, metadata)
+}
+
+async function expectInLine({ world, catalog }: Cataloged): Promise<void> {
+  expect(await readThrough({ world, catalog })).toEqual(await world.shards())
+  expect(catalog.table()).toMatchObject({ uuid: (await world.manifest()).data_set_id })
+}
+
+const PEOPLE = ['person-1@scatterholt.com']
+
+/** Each change that takes shards out or puts shards in. */
+const CHANGES: Readonly<Record<string, (world: TableWorld) => Promise<unknown>>> = {
+  'a run': (world) => {
+    world.until = '2024-04-01'
+    return world.run()
+  },
+  redo: (world) => {
+    world.service.items = itemsOf(...DAYS).map((item) => ({ ...item, id: (item.id as number) + 100 }))
+    return world.run({ redo: ['*'] })
+  },
+  forget: async (world) =>
+    forgetPeople(await world.pipeline(), PEOPLE, { ...world.changing(), onShard: () => {} }),
+  prune: async (world) =>
+    pruneDataSet(await world.pipeline(), parseInstant('2024-02-15T00:00:00Z')!, world.changing()),
+  compact: async (world) => {
+    // Smaller shards are written together.
+    world.load = { ...world.load, shard_rows: 10 }
+    return compactDataSet(await world.pipeline(), { ...world.changing(), minShards: 2, onShard: () => {} })
+  },
+}
+
+it('a first run makes the namespace and registers the table; one that changes nothing only looks', async () => {
+  const { world, catalog } = await cataloged()
+  expect(await world.run()).toMatchObject({ status: 'complete', error: null })
+  const table = '/api/v1/w1/namespaces/leaks/tables/acme'
+  const config = 'GET /api/v1/config?warehouse=lake'
+  // Before anything is sent to the service, and at the end.
+  expect(catalog.requests).toEqual([
+    config,
+    `GET ${table}`,
+    config,
+    `GET ${table}`,
+    'GET /api/v1/w1/namespaces/leaks',
+    'POST /api/v1/w1/namespaces',
+    'POST /api/v1/w1/namespaces/leaks/register',
+    `GET ${table}`,
+  ])
+  await expectInLine({ world, catalog })
+  catalog.requests.length = 0
+  await world.run()
+  expect(catalog.requests).toEqual([config, `GET ${table}`, config, `GET ${table}`])
+})
+
+it.each(Object.entries(CHANGES))(
+  'after %s the catalog shows the table as it is, and at no request a reader misses a file',
+  async (_, change) => {
+    const { world, catalog } = await cataloged()
+    world.until = '2024-03-01'
+    await world.run()
+    const before = shownVersion(catalog)
+    const failures: unknown[] = []
+    catalog.onRequest = async () => {
+      await readThrough({ world, catalog }).catch((error: unknown) => failures.push(error))
+      return null
+    }
+    await change(world)
+    expect(failures).toEqual([])
+    expect(shownVersion(catalog)).toBeGreaterThan(before)
+    await expectInLine({ world, catalog })
+  },
+)
+
+it('a namespace of several levels is made level by level, and found by the separator of the server', async () => {
+  const { world, catalog } = await cataloged({ namespace: 'security.leaks' })
+  await world.run()
+  expect([...catalog.namespaces]).toEqual(['security', 'security.leaks'])
+  expect(catalog.table('security.leaks.acme')).toBeDefined()
+  catalog.overrides = { 'namespace-separator': '%2E' }
+  catalog.requests.length = 0
+  await world.run()
+  expect(catalog.requests.at(-1)).toBe('GET /api/v1/w1/namespaces/security%2Eleaks/tables/acme')
+})
+
+it('the address and the prefix are those that the catalog configures', async () => {
+  const { world, catalog } = await cataloged()
+  const other = await startCatalog()
+  other.prefix = 'a/b'
+  catalog.overrides = { uri: `${other.url}/`, prefix: 'a/b' }
+  await world.run()
+  expect(other.requests.every((line) => line.includes('/v1/a/b/namespaces'))).toBe(true)
+  expect(other.table()).toBeDefined()
+})
+
+it("another's table is refused before anything is requested, and is not touched", async () => {
+  const { world, catalog } = await cataloged()
+  const other = await cataloged()
+  await other.world.run()
+  const theirs = other.catalog.table()!
+  catalog.namespaces.add('leaks')
+  catalog.tables.set('leaks.acme', { ...theirs })
+  await expect(world.run()).rejects.toMatchObject({
+    kind: 'config',
+    message: expect.stringMatching(/leaks\.acme in the catalog is another's .*load\.catalog/s),
+  })
+  expect(world.service.received).toEqual([])
+  expect(catalog.table()).toEqual(theirs)
+  expect(catalog.requests.filter((line) => !line.startsWith('GET '))).toEqual([])
+})
+
+it('another table that comes in the middle of a run is not touched either; rows are safe', async () => {
+  const { world, catalog } = await cataloged()
+  const other = await cataloged()
+  await other.world.run()
+  const theirs = other.catalog.table()!
+  catalog.onRequest = (_, index) => {
+    if (index === 2) catalog.tables.set('leaks.acme', { ...theirs })
+    return null
+  }
+  expect(await world.run()).toMatchObject({ status: 'failed', rows: 5, error: { kind: 'config' } })
+  expect(catalog.table()).toEqual(theirs)
+  await expect(world.bring()).rejects.toMatchObject({ kind: 'config' })
+  await expect(CHANGES.forget!(world)).rejects.toMatchObject({ kind: 'config' })
+})
+
+const FAULTS: readonly Fault[] = ['refused', 'lost', 503, 500, 429]
+
+it('a request that fails once is repeated, whichever it is', async () => {
+  for (const change of some(['a run', 'compact'], 1)) {
+    for (let at = 0, reached = true; reached; at++) {
+      for (const fault of THOROUGH ? FAULTS : [FAULTS[at % FAULTS.length]!]) {
+        const { world, catalog } = await cataloged()
+        world.until = '2024-03-01'
+        await world.run()
+        catalog.requests.length = 0
+        catalog.onRequest = (_, index) => (index === at ? fault : null)
+        await CHANGES[change]!(world)
+        reached = catalog.requests.length > at
+        await expectInLine({ world, catalog })
+      }
+    }
+  }
+})
+
+it('a catalog that fails from some request on leaves the rows safe and the former table whole; the next command mends it', async () => {
+  for (const change of some(Object.keys(CHANGES), 1)) {
+    for (let at = 0; at < 20; at++) {
+      const { world, catalog } = await cataloged()
+      world.until = '2024-03-01'
+      await world.run()
+      const before = shownVersion(catalog)
+      catalog.requests.length = 0
+      catalog.onRequest = (_, index) => (index < at ? null : 'lost')
+      const ended = await Promise.resolve(CHANGES[change]!(world)).catch((error) => ({ error }))
+      const { error } = ended as { error?: { kind: string; message: string } }
+      catalog.onRequest = () => null
+      if (error == null) {
+        expect(catalog.requests.length).toBe(at)
+        break
+      }
+      expect(error).toMatchObject({
+        kind: 'transient',
+        message: expect.stringContaining('The rows are safe'),
+      })
+      if (shownVersion(catalog) === before)
+        expect((await readThrough({ world, catalog })).length).toBeGreaterThan(0)
+      const { catalog: shown, failure } = await world.bring()
+      expect({ failure, shown }).toMatchObject({
+        failure: null,
+        shown: { table: 'leaks.acme', inLine: true },
+      })
+      await expectInLine({ world, catalog })
+      await world.run()
+      expect(existsSync(join(world.out, '_SUCCESS'))).toBe(true)
+      await expectInLine({ world, catalog })
+      expect((await shardFiles(world)).sort()).toEqual(await world.shards())
+    }
+  }
+})
+
+async function shardFiles({ out }: TableWorld): Promise<string[]> {
+  const names = await readdir(join(out, 'credentials'), { recursive: true })
+  return names.filter((name) => name.endsWith('.parquet')).map((name) => `credentials/${name}`)
+}
+
+it('metadata that the catalog still points to stays through several commits, and goes once it has moved on', async () => {
+  const { world, catalog } = await cataloged()
+  world.load = { ...world.load, table_snapshots: 1 }
+  world.until = '2024-02-01'
+  await world.run()
+  const shown = catalog.table()!.location
+  catalog.onRequest = () => 503
+  for (const until of ['2024-03-01', '2024-04-01']) {
+    world.until = until
+    expect(await world.run()).toMatchObject({ status: 'failed', error: { kind: 'transient' } })
+    expect(existsSync(fileURLToPath(shown))).toBe(true)
+    expect(await readThrough({ world, catalog })).toHaveLength(2)
+  }
+  await CHANGES.redo!(world)
+  expect(await readThrough({ world, catalog })).toHaveLength(2)
+  catalog.onRequest = () => null
+  await world.run()
+  expect(existsSync(fileURLToPath(shown))).toBe(false)
+  await expectInLine({ world, catalog })
+  const names = await readdir(join(world.out, '_iceberg/metadata'))
+  expect(names.filter((name) => name.endsWith('.json'))).toHaveLength(1)
+})
+
+it('a forget that the catalog cannot follow says which files stay, and the next command removes them', async () => {
+  const { world, catalog } = await cataloged()
+  await world.run()
+  const [, , gone] = [await world.shards(), await shardFiles(world), (await world.shards())[0]!]
+  catalog.onRequest = () => 503
+  await expect(CHANGES.forget!(world)).rejects.toMatchObject({
+    kind: 'transient',
+    message: expect.stringMatching(/these files stay.*part-/s),
+  })
+  expect(existsSync(join(world.out, gone))).toBe(true)
+  catalog.onRequest = () => null
+  await world.run()
+  expect(existsSync(join(world.out, gone))).toBe(false)
+  const names = await readdir(join(world.out, '_iceberg/metadata'))
+  expect(names.filter((name) => name.endsWith('.json'))).toHaveLength(1)
+})
+
+it.each([400, 406, 501, 409, 200])(
+  'a server that does not know overwrite (%i) is told of in words; dropped there, the table is registered again',
+  async (status) => {
+    const { world, catalog } = await cataloged()
+    catalog.overwrite = status
+    world.until = '2024-02-01'
+    expect(await world.run()).toMatchObject({ error: null })
+    world.until = '2024-04-01'
+    expect(await world.run()).toMatchObject({
+      status: 'failed',
+      partitions: { failed: 0, pending: 0 },
+      error: { kind: 'refused', message: expect.stringMatching(/overwrite.*purgeRequested=false/s) },
+    })
+    expect(await readThrough({ world, catalog })).toHaveLength(2)
+    const posts = catalog.requests.filter((line) => line.startsWith('POST ') && line.endsWith('/register'))
+    expect(posts.length).toBeLessThanOrEqual(status === 200 ? 5 : 2)
+    catalog.tables.clear()
+    expect(await world.bring()).toMatchObject({ failure: null, catalog: { inLine: true } })
+    await expectInLine({ world, catalog })
+  },
+)
+
+it('a namespace that may not be made is told of, and made by somebody else it is used', async () => {
+  const { world, catalog } = await cataloged()
+  catalog.mayMake = false
+  expect(await world.run()).toMatchObject({
+    status: 'failed',
+    error: { kind: 'credentials', message: expect.stringContaining('May not create namespaces') },
+  })
+  catalog.namespaces.add('leaks')
+  expect(await world.run()).toMatchObject({ error: null })
+  await expectInLine({ world, catalog })
+})
+
+it.each([
+  ['no catalog', (catalog: RestCatalog) => ({ uri: `${catalog.url}/nothing` })],
+  ['no such warehouse', () => ({ warehouse: 'pond' })],
+] as const)('%s: refused before anything is requested', async (_, settings) => {
+  const { world, catalog } = await cataloged()
+  world.load = { ...world.load, catalog: { ...OURS, uri: catalog.url, ...settings(catalog) } }
+  await expect(world.run()).rejects.toMatchObject({ kind: 'config' })
+  expect(world.service.received).toEqual([])
+})
+
+it('a refused token is refused before anything is requested; it is in no error and in no file', async () => {
+  const { world, catalog } = await cataloged()
+  world.env.CATALOG_TOKEN = 'a-wrong-token-of-the-catalog'
+  const error = await world.run().catch((error: Error) => error)
+  expect(error).toMatchObject({ kind: 'credentials' })
+  expect(String((error as Error).message)).not.toContain('wrong-token')
+  expect(world.service.received).toEqual([])
+  world.env.CATALOG_TOKEN = TOKEN
+  await world.run()
+  catalog.tokens = new Set()
+  expect(await world.run({ redo: ['*'] }).catch((error) => ({ error }))).toMatchObject({
+    error: { kind: 'credentials' },
+  })
+  const names = await readdir(world.folder, { recursive: true, withFileTypes: true })
+  for (const each of names.filter((name) => name.isFile())) {
+    const bytes = await readFile(join(each.parentPath, each.name), 'latin1')
+    expect(bytes.includes('token-of-the-catalog'), each.name).toBe(false)
+  }
+})
+
+const CLIENT = { id: 'client-of-ours', secret: 'secret-of-the-client', scope: 'PRINCIPAL_ROLE:ALL' }
+
+async function withOAuth(given: object = { scope: CLIENT.scope }): Promise<Cataloged> {
+  const { world, catalog } = await cataloged()
+  catalog.client = CLIENT
+  const { token_env: _, ...ours } = OURS
+  const oauth2 = {
+    token_url: `${catalog.url}/v1/oauth/tokens`,
+    client_id_env: 'CATALOG_ID',
+    client_secret_env: 'CATALOG_SECRET',
+    ...given,
+  }
+  world.load = { ...world.load, catalog: { ...ours, uri: catalog.url, oauth2 } }
+  world.env = { SPILLWAY_TOKEN: 'token', CATALOG_ID: CLIENT.id, CATALOG_SECRET: CLIENT.secret }
+  return { world, catalog }
+}
+
+it('client credentials get a token; one that ends at any request is renewed once', async () => {
+  for (let at = 1; ; at++) {
+    const { world, catalog } = await withOAuth()
+    catalog.expiresIn = at % 2 === 0 ? 3600 : null
+    catalog.onRequest = (_, index) => {
+      if (index === at) catalog.tokens = new Set()
+      return null
+    }
+    expect(await world.run()).toMatchObject({ status: 'complete', error: null })
+    await expectInLine({ world, catalog })
+    const exchanges = catalog.requests.filter((line) => line.includes('/oauth/tokens')).length
+    if (catalog.requests.length <= at) break
+    expect(exchanges).toBeLessThanOrEqual(3)
+  }
+})
+
+it('client credentials that are refused are, without the secret in the message', async () => {
+  const { world, catalog } = await withOAuth({})
+  const error = await world.run().catch((error: Error) => error)
+  expect(error).toMatchObject({ kind: 'credentials', message: expect.stringContaining('invalid_client') })
+  expect((error as Error).message).not.toContain(CLIENT.secret)
+  expect(catalog.requests.filter((line) => line.includes('/oauth/tokens'))).toHaveLength(1)
+  expect(world.service.received).toEqual([])
+})
+
+it('a run that starts over takes the table out of the catalog, without its files, and registers the new one', async () => {
+  const { world, catalog } = await cataloged()
+  await world.run()
+  const former = catalog.table()!.uuid
+  expect(await world.run({ fresh: true })).toMatchObject({ status: 'complete', error: null })
+  expect(catalog.requests).toContain('DELETE /api/v1/w1/namespaces/leaks/tables/acme?purgeRequested=false')
+  expect(catalog.table()!.uuid).not.toBe(former)
+  await expectInLine({ world, catalog })
+  catalog.onRequest = () => 503
+  await expect(world.run({ fresh: true })).rejects.toMatchObject({ kind: 'transient' })
+  expect((await metadataOf(world.out))['table-uuid']).toBe(catalog.table()!.uuid)
+})
+
+it('compared, it is in line, behind, another’s or out of reach', async () => {
+  const { world, catalog } = await cataloged()
+  const compare = async () => compareCatalog(await world.pipeline(), world.changing())
+  expect(await compare()).toMatchObject({ table: 'leaks.acme', inLine: true, metadataLocation: null })
+  world.until = '2024-02-01'
+  await world.run()
+  const { location } = catalog.table()!
+  expect(await compare()).toMatchObject({ inLine: true, metadataLocation: location })
+  catalog.onRequest = () => 503
+  world.until = '2024-04-01'
+  await world.run()
+  expect(await compare()).toMatchObject({ inLine: false, failure: { kind: 'transient' } })
+  catalog.onRequest = () => null
+  expect(await compare()).toMatchObject({
+    inLine: false,
+    metadataLocation: location,
+    problem: expect.stringMatching(/v1\.metadata.json; the current metadata is .*v2\.metadata\.json/),
+  })
+  catalog.table()!.uuid = 'x'
+  delete world.env.CATALOG_TOKEN
+  expect(await compare()).toMatchObject({ inLine: null, problem: 'not compared: CATALOG_TOKEN is not set' })
+})
