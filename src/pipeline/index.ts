@@ -16,6 +16,7 @@ export { pipelineJsonSchema } from './schema/json-schema.ts'
 export {
   type Environment,
   learnSecrets,
+  readKeyOf,
   readMaskKey,
   readSecret,
   readSigningKey,

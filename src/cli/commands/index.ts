@@ -62,6 +62,18 @@ export const COMMANDS: Readonly<Record<string, AddCommand>> = {
     'Query the exported files in SQL, read-only; without SQL: columns and first rows',
     async () => (await import('./query.ts')).query,
   ),
+  match: lazyCommand(
+    'Inspect',
+    'match <pipeline>',
+    'Find which people of a directory are in the data set, with what; sends nothing',
+    async () => (await import('./match.ts')).match,
+  ),
+  digest: lazyCommand(
+    'Inspect',
+    'digest',
+    'Print the digests of identities from stdin, for `match --digests`',
+    async () => (await import('./digest.ts')).digest,
+  ),
   load: lazyCommand(
     'Deliver',
     'load <pipeline>',

@@ -1,15 +1,15 @@
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { stringify } from 'csv-stringify/sync'
 import { codeOf, ExportError, kindOfRows, type Pipeline } from '../../core/index.ts'
 import { type QueryStream, readCompleteness, streamQuery } from '../../data-set/index.ts'
 import { command, flag, type Io, stringValue, wrongUsage } from '../command-line/command.ts'
 import { DATA_SET, dataSetFrom, OUTPUT } from '../command-line/pipeline-options.ts'
+import { csvParts, jsonParts } from '../results/row-text.ts'
 import { completenessText } from '../results/summary.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { styleFor } from '../terminal/screen.ts'
 import { alignedTable, fitsInto, resultTable } from '../terminal/table.ts'
-import { counted, plainJson, plainText } from '../terminal/text.ts'
+import { counted, plainText } from '../terminal/text.ts'
 
 // --csv and --json print all rows.
 const MAX_SHOWN = 100
@@ -92,7 +92,7 @@ async function sqlOf(
 }
 
 /** Warns that the result leaves out what is not exported yet. */
-async function warnOfGaps(planned: Pipeline, io: Io): Promise<void> {
+export async function warnOfGaps(planned: Pipeline, io: Io): Promise<void> {
   const completeness = await readCompleteness(planned)
   if (completeness.complete) return
   io.screen.write(`${completenessText(completeness)}; the result covers the exported part.\n`, 'warn')
@@ -104,51 +104,13 @@ async function printJson(result: QueryStream, stdout: Stdout): Promise<void> {
   await stdout.parts(jsonParts(result))
 }
 
-async function* jsonParts({ columns, batches }: QueryStream): AsyncGenerator<string> {
-  let before = '['
-  for await (const rows of batches) {
-    for (const row of rows) {
-      yield before + plainJson(Object.fromEntries(columns.map((name, i) => [name, row[i]])))
-      before = ',\n'
-    }
-  }
-  yield before === '[' ? '[]\n' : ']\n'
-}
-
 async function printCsv(result: QueryStream, stdout: Stdout): Promise<void> {
   // A terminal would interpret control characters; a file gets them as they are.
   const shown = stdout.columns === null ? (text: string): string => text : plainText
   await stdout.parts(csvParts(result, shown))
 }
 
-async function* csvParts(
-  { columns, batches }: QueryStream,
-  shown: (text: string) => string,
-): AsyncGenerator<string> {
-  yield shown(csvText([columns]))
-  for await (const rows of batches) yield shown(csvText(rows))
-}
-
-/** As the exports write it: null is an empty field, the empty string `""`. */
-function csvText(rows: QueryRows): string {
-  return stringify(
-    rows.map((row) =>
-      row.map((cell) =>
-        typeof cell === 'object' && cell !== null
-          ? JSON.stringify(cell)
-          : typeof cell === 'boolean'
-            ? String(cell)
-            : cell,
-      ),
-    ),
-    { cast: { string: (text) => (text === '' ? EMPTY : text) }, record_delimiter: '\n' },
-  )
-}
-
 type QueryRows = readonly (readonly unknown[])[]
-
-/** For strings only: as an option of csv-stringify it would quote null as well. */
-const EMPTY = { value: '', quoted_empty: true } as const
 
 async function printTable({ columns: names, batches }: QueryStream, stdout: Stdout): Promise<void> {
   const { rows, more } = await firstRows(batches)

@@ -4,16 +4,21 @@ import { mkdir, realpath, rename, rm, writeFile } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join, relative, sep } from 'node:path'
 import { codeOf, ExportError } from '../../core/index.ts'
 
+/** What a file gets: all of it, or in parts as they are made. */
+type Content = string | Uint8Array | AsyncIterable<string>
+
 /**
  * Writes a file under its name in one step, for its owner alone; a file of that name is replaced.
  * @param what for the message when it cannot be: `The report`
  * @throws ExportError `storage`
  */
-export async function saveFile(path: string, content: string | Uint8Array, what: string): Promise<void> {
+export async function saveFile(path: string, content: Content, what: string): Promise<void> {
   try {
     await mkdir(dirname(path), { recursive: true, mode: 0o700 })
     await replaceFile(path, content, 0o600)
   } catch (error) {
+    // It may also be why the content cannot be made.
+    if (error instanceof ExportError) throw error
     const next = 'Choose a folder that can be written, or free some space.'
     const message = `${what} cannot be written: ${codeOf(error)}`
     throw new ExportError({ kind: 'storage', what: message, where: path, next, cause: error })
@@ -21,11 +26,12 @@ export async function saveFile(path: string, content: string | Uint8Array, what:
 }
 
 /** Writes a file, or replaces the one of that name, in one step; a device or a pipe is written to. */
-export async function replaceFile(path: string, content: string | Uint8Array, mode: number): Promise<void> {
+export async function replaceFile(path: string, content: Content, mode: number): Promise<void> {
   if (isDevice(path)) {
     const fd = openDevice(path)
     try {
-      writeFileSync(fd, content)
+      if (typeof content === 'string' || content instanceof Uint8Array) writeFileSync(fd, content)
+      else for await (const part of content) writeFileSync(fd, part)
     } finally {
       closeDevice(fd)
     }

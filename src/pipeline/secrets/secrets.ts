@@ -161,8 +161,11 @@ function learnEncoded(secret: string): void {
  * @throws ExportError 'config' when it is missing, shorter than 32 bytes, or nothing but blanks
  */
 export async function readMaskKey(pipeline: Pipeline, env: Environment): Promise<Uint8Array | null> {
-  const { maskKeyEnv } = pipeline.transform
-  if (!needsMaskKey(pipeline)) return null
+  return needsMaskKey(pipeline) ? readKeyOf(pipeline.transform.maskKeyEnv, env, pipeline.file) : null
+}
+
+/** The key of a variable. @throws ExportError as {@link readMaskKey} */
+export async function readKeyOf(maskKeyEnv: string, env: Environment, where: string): Promise<Uint8Array> {
   const text = await readSecret(maskKeyEnv, env)
   const key = new TextEncoder().encode(withoutFinalBreaks(text ?? ''))
   const fault = maskKeyFault(key)
@@ -173,7 +176,7 @@ export async function readMaskKey(pipeline: Pipeline, env: Environment): Promise
       text === null
         ? `The masking policy hmac needs a key, and ${maskKeyEnv} is not set`
         : `The masking key in ${maskKeyEnv} ${fault}`,
-    where: pipeline.file,
+    where,
     next: `Set ${maskKeyEnv}, or ${maskKeyEnv}_FILE to a file with it, to at least ${MIN_MASK_KEY_BYTES} bytes (openssl rand -hex 32 makes one), and keep it: another key gives other hashes.`,
   })
 }

@@ -56,7 +56,29 @@ export async function queryDataSet<T>(
   { temporary, stop }: QueryOptions,
   take: (result: QueryStream) => Promise<T>,
 ): Promise<T> {
-  const instance = await openInstance(source)
+  const explain = (error: unknown): ExportError => notCarriedOut(error, source)
+  return connected(await openInstance(source), stop, explain, async (connection) => {
+    const statements = await extract(connection, sql)
+    if (source.kind === 'files') await source.download()
+    await shutIn(connection, source, temporary)
+    stop.throwIfAborted()
+    const statement = await prepareQuestion(statements)
+    const { result, texts } = await runQuestion(connection, statement, sql)
+    return take({ columns: result.deduplicatedColumnNames(), batches: batchesOf(result, texts) })
+  })
+}
+
+/**
+ * Works with a connection, and closes it and its instance.
+ * @param stop interrupts statements; its reason is then thrown
+ * @param explain makes of an error of DuckDB one that quotes no row
+ */
+export async function connected<T>(
+  instance: DuckDBInstance,
+  stop: AbortSignal,
+  explain: (error: unknown) => ExportError,
+  work: (connection: DuckDBConnection) => Promise<T>,
+): Promise<T> {
   const connection = await instance.connect()
   let interrupting: NodeJS.Timeout | undefined
   const interrupt = (): void => {
@@ -67,16 +89,10 @@ export async function queryDataSet<T>(
   stop.addEventListener('abort', interrupt)
   try {
     stop.throwIfAborted()
-    const statements = await extract(connection, sql)
-    if (source.kind === 'files') await source.download()
-    await shutIn(connection, source, temporary)
-    stop.throwIfAborted()
-    const statement = await prepareQuestion(statements)
-    const { result, texts } = await runQuestion(connection, statement, sql)
-    return await take({ columns: result.deduplicatedColumnNames(), batches: batchesOf(result, texts) })
+    return await work(connection)
   } catch (error) {
     if (stop.aborted) throw stop.reason
-    throw error instanceof ExportError ? error : notCarriedOut(error, source)
+    throw error instanceof ExportError ? error : explain(error)
   } finally {
     stop.removeEventListener('abort', interrupt)
     clearInterval(interrupting)
@@ -152,7 +168,8 @@ async function runQuestion(
 
 const RESULT = 'spillway_result'
 
-async function* batchesOf(
+/** Values as of {@link QueryRow}. @param texts columns with strings as bytes */
+export async function* batchesOf(
   result: DuckDBResult,
   texts: ReadonlySet<number>,
 ): AsyncGenerator<readonly QueryRow[]> {
@@ -207,7 +224,7 @@ const IS_ABOUT_VALUES: ReadonlySet<string> = new Set([
   'Out of Range',
 ])
 
-function notAShard(file: string): ExportError {
+export function notAShard(file: string): ExportError {
   return new ExportError({
     kind: 'damaged',
     what: 'DuckDB cannot read the shard',

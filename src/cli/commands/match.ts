@@ -1,0 +1,148 @@
+import { createReadStream } from 'node:fs'
+import { resolve } from 'node:path'
+import { codeOf, ExportError, parseInstant } from '../../core/index.ts'
+import {
+  type Directory,
+  type Match,
+  type Matches,
+  matchPeople,
+  type QueryStream,
+  readDirectory,
+} from '../../data-set/index.ts'
+import { readMaskKey } from '../../pipeline/index.ts'
+import { identityHider, normalIdentity } from '../../transform/index.ts'
+import { command, flag, type Io, stringValue, stringValues, wrongUsage } from '../command-line/command.ts'
+import { DATA_SET, dataSetFrom } from '../command-line/pipeline-options.ts'
+import { requireApart } from '../results/flag-file.ts'
+import { MatchTally } from '../results/match-tally.ts'
+import { csvParts, jsonParts } from '../results/row-text.ts'
+import { saveFile } from '../results/save-file.ts'
+import { DONE } from '../terminal/exit-code.ts'
+import { counted, plainText } from '../terminal/text.ts'
+import { warnOfGaps } from './query.ts'
+
+export const match = command({
+  positionals: { pipeline: DATA_SET },
+  flags: {
+    directory: {
+      ...stringValue('CSV with a header, as Entra ID, Active Directory, Okta or Google Workspace export it'),
+      demandOption: true,
+    },
+    column: stringValues(
+      'Column with addresses; repeatable [those known: mail, userPrincipalName, email, …]',
+    ),
+    key: stringValue('Column that stands for a person in the result [the first]'),
+    'plus-tags': flag('Take a+shop@b.com for a@b.com too'),
+    digests: flag('The columns hold digests, which `spillway digest` makes'),
+    since: stringValue('Only what was imported then or later: 2024-05-01'),
+    format: {
+      choices: ['table', 'csv', 'json'] as const,
+      default: 'table' as const,
+      describe: 'table: one row a person; csv or json: one for each credential of a person [table]',
+    },
+    output: stringValue('Write the result to this file, which only you can read'),
+  },
+  examples: [
+    ['$0 match pipeline.yaml --directory people.csv', 'Who of ours is in the data set'],
+    [
+      '$0 match pipeline.yaml --directory people.csv --since 2024-05-01 --format csv --output new.csv',
+      'What came since May, for a ticket or a mail',
+    ],
+  ],
+  async run(args, io) {
+    const since = args.since === undefined ? null : parseInstant(args.since)
+    if (args.since !== undefined && since === null)
+      throw wrongUsage(`--since: expected a date such as 2024-05-01, found ${args.since}`, 'Correct it.')
+    const { pipeline, planned } = await dataSetFrom({ pipeline: args.pipeline }, io)
+    const output = args.output === undefined ? null : resolve(io.cwd, args.output)
+    if (output !== null) await requireApart({ path: output, what: 'The result' }, [pipeline])
+    const isMasked = pipeline.transform.identity === 'hmac'
+    if (args.digests && !isMasked)
+      throw wrongUsage('--digests goes with transform.identity: hmac', 'Give a directory with addresses.')
+    const maskKey = isMasked && !args.digests ? await readMaskKey(pipeline, io.env) : null
+    const directory = await readDirectory(bytesOf(args.directory, io), {
+      columns: args.column ?? [],
+      key: args.key ?? null,
+      hasDigests: args.digests,
+      storedForm: isMasked && !args.digests ? identityHider({ identity: 'hmac', maskKey }) : normalIdentity,
+      where: args.directory,
+    })
+    warnOfCells(directory, args.digests, io)
+    const signals = io.signals.listen(() => {})
+    try {
+      const options = { since, plusTags: args.plusTags, stop: signals.stop }
+      const tally = await matchPeople(pipeline, directory, options, async (found) => {
+        await warnOfGaps(planned, io)
+        const tally = new MatchTally(directory, found.columns)
+        const parts = FORMATS[args.format](found, tally)
+        if (output === null) await io.stdout.parts(shownOn(io, args.format, parts))
+        else await saveFile(output, parts, 'The result')
+        return tally
+      })
+      io.screen.write(`${tally.text()}\n`)
+      return DONE
+    } finally {
+      signals.release()
+    }
+  },
+})
+
+const FORMATS = {
+  csv: (found: Matches, tally: MatchTally) => csvParts(streamOf(found, tally), (text) => text),
+  json: (found: Matches, tally: MatchTally) => jsonParts(streamOf(found, tally)),
+  async *table(found: Matches, tally: MatchTally): AsyncGenerator<string> {
+    for await (const some of found.matches) for (const each of some) tally.add(each)
+    for (const line of tally.table()) yield `${line}\n`
+  },
+} as const
+
+function streamOf({ columns, matches }: Matches, tally: MatchTally): QueryStream {
+  async function* batches(): AsyncGenerator<readonly Match['cells'][]> {
+    for await (const some of matches) {
+      for (const each of some) tally.add(each)
+      yield some.map(({ cells }) => cells)
+    }
+  }
+  return { columns, batches: batches() }
+}
+
+/** A terminal would interpret control characters; a file gets them as they are. */
+async function* shownOn(
+  { stdout }: Io,
+  format: string,
+  parts: AsyncIterable<string>,
+): AsyncGenerator<string> {
+  const isPlain = stdout.columns === null || format === 'json'
+  for await (const part of parts) yield isPlain ? part : plainText(part)
+}
+
+async function* bytesOf(file: string, { cwd }: Io): AsyncGenerator<Uint8Array> {
+  try {
+    yield* createReadStream(resolve(cwd, file))
+  } catch (error) {
+    if (codeOf(error) === '') throw error
+    throw new ExportError({
+      kind: 'config',
+      what: `The directory cannot be read: ${codeOf(error)}`,
+      where: file,
+      next: 'Correct --directory.',
+    })
+  }
+}
+
+function warnOfCells({ others, linesOfOthers, unaddressed }: Directory, hasDigests: boolean, io: Io): void {
+  const one = hasDigests ? 'digest' : 'address'
+  if (others > 0) {
+    const more = others > linesOfOthers.length ? ', …' : ''
+    const lines = `${linesOfOthers.join(', ')}${more}`
+    io.log(
+      'warn',
+      `${counted(others, 'cell')} with something that is no ${one}, not looked for: lines ${lines}`,
+    )
+  }
+  if (unaddressed > 0)
+    io.log(
+      'warn',
+      `${counted(unaddressed, 'person', 'people')} without ${one === 'address' ? 'an' : 'a'} ${one}`,
+    )
+}

@@ -1,0 +1,43 @@
+import { stringify } from 'csv-stringify/sync'
+import type { QueryStream } from '../../data-set/index.ts'
+import { plainJson } from '../terminal/text.ts'
+
+/** Rows as one JSON array of objects. */
+export async function* jsonParts({ columns, batches }: QueryStream): AsyncGenerator<string> {
+  let before = '['
+  for await (const rows of batches) {
+    for (const row of rows) {
+      yield before + plainJson(Object.fromEntries(columns.map((name, i) => [name, row[i]])))
+      before = ',\n'
+    }
+  }
+  yield before === '[' ? '[]\n' : ']\n'
+}
+
+/** Rows as CSV with a header. @param shown for each part */
+export async function* csvParts(
+  { columns, batches }: QueryStream,
+  shown: (text: string) => string,
+): AsyncGenerator<string> {
+  yield shown(csvText([columns]))
+  for await (const rows of batches) yield shown(csvText(rows))
+}
+
+/** As the exports write it: null is an empty field, the empty string `""`. */
+export function csvText(rows: readonly (readonly unknown[])[], delimiter = ','): string {
+  return stringify(
+    rows.map((row) =>
+      row.map((cell) =>
+        typeof cell === 'object' && cell !== null
+          ? JSON.stringify(cell)
+          : typeof cell === 'boolean'
+            ? String(cell)
+            : cell,
+      ),
+    ),
+    { cast: { string: (text) => (text === '' ? EMPTY : text) }, delimiter, record_delimiter: '\n' },
+  )
+}
+
+/** For strings only: as an option of csv-stringify it would quote null as well. */
+const EMPTY = { value: '', quoted_empty: true } as const

@@ -1,0 +1,107 @@
+import { pipeline, Readable } from 'node:stream'
+import { TextDecoder } from 'node:util'
+import { CsvError, parse } from 'csv-parse'
+import { ExportError } from '../../core/index.ts'
+
+/** A table of CSV as directories and spreadsheets write it. */
+export type CsvTable = {
+  readonly header: readonly string[]
+  readonly delimiter: string
+  readonly rows: AsyncIterable<{ readonly cells: readonly string[]; readonly line: number }>
+}
+
+/**
+ * Reads CSV with a header, in UTF-8, or in UTF-16 with a byte order mark, with commas, semicolons or tabs.
+ * @param where for messages
+ * @throws ExportError `config` when it is in another encoding, is no CSV, or has no header
+ */
+export async function readCsvTable(source: AsyncIterable<Uint8Array>, where: string): Promise<CsvTable> {
+  const texts = decoded(source, where)
+  let head = ''
+  while (!HEADER.test(head)) {
+    const { value, done } = await texts.next()
+    if (done === true) break
+    head += value
+  }
+  const [own = ''] = OWN_LINES.exec(head) ?? []
+  const [header = ''] = head.slice(own.length).split('\n', 1)
+  const delimiter = delimiterOf(header)
+  async function* rest(): AsyncGenerator<string> {
+    yield head.slice(own.length)
+    yield* texts
+  }
+  const records = recordsOf(rest(), delimiter, own.split('\n').length - 1, where)
+  const first = await records.next()
+  if (first.done === true) throw unusable(where, 'is empty', 'Give a CSV file with a header.')
+  return { header: first.value.cells.map((name) => name.trim()), delimiter, rows: records }
+}
+
+/** Lines that PowerShell's Export-Csv and Excel may write before the header; and a text with the whole header. */
+const OWN_LINES = /^(?:(?:#TYPE |sep=)[^\n]*\n)*/
+const HEADER = /^(?:(?:#TYPE |sep=)[^\n]*\n)*(?!#TYPE |sep=)[^\n]*\n/
+
+/** That which the header has most of. */
+function delimiterOf(header: string): string {
+  const bare = header.replaceAll(/"[^"]*"/g, '')
+  const counts = [',', ';', '\t'].map((each) => [each, bare.split(each).length] as const)
+  return counts.reduce((best, each) => (each[1] > best[1] ? each : best))[0]
+}
+
+/** @param skipped lines before the text */
+async function* recordsOf(
+  text: AsyncIterable<string>,
+  delimiter: string,
+  skipped: number,
+  where: string,
+): AsyncGenerator<{ readonly cells: readonly string[]; readonly line: number }> {
+  const parser = parse({
+    delimiter,
+    info: true,
+    relax_column_count: true,
+    relax_quotes: true,
+    skip_empty_lines: true,
+  })
+  try {
+    // Errors are thrown by the iteration, so the callback has nothing to do.
+    const records: AsyncIterable<CsvRecord> = pipeline(Readable.from(text), parser, () => {})
+    for await (const { record, info } of records) yield { cells: record, line: info.lines + skipped }
+  } catch (error) {
+    if (!(error instanceof CsvError)) throw error
+    // Messages of the package quote what they found.
+    throw unusable(where, `is no CSV (${error.code}, line ${Number(error.lines) + skipped})`, 'Correct it.')
+  }
+}
+
+type CsvRecord = { readonly record: readonly string[]; readonly info: { readonly lines: number } }
+
+/** The text of a file in UTF-8, or in UTF-16 with a byte order mark. @throws ExportError `config` */
+export async function* decoded(source: AsyncIterable<Uint8Array>, where: string): AsyncGenerator<string> {
+  let decoder: TextDecoder | null = null
+  let start = Buffer.alloc(0)
+  const decode = (bytes?: Uint8Array): string => {
+    decoder ??= new TextDecoder(encodingOf(start), { fatal: true })
+    try {
+      return decoder.decode(bytes, { stream: bytes !== undefined })
+    } catch {
+      throw unusable(where, 'is neither UTF-8 nor UTF-16', 'Export it in UTF-8, or convert it.')
+    }
+  }
+  for await (const bytes of source) {
+    if (decoder !== null) yield decode(bytes)
+    else {
+      start = Buffer.concat([start, bytes])
+      if (start.length >= 2) yield decode(start)
+    }
+  }
+  if (decoder === null) yield decode(start)
+  yield decode()
+}
+
+function encodingOf([first, second]: Uint8Array): string {
+  if (first === 0xff && second === 0xfe) return 'utf-16le'
+  return first === 0xfe && second === 0xff ? 'utf-16be' : 'utf-8'
+}
+
+function unusable(where: string, how: string, next: string): ExportError {
+  return new ExportError({ kind: 'config', what: `The file ${how}`, where, next })
+}
