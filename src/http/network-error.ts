@@ -19,9 +19,11 @@ export function networkError(error: Error, { url, where }: NetworkRequest, addre
   if (CERTIFICATE_CODE.test(code)) {
     return new ExportError({
       kind: 'refused',
-      what: `The server's certificate is not accepted: ${code}`,
+      what: `The certificate of ${authorityOf(url)} is not accepted: ${code}`,
       where,
-      next: `Check ${addressKey}; a private certificate authority is made known with NODE_EXTRA_CA_CERTS.`,
+      next:
+        CERTIFICATE_ADVICE[code] ??
+        `Check ${addressKey}. An authority of your own is made known with NODE_EXTRA_CA_CERTS=<file>.`,
     })
   }
   if (NO_TLS.has(code)) {
@@ -47,6 +49,12 @@ export function networkError(error: Error, { url, where }: NetworkRequest, addre
     where,
     next: 'Run again later: the export resumes where it stopped.',
   })
+}
+
+const CERTIFICATE_ADVICE: Readonly<Record<string, string>> = {
+  ERR_TLS_CERT_ALTNAME_INVALID: 'It is for another host: name the host as the certificate does.',
+  CERT_HAS_EXPIRED: 'It has expired: whoever runs that server has to renew it.',
+  CERT_NOT_YET_VALID: 'It is not valid yet: check the clock of this machine.',
 }
 
 export function errorCode(error: Error): string {

@@ -84,7 +84,7 @@ export const load = section({
   ),
   shard_rows: key(
     integer(1).prefault(1_000_000),
-    'Rows of one file; a file may pass it by less than a page.',
+    'Rows of one file; only the last of a folder has fewer.',
     5_000_000,
   ),
   compression: key(

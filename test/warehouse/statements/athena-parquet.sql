@@ -1,7 +1,7 @@
 -- Amazon Athena
 CREATE EXTERNAL TABLE `credentials` (
   `id` bigint COMMENT 'identifier of the credential',
-  `hash` string COMMENT 'the leaked secret, plain or hashed at the source; masked by transform.secret',
+  `hash` string COMMENT 'the leaked secret, plain or hashed at the source, as transform.secret says',
   `imported_at` timestamp COMMENT 'when the service imported the credential',
   `source_is_alert_enabled` boolean COMMENT 'whether the leak raises alerts',
   `query_type` string COMMENT 'kind of the query that found the row',

@@ -1,7 +1,7 @@
 -- BigQuery: replace YOUR_DATASET
 CREATE TABLE IF NOT EXISTS `YOUR_DATASET`.`credentials` (
   `id` INT64 NOT NULL OPTIONS (description = 'identifier of the credential'),
-  `hash` STRING OPTIONS (description = 'the leaked secret, plain or hashed at the source; masked by transform.secret'),
+  `hash` STRING OPTIONS (description = 'the leaked secret, plain or hashed at the source, as transform.secret says'),
   `imported_at` TIMESTAMP NOT NULL OPTIONS (description = 'when the service imported the credential'),
   `source_is_alert_enabled` BOOL OPTIONS (description = 'whether the leak raises alerts'),
   `query_type` STRING NOT NULL OPTIONS (description = 'kind of the query that found the row'),

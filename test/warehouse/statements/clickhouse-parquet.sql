@@ -1,7 +1,7 @@
 -- ClickHouse: times before 1900 and after 2299 do not fit DateTime64
 CREATE TABLE IF NOT EXISTS `credentials` (
   `id` Int64 COMMENT 'identifier of the credential',
-  `hash` Nullable(String) COMMENT 'the leaked secret, plain or hashed at the source; masked by transform.secret',
+  `hash` Nullable(String) COMMENT 'the leaked secret, plain or hashed at the source, as transform.secret says',
   `imported_at` DateTime64(6, 'UTC') COMMENT 'when the service imported the credential',
   `source_is_alert_enabled` Nullable(Bool) COMMENT 'whether the leak raises alerts',
   `query_type` String COMMENT 'kind of the query that found the row',

@@ -1,7 +1,7 @@
 -- Databricks
 CREATE TABLE IF NOT EXISTS `credentials` (
   `id` BIGINT NOT NULL COMMENT 'identifier of the credential',
-  `hash` STRING COMMENT 'the leaked secret, plain or hashed at the source; masked by transform.secret',
+  `hash` STRING COMMENT 'the leaked secret, plain or hashed at the source, as transform.secret says',
   `imported_at` TIMESTAMP NOT NULL COMMENT 'when the service imported the credential',
   `source_is_alert_enabled` BOOLEAN COMMENT 'whether the leak raises alerts',
   `query_type` STRING NOT NULL COMMENT 'kind of the query that found the row',

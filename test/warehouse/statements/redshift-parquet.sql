@@ -20,7 +20,7 @@ FORMAT AS PARQUET SERIALIZETOJSON;
 ALTER TABLE "credentials" ADD COLUMN "spillway_data_set" VARCHAR(65535);
 ALTER TABLE "credentials" ADD COLUMN "spillway_shard" VARCHAR(65535);
 COMMENT ON COLUMN "credentials"."id" IS 'identifier of the credential';
-COMMENT ON COLUMN "credentials"."hash" IS 'the leaked secret, plain or hashed at the source; masked by transform.secret';
+COMMENT ON COLUMN "credentials"."hash" IS 'the leaked secret, plain or hashed at the source, as transform.secret says';
 COMMENT ON COLUMN "credentials"."imported_at" IS 'when the service imported the credential';
 COMMENT ON COLUMN "credentials"."source_is_alert_enabled" IS 'whether the leak raises alerts';
 COMMENT ON COLUMN "credentials"."query_type" IS 'kind of the query that found the row';

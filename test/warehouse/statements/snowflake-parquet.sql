@@ -1,7 +1,7 @@
 -- Snowflake
 CREATE TABLE IF NOT EXISTS "CREDENTIALS" (
   "ID" NUMBER(19, 0) NOT NULL COMMENT 'identifier of the credential',
-  "HASH" VARCHAR COMMENT 'the leaked secret, plain or hashed at the source; masked by transform.secret',
+  "HASH" VARCHAR COMMENT 'the leaked secret, plain or hashed at the source, as transform.secret says',
   "IMPORTED_AT" TIMESTAMP_TZ(6) NOT NULL COMMENT 'when the service imported the credential',
   "SOURCE_IS_ALERT_ENABLED" BOOLEAN COMMENT 'whether the leak raises alerts',
   "QUERY_TYPE" VARCHAR NOT NULL COMMENT 'kind of the query that found the row',

@@ -1,7 +1,7 @@
 -- Spark SQL
 CREATE TABLE `credentials` (
   `id` BIGINT COMMENT 'identifier of the credential',
-  `hash` STRING COMMENT 'the leaked secret, plain or hashed at the source; masked by transform.secret',
+  `hash` STRING COMMENT 'the leaked secret, plain or hashed at the source, as transform.secret says',
   `imported_at` TIMESTAMP COMMENT 'when the service imported the credential',
   `source_is_alert_enabled` BOOLEAN COMMENT 'whether the leak raises alerts',
   `query_type` STRING COMMENT 'kind of the query that found the row',

@@ -3,7 +3,7 @@ SET SESSION hive.timestamp_precision = 'MICROSECONDS';
 
 CREATE TABLE hive.default."credentials" (
   "id" BIGINT COMMENT 'identifier of the credential',
-  "hash" VARCHAR COMMENT 'the leaked secret, plain or hashed at the source; masked by transform.secret',
+  "hash" VARCHAR COMMENT 'the leaked secret, plain or hashed at the source, as transform.secret says',
   "imported_at" TIMESTAMP(6) COMMENT 'when the service imported the credential',
   "source_is_alert_enabled" BOOLEAN COMMENT 'whether the leak raises alerts',
   "query_type" VARCHAR COMMENT 'kind of the query that found the row',
