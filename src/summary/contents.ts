@@ -34,6 +34,8 @@ export type RowFacts = {
 
 export type Groups = {
   readonly groups: readonly { readonly name: string; readonly rows: number }[]
+  /** How many more there are, and the rows of these. */
+  readonly more: number
   readonly others: number
 }
 

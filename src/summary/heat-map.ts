@@ -19,6 +19,10 @@ type Cell = { rows: number; state: State }
 
 export type HeatMap = {
   readonly columns: readonly string[]
+  /** How many columns before them are added up in a first one; 0: there is none. */
+  readonly earlier: number
+  /** Of all cells. */
+  readonly rows: number
   /** null: nothing is there. */
   readonly lines: readonly { readonly name: string; readonly cells: readonly (Cell | null)[] }[]
 }
@@ -46,7 +50,9 @@ export function heatMap({ partitions }: Manifest): HeatMap {
     cells.push({ query, window, cell: { rows, state } })
   }
   const columnOf = columnsFor(windows)
-  const columns = [...new Set([...windows].map(columnOf))].sort().slice(-MAX_COLUMNS)
+  const all = [...new Set([...windows].map(columnOf))].sort()
+  const columns = all.slice(-MAX_COLUMNS)
+  const first = columns[0] ?? ''
   const listed = [...queries]
     .sort(([, a], [, b]) => a.rank - b.rank || b.rows - a.rows)
     .slice(0, queries.size > MAX_QUERIES ? MAX_QUERIES - 1 : MAX_QUERIES)
@@ -56,21 +62,27 @@ export function heatMap({ partitions }: Manifest): HeatMap {
   const lines = new Map(listed.map((query) => [query, new Map<string, Cell>()]))
   for (const { query, window, cell } of cells) {
     const line = lines.get(query) ?? others
-    const column = columnOf(window)
+    const column = columnOf(window) < first ? EARLIER : columnOf(window)
     const sum = line.get(column) ?? { rows: 0, state: 'done' }
     sum.rows += cell.rows
     if (STATES.indexOf(cell.state) < STATES.indexOf(sum.state)) sum.state = cell.state
     line.set(column, sum)
   }
-  if (queries.size > listed.length) lines.set(`${queries.size - listed.length} others`, others)
+  if (queries.size > listed.length) lines.set(`and ${queries.size - listed.length} more`, others)
+  const earlier = all.length - columns.length
+  const shown = earlier === 0 ? columns : [EARLIER, ...columns]
   return {
     columns,
+    earlier,
+    rows: cells.reduce((sum, { cell }) => sum + cell.rows, 0),
     lines: [...lines].map(([name, line]) => ({
       name,
-      cells: columns.map((column) => line.get(column) ?? null),
+      cells: shown.map((column) => line.get(column) ?? null),
     })),
   }
 }
+
+const EARLIER = ''
 
 /** The finest of windows, months and years that fit. */
 function columnsFor(windows: ReadonlySet<string>): (window: string) => string {
@@ -94,9 +106,10 @@ export function needsSearch({ lines }: HeatMap): boolean {
 }
 
 /** The map as a table. A cell is the darker the more rows it has. */
-export function heatTable({ columns, lines }: HeatMap): Html {
+export function heatTable({ columns, earlier, lines }: HeatMap): Html {
   const largest = Math.max(1, ...lines.flatMap(({ cells }) => cells.map((cell) => cell?.rows ?? 0)))
   const isMany = columns.length > MANY
+  const width = lines[0]?.cells.length ?? 0
   const sum = (cells: readonly (Cell | null)[]): number =>
     cells.reduce((all, cell) => all + (cell?.rows ?? 0), 0)
   const total = (rows: number): Html => html`<td class="sum" data-rows="${rows}">${countText(rows)}</td>`
@@ -114,23 +127,25 @@ export function heatTable({ columns, lines }: HeatMap): Html {
       name,
       cells,
     }) => html`<tr><th scope="row" title="${name}"><bdi>${name}</bdi></th>${cells.map(cellOf)}${
-      columns.length > 1 ? total(sum(cells)) : ''
+      width > 1 ? total(sum(cells)) : ''
     }</tr>
 `,
   )
-  const sums = columns.map((_, i) => total(sum(lines.map(({ cells }) => cells[i] ?? null))))
-  const all = columns.length > 1 ? total(sum(lines.flatMap(({ cells }) => cells))) : ''
+  const sums = Array.from({ length: width }, (_, i) => total(sum(lines.map(({ cells }) => cells[i] ?? null))))
+  const all = width > 1 ? total(sum(lines.flatMap(({ cells }) => cells))) : ''
   return html`<table class="heat${isMany ? ' many' : ''}"><caption>Rows of each query in each window, which begins at the date above it</caption>
-${head(columns)}<tbody>${body}</tbody>${lines.length > 1 ? html`<tfoot><tr><th scope="row">total</th>${sums}${all}</tr></tfoot>` : ''}</table>`
+${head(columns, earlier)}<tbody>${body}</tbody>${lines.length > 1 ? html`<tfoot><tr><th scope="row">total</th>${sums}${all}</tr></tfoot>` : ''}</table>`
 }
 
 /** Years over months, months over days, days over hours: the common part of columns is a heading above them. */
-function head(columns: readonly string[]): Html {
+function head(columns: readonly string[], earlier: number): Html {
   const names = columns.map(namesOf(columns))
+  const more = (span: number): Html | string =>
+    earlier > 0 ? html`<th scope="col" rowspan="${span}">and ${earlier} more</th>` : ''
   const total = (span: number): Html | string =>
     columns.length > 1 ? html`<th scope="col" rowspan="${span}">total</th>` : ''
   if (names.every(([above]) => above === '')) {
-    return html`<thead><tr><th scope="col">query</th>${names.map(([, name]) => html`<th scope="col">${name}</th>`)}${total(1)}</tr></thead>`
+    return html`<thead><tr><th scope="col">query</th>${more(1)}${names.map(([, name]) => html`<th scope="col">${name}</th>`)}${total(1)}</tr></thead>`
   }
   const above: { name: string; span: number }[] = []
   for (const [name] of names) {
@@ -138,7 +153,7 @@ function head(columns: readonly string[]): Html {
     if (last?.name === name) last.span++
     else above.push({ name, span: 1 })
   }
-  return html`<thead><tr><th scope="col" rowspan="2">query</th>${above.map(
+  return html`<thead><tr><th scope="col" rowspan="2">query</th>${more(2)}${above.map(
     ({ name, span }) => html`<th scope="colgroup" colspan="${span}">${name}</th>`,
   )}${total(2)}</tr>
 <tr>${names.map(([, name]) => html`<th scope="col">${name}</th>`)}</tr></thead>`

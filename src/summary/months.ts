@@ -1,5 +1,5 @@
-import { countText } from '../core/index.ts'
-import { type Manifest, splitPath } from '../state/index.ts'
+import { counted, countText } from '../core/index.ts'
+import { type Manifest, type ManifestPartition, splitPath } from '../state/index.ts'
 import type { RowFacts } from './contents.ts'
 import { MONTHS } from './heat-map.ts'
 import { type Html, html } from './html.ts'
@@ -8,33 +8,70 @@ import { short } from './words.ts'
 const MAX_COLUMNS = 120
 /** Fewer columns have room for names and numbers. */
 const FEW = 12
-const MONTH_MS = 31 * 86_400_000
-
 type Month = { readonly month: string; readonly rows: number; readonly isWhole: boolean }
 
 /**
- * Rows by month of `imported_at`: as counted from rows, else by the month in which their window begins.
- * @returns oldest first, without gaps; empty: windows are longer than months, or there are none
+ * Rows by month of `imported_at`: as counted from rows, else by windows that each lie within a month.
+ * @returns oldest first, without gaps; empty: nobody has counted, and a window is longer than a month
  */
-export function monthsOf({ partitions }: Manifest, counted: RowFacts['months'] | null): readonly Month[] {
+export function monthsOf(manifest: Manifest, counted: RowFacts['months'] | null): readonly Month[] {
   const sums = new Map<string, number>(counted?.map(({ month, rows }) => [month, rows]))
   const unfinished = new Set<string>()
-  for (const { key, rows, state } of partitions) {
-    const [from = '', until = ''] = splitPath(key)[1].split('..')
-    const month = from.slice(0, 7)
+  for (const partition of manifest.partitions) {
+    const { key, rows, state } = partition
     if (state === 'pruned') continue
-    if (state !== 'done') unfinished.add(month)
+    const [first, last] = monthsIn(splitPath(key)[1])
+    if (state !== 'done') {
+      const [from, until] = missingOf(partition, first, last, manifest)
+      for (let month = from; month <= until && month !== ''; month = after(month)) unfinished.add(month)
+      if (first === ALL) unfinished.add(ALL)
+    }
     if (counted !== null) continue
-    const isLong = Date.parse(until.slice(0, 10)) - Date.parse(from.slice(0, 10)) > MONTH_MS
-    if (rows > 0 && (until === '' || isLong)) return []
-    if (until !== '') sums.set(month, (sums.get(month) ?? 0) + rows)
+    if (first === last && first !== ALL) sums.set(first, (sums.get(first) ?? 0) + rows)
+    else if (rows > 0) return []
   }
   const names = [...sums.keys()].sort()
   if (names.length === 0) return []
   const all: Month[] = []
   for (let month = names[0]!; month <= names.at(-1)!; month = after(month))
-    all.push({ month, rows: sums.get(month) ?? 0, isWhole: !unfinished.has(month) && !unfinished.has('all') })
-  return all.slice(-MAX_COLUMNS)
+    all.push({ month, rows: sums.get(month) ?? 0, isWhole: !unfinished.has(month) && !unfinished.has(ALL) })
+  return all
+}
+
+const ALL = 'all'
+
+/** First and last month of a window. */
+function monthsIn(window: string): readonly [first: string, last: string] {
+  const [from = '', until = ''] = window.split('..')
+  if (until === '') return [ALL, ALL]
+  const last = until.slice(0, 7)
+  return [from.slice(0, 7), /^\d{4}-\d\d-01$/.test(until) ? before(last) : last]
+}
+
+/** The months of a window that is not done in which rows may be missing: those that its files have not passed. */
+function missingOf(
+  { key }: ManifestPartition,
+  first: string,
+  last: string,
+  { shards, settings }: Manifest,
+): readonly [from: string, until: string] {
+  if (first === last) return first === ALL ? ['', ''] : [first, last]
+  const spans = shards.flatMap(({ partitions, imported_at }) =>
+    partitions.includes(key) && imported_at !== null ? imported_at : [],
+  )
+  const isWithin = (month: string): boolean => first <= month && month <= last
+  const newest =
+    spans
+      .map(({ max }) => max.slice(0, 7))
+      .sort()
+      .at(-1) ?? ''
+  const oldest =
+    spans
+      .map(({ min }) => min.slice(0, 7))
+      .sort()
+      .at(0) ?? ''
+  if (!isWithin(newest) || !isWithin(oldest)) return [first, last]
+  return settings['extract.order'] === 'desc' ? [first, oldest] : [newest, last]
 }
 
 function after(month: string): string {
@@ -44,8 +81,20 @@ function after(month: string): string {
     : `${month.slice(0, 5)}${String(index + 1).padStart(2, '0')}`
 }
 
+function before(month: string): string {
+  const [year, index] = [Number(month.slice(0, 4)), Number(month.slice(5))]
+  return index === 1
+    ? `${String(year - 1).padStart(4, '0')}-12`
+    : `${month.slice(0, 5)}${String(index - 1).padStart(2, '0')}`
+}
+
 /** A column for each month. */
-export function monthChart(months: readonly Month[]): Html {
+export function monthChart(all: readonly Month[]): Html {
+  const months = all.slice(-MAX_COLUMNS)
+  const earlier = all.slice(0, -MAX_COLUMNS)
+  const sum = earlier.reduce((rows, month) => rows + month.rows, 0)
+  const more =
+    sum === 0 ? '' : ` And ${counted(earlier.length, 'month')} before, with ${counted(sum, 'row')}.`
   const largest = months.reduce((most, each) => (each.rows > most.rows ? each : most), months[0]!)
   const years = new Map<string, number>()
   for (const { month } of months) years.set(month.slice(0, 4), (years.get(month.slice(0, 4)) ?? 0) + 1)
@@ -53,8 +102,8 @@ export function monthChart(months: readonly Month[]): Html {
   const share = (rows: number): string => ((100 * rows) / Math.max(1, largest.rows)).toFixed(1)
   return html`<figure class="chart" style="--n:${months.length}" aria-label="Rows by month"><ol class="months">${months.map(
     ({ month, rows, isWhole }) =>
-      html`<li${isWhole ? '' : html` class="part"`} style="--s:${share(rows)}" title="${month}: ${countText(rows)}"><span class="sr">${month}: ${countText(rows)}${isWhole ? '' : ', not complete'}</span>${isFew ? html`<b aria-hidden="true">${short(rows)}</b>` : ''}</li>`,
+      html`<li${isWhole ? '' : html` class="part"`} style="--s:${share(rows)}" title="${month}: ${countText(rows)}"><span class="sr">${month}: ${countText(rows)}${isWhole ? '' : ', a window is not done'}</span>${isFew ? html`<b aria-hidden="true">${short(rows)}</b>` : ''}</li>`,
   )}</ol>
 ${isFew ? html`<div class="axis" aria-hidden="true">${months.map(({ month }) => html`<span style="flex:1">${MONTHS[Number(month.slice(5)) - 1]!}</span>`)}</div>` : ''}<div class="axis" aria-hidden="true">${[...years].map(([year, count]) => html`<span style="flex:${count}">${year}</span>`)}</div>
-<figcaption>Most: ${countText(largest.rows)} in ${largest.month}.${months.some(({ isWhole }) => !isWhole) ? ' Hatched: not everything of the month is exported.' : ''}</figcaption></figure>`
+<figcaption>Most: ${countText(largest.rows)} in ${largest.month}.${months.some(({ isWhole }) => !isWhole) ? ' Hatched: a window of the month is not done.' : ''}${more}</figcaption></figure>`
 }

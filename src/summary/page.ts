@@ -54,9 +54,9 @@ ${list(reasonsOf(input))}
 <ul class="figures">${figuresOf(input).map(([name, value]) => html`<li><b>${value}</b>${name}</li>`)}</ul>
 ${failures(manifest)}
 ${rowsByTime(manifest, rows)}
-${heat(map)}
+${heat(map, manifest)}
 ${rows === null ? '' : factsOf(rows)}
-${groups('Why items were quarantined', 'field', { groups: quarantineReasons(manifest), others: 0 }, 'items in all runs')}
+${groups('Why items were quarantined', 'field', { groups: quarantineReasons(manifest), more: 0, others: 0 }, 'items in all runs')}
 ${runs(manifest)}
 ${scope(input)}
 ${shards(manifest)}
@@ -143,11 +143,12 @@ function comparison(months: RowFacts['months']): Html | string {
   )
 }
 
-function heat(map: ReturnType<typeof heatMap>): Html | string {
+function heat(map: ReturnType<typeof heatMap>, { totals }: Manifest): Html | string {
   if (map.lines.length === 0) return ''
+  const waiting = map.rows - totals.rows
   return html`<section aria-labelledby="heat"><h2 id="heat">Rows by query and window</h2>
 ${needsSearch(map) ? html`<p hidden><label for="find">Find a query</label> <input id="find" type="search" autocomplete="off"></p>` : ''}
-${scroll('Rows by query and window', heatTable(map))}</section>`
+${scroll('Rows by query and window', heatTable(map))}${waiting > 0 ? html`<p class="soft">${counted(waiting, 'row')} of these ${waiting === 1 ? 'is' : 'are'} in no file yet.</p>` : ''}</section>`
 }
 
 function factsOf({ sources, hash_types }: RowFacts): Html {
@@ -155,8 +156,8 @@ function factsOf({ sources, hash_types }: RowFacts): Html {
 }
 
 /** A table of groups. A bar beside each number shows its share of the largest. */
-function groups(title: string, what: string, { groups, others }: Groups, unit = 'rows'): Html | string {
-  if (groups.length === 0 && others === 0) return ''
+function groups(title: string, what: string, { groups, more, others }: Groups, unit = 'rows'): Html | string {
+  if (groups.length === 0) return ''
   const largest = Math.max(1, ...groups.map(({ rows }) => rows))
   const line = (name: Html | string, rows: number, bar: Html): Html =>
     html`<tr><th scope="row">${name}</th><td class="n">${countText(rows)}</td>${bar}</tr>
@@ -170,7 +171,7 @@ function groups(title: string, what: string, { groups, others }: Groups, unit = 
         rows,
         html`<td class="bar" style="--s:${((100 * rows) / largest).toFixed(1)}"></td>`,
       ),
-    )}${others === 0 ? '' : line('all others', others, html`<td></td>`)}</tbody></table>`,
+    )}${more === 0 ? '' : line(`and ${countText(more)} more`, others, html`<td></td>`)}</tbody></table>`,
   )}</section>`
 }
 
@@ -188,8 +189,7 @@ function runs({ runs }: Manifest): Html {
     'status',
     'spillway',
   ]
-  const caption =
-    runs.length > shown.length ? `The last ${shown.length} of ${countText(runs.length)} runs` : 'Runs'
+  const caption = runs.length > shown.length ? `The last ${shown.length} of ${countText(runs.length)}` : ''
   return html`<section aria-labelledby="runs"><h2 id="runs">Runs</h2>
 ${table(
   caption,
@@ -206,6 +206,7 @@ ${table(
     run.status,
     run.version,
   ]),
+  'Runs',
 )}</section>`
 }
 
@@ -247,12 +248,13 @@ function table(
   caption: string,
   names: readonly string[],
   lines: readonly (readonly (string | number | Html)[])[],
+  label = caption,
 ): Html {
   const isNumber = (i: number): boolean => lines.some((line) => typeof line[i] === 'number')
   const right = (i: number): Html => new Html(isNumber(i) ? ' class="n"' : '')
   return scroll(
-    caption,
-    html`<table><caption>${caption}</caption><thead><tr>${names.map((name, i) => html`<th scope="col"${right(i)}>${name}</th>`)}</tr></thead>
+    label,
+    html`<table>${caption === '' ? '' : html`<caption>${caption}</caption>`}<thead><tr>${names.map((name, i) => html`<th scope="col"${right(i)}>${name}</th>`)}</tr></thead>
 <tbody>${lines.map(
       ([first = '', ...rest]) =>
         html`<tr><th scope="row"><bdi>${first}</bdi></th>${rest.map((value, i) => html`<td${right(i + 1)}>${typeof value === 'number' ? countText(value) : value}</td>`)}</tr>

@@ -16,7 +16,7 @@ p{margin:.25rem 0 .75rem;max-width:60rem}
 .soft,caption{color:var(--soft)}
 dl{display:grid;grid-template-columns:max-content 1fr;gap:.15rem 1rem;margin:.5rem 0}
 dt{color:var(--soft)}dd{margin:0;overflow-wrap:anywhere}
-.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(8.5rem,1fr));gap:.75rem;margin:1rem 0;padding:0;list-style:none}
+.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(10rem,1fr));gap:.75rem;margin:1rem 0;padding:0;list-style:none}
 .figures li{border:1px solid var(--line);border-radius:.4rem;padding:.5rem .75rem}
 .figures b{display:block;white-space:nowrap;font-size:1.3rem;font-variant-numeric:tabular-nums}
 .wide{position:relative;margin:.5rem 0}.scroll{overflow-x:auto}

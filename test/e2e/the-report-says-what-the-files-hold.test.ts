@@ -33,12 +33,26 @@ const monthOf = ({ imported_at }: Row): string =>
 const shown = (value: number): string => value.toLocaleString('en')
 
 /** Each group has its rows, and the others have the rest. */
-function expectGroups({ groups, others }: Groups, names: readonly string[]): void {
+function expectGroups({ groups, more, others }: Groups, names: readonly string[]): void {
   const counts = counted(names)
   for (const { name, rows } of groups) expect([name, rows]).toEqual([name, counts.get(name)])
   const largest = [...counts.values()].sort((a, b) => b - a).slice(0, groups.length)
   expect(groups.map(({ rows }) => rows)).toEqual(largest)
+  expect(more).toBe(counts.size - groups.length)
   expect(others).toBe(names.length - largest.reduce((sum, rows) => sum + rows, 0))
+}
+
+/** The source of each row, by its id: names may be shared, and change. */
+function sourcesOf(rows: readonly Row[]): readonly string[] {
+  const names = new Map<unknown, string | null>()
+  for (const { source_id: id, source_name: name } of rows)
+    if (typeof name === 'string' && name > (names.get(id) ?? '')) names.set(id, name)
+    else if (!names.has(id)) names.set(id, null)
+  const shared = counted([...names.values()])
+  return rows.map(({ source_id: id }) => {
+    const name = names.get(id) ?? null
+    return `${inPage(name, 'no name')}${shared.get(name) === 1 ? '' : ` (${id})`}`
+  })
 }
 
 async function expectPage(here: Workspace, rows: readonly Row[]): Promise<void> {
@@ -60,10 +74,7 @@ async function expectFacts(here: Workspace, rows: readonly Row[]): Promise<void>
   const { facts, figures } = await summaryPageIn(here.output)
   expect(facts!.people).toBe(new Set(rows.map(({ identity_name }) => identity_name)).size)
   expect(figures.people).toBe(shown(facts!.people!))
-  expectGroups(
-    facts!.sources,
-    rows.map(({ source_name }) => inPage(source_name, 'no name')),
-  )
+  expectGroups(facts!.sources, sourcesOf(rows))
   expectGroups(
     facts!.hash_types,
     rows.map(({ hash_type }) => inPage(hash_type, 'no type')),
@@ -104,6 +115,16 @@ it.runIf(THOROUGH).each(LOADS)('after runs, a kill, a --redo: $format by $partit
   // Without the state, the page is made from manifest and shards.
   await rm(join(here.output, '_state'), { recursive: true })
   await rm(join(here.output, '_report.html'))
+  await expectFacts(here, rows)
+})
+
+it('sources that share a name are counted by their ids', async () => {
+  const here = await newWorkspace({ extract: { domains: DOMAINS, windows: WINDOWS } }, { records: 2000 })
+  await here.run()
+  const rows = await readParquet(here.output)
+  expect(new Set(rows.map(({ source_name }) => source_name)).size).toBeLessThan(
+    new Set(rows.map(({ source_id }) => source_id)).size,
+  )
   await expectFacts(here, rows)
 })
 

@@ -99,19 +99,95 @@ it('months are columns of one chart, those without rows too, and unfinished ones
   expect(counted).toContain('title="2023-03: 0"')
 })
 
-it('windows longer than a month have no months', () => {
+const ofWindow = (window: string, state: 'done' | 'partial' | 'pending', rows: number) => ({
+  ...{ key: `domain.a/${window}`, state, rows, quarantined: 0 },
+})
+
+/** The columns of the chart: month, rows, whether it is whole. */
+function monthsIn(page: string) {
+  const [chart = ''] = /<ol class="months">.*?<\/ol>/s.exec(page) ?? []
+  return [...chart.matchAll(/<li( class="part")? style="[^"]*" title="(.*?): ([\d,]+)"/g)].map(
+    ([, part, month, rows]) => [month, Number(rows!.replaceAll(',', '')), part === undefined],
+  )
+}
+
+const factsOf = (months: Readonly<Record<string, number>>) => ({
+  ...SOME_INPUT.rows!,
+  months: Object.entries(months).map(([month, rows]) => ({ month, rows, people: null })),
+})
+
+it('months are counted rows, or windows that lie within one', () => {
+  for (const window of ['2023-01-01..2024-01-01', '2024-01-29..2024-02-05', 'all']) {
+    const weekly = withManifest({ partitions: [ofWindow(window, 'done', 9)] }, { rows: null })
+    expect(monthsIn(summaryPage(weekly))).toEqual([])
+  }
   const partitions = [
-    { key: 'domain.a/2023-01-01..2024-01-01', state: 'done' as const, rows: 9, quarantined: 0 },
+    ofWindow('2024-01-22..2024-01-29', 'done', 9),
+    ofWindow('2024-01-29..2024-02-01', 'done', 2),
   ]
-  expect(summaryPage(withManifest({ partitions }, { rows: null }))).not.toContain('class="months"')
+  expect(monthsIn(summaryPage(withManifest({ partitions }, { rows: null })))).toEqual([['2024-01', 11, true]])
+})
+
+it('months of a long window that is not done are hatched from where its files end', () => {
+  const partitions = [ofWindow('2024-01-01..2025-01-01', 'partial', 9)]
+  const rows = factsOf({ '2024-01': 5, '2024-03': 4, '2024-06': 1 })
+  const shard = { ...SOME_INPUT.manifest.shards[0]!, partitions: [partitions[0]!.key] }
+  const until = (max: string, order = 'asc') =>
+    monthsIn(
+      summaryPage(
+        withManifest(
+          {
+            partitions,
+            settings: { 'extract.order': order },
+            shards: [{ ...shard, imported_at: { min: '2024-01-03T00:00:00Z', max } }],
+          },
+          { rows },
+        ),
+      ),
+    ).map(([month, , isWhole]) => [String(month).slice(5), isWhole])
+  const months = ['01', '02', '03', '04', '05', '06']
+  expect(until('2024-03-31T00:00:00Z')).toEqual(months.map((month) => [month, month < '03']))
+  expect(until('2024-03-31T00:00:00Z', 'desc')).toEqual(months.map((month) => [month, month > '01']))
+  // Its files hold rows of another window, too.
+  expect(until('2025-03-31T00:00:00Z')).toEqual(months.map((month) => [month, false]))
+})
+
+it('a total counts what is not shown, which is said', () => {
+  const years = Array.from({ length: 34 }, (_, i) => 1990 + i)
+  const partitions = years.map((year, i) => ofWindow(`${year}-01-01..${year + 1}-01-01`, 'done', i + 1))
+  const total = (34 * 35) / 2
+  const page = summaryPage(
+    withManifest({ partitions, totals: { ...SOME_INPUT.manifest.totals, rows: total } }, { rows: null }),
+  )
+  const [head, line] = tableOf(page, 'heat')
+  expect(head).toMatch(/^query and 10 more 2000 2001 .* 2023 total$/)
+  expect(line).toMatch(new RegExp(`^domain.a 55 11 12 .* 34 ${total}$`))
+  const months = Object.fromEntries(
+    Array.from({ length: 130 }, (_, i) => [
+      `${2010 + Math.floor(i / 12)}-${String((i % 12) + 1).padStart(2, '0')}`,
+      2,
+    ]),
+  )
+  const long = textOf(summaryPage(withManifest({}, { rows: factsOf(months) })))
+  expect(long).toContain('And 10 months before, with 20 rows.')
+})
+
+it('rows that are in no file yet are told from those that are', () => {
+  const partitions = [ofWindow('2024-01-01..2024-02-01', 'partial', 1200)]
+  const page = summaryPage(withManifest({ partitions, totals: { ...SOME_INPUT.manifest.totals, rows: 200 } }))
+  expect(textOf(page)).toContain('1,000 rows of these are in no file yet.')
+})
+
+it('a heading is not said again by its table', () => {
+  expect(textOf(summaryPage(SOME_INPUT))).not.toContain('Runs Runs')
 })
 
 it('what only rows tell is there when they were asked', () => {
   const page = summaryPage(SOME_INPUT)
   expect(page).toContain('<b>4,321</b>people')
-  expect(tableOf(page, 'bars')).toContainEqual('all others 530,000')
+  expect(tableOf(page, 'bars')).toContainEqual('and 11 more 530,000')
   // The others are no bar: they would be the longest.
-  expect(page).toMatch(/all others<\/th><td class="n">530,000<\/td><td><\/td>/)
+  expect(page).toMatch(/and 11 more<\/th><td class="n">530,000<\/td><td><\/td>/)
   expect(textOf(page)).toContain('month rows a year before people a year before 2024-01 1,002 1,000 12 10')
   expect(summaryPage({ ...SOME_INPUT, rows: null })).not.toMatch(/<\/b>people|Where it leaked/)
 })

@@ -102,9 +102,10 @@ export const SOME_INPUT: SummaryInput = {
         },
         { name: '\u05d0\u05d1\u05d2 {c} {value}', rows: 80_000 },
       ],
+      more: 11,
       others: 530_000,
     },
-    hash_types: { groups: [{ name: 'md5', rows: 700_000 }], others: 0 },
+    hash_types: { groups: [{ name: 'md5', rows: 700_000 }], more: 0, others: 0 },
     months: ['2023-01', '2023-02', '2024-01', '2024-02'].map((month, i) => ({
       month,
       rows: 1000 + i,

@@ -21,26 +21,26 @@ export async function askRows(
   const people = names.has('identity_name') ? 'count(DISTINCT identity_name)' : 'NULL'
   if (!rulesOf(resource).holdsPeople) return null
   const selects = [
-    `SELECT 'people' AS fact, NULL AS name, ${people} AS count, NULL AS people ${from}`,
-    ...['source_name', 'hash_type']
-      .filter((name) => names.has(name))
-      .map((name) => `SELECT '${name}', ${name}, count(*), NULL ${from} GROUP BY ${name}`),
+    `SELECT 'people' AS fact, NULL AS name, NULL AS id, ${people} AS count, NULL AS people ${from}`,
+    ...groupings(names).map(
+      ({ fact, name, id }) => `SELECT '${fact}', ${name}, ${id}, count(*), NULL ${from} GROUP BY ${id}`,
+    ),
     ...(names.has('imported_at')
       ? [
-          `SELECT 'month', strftime(imported_at, '%Y-%m') AS month, count(*), ${people} ${from} GROUP BY month`,
+          `SELECT 'month', strftime(imported_at, '%Y-%m') AS month, NULL, count(*), ${people} ${from} GROUP BY month`,
         ]
       : []),
   ]
-  const sql = `SELECT * FROM (${selects.join(' UNION ALL ')}) QUALIFY fact NOT IN ('source_name', 'hash_type') OR row_number() OVER (PARTITION BY fact ORDER BY count DESC, name) <= ${MAX_GROUPS} ORDER BY fact, count DESC, name`
+  const sql = `SELECT *, count(*) OVER (PARTITION BY fact) AS groups, count(*) OVER (PARTITION BY fact, name) AS namesakes FROM (${selects.join(' UNION ALL ')}) QUALIFY fact NOT IN ('source', 'hash_type') OR row_number() OVER (PARTITION BY fact ORDER BY count DESC, id) <= ${MAX_GROUPS} ORDER BY fact, count DESC, id, name`
   try {
     const { rows } = await queryPipeline(pipeline, sql, { database: null, cwd: '.', stop })
     const of = (wanted: string) => rows.filter(([fact]) => fact === wanted)
     return {
-      people: asNumber(of('people')[0]?.[2]),
-      sources: groupsOf(of('source_name'), totals.rows, 'no name'),
+      people: asNumber(of('people')[0]?.[3]),
+      sources: groupsOf(of('source'), totals.rows, 'no name'),
       hash_types: groupsOf(of('hash_type'), totals.rows, 'no type'),
       months: of('month')
-        .map(([, month, count, people]) => ({
+        .map(([, month, , count, people]) => ({
           month: String(month),
           rows: Number(count),
           people: asNumber(people),
@@ -53,18 +53,31 @@ export async function askRows(
   }
 }
 
+/** Sources are those of one id: several may share a name, and one may change it. */
+function groupings(names: ReadonlySet<string>) {
+  const source = ['source_id', 'source_name'].find((name) => names.has(name))
+  const sourceName = names.has('source_name') ? 'max(source_name)' : 'source_id'
+  return [
+    ...(source === undefined ? [] : [{ fact: 'source', name: sourceName, id: source }]),
+    ...(names.has('hash_type') ? [{ fact: 'hash_type', name: 'hash_type', id: 'hash_type' }] : []),
+  ]
+}
+
 function asNumber(value: unknown): number | null {
   return value == null ? null : Number(value)
 }
 
-/** Names that the service sent, which may contain anything. */
+/** Names that the service sent, which may contain anything; with their id where they would be the same. */
 function groupsOf(rows: readonly (readonly unknown[])[], total: number, none: string): Groups {
-  if (rows.length === 0) return { groups: [], others: 0 }
-  const sums = new Map<string, number>()
-  for (const [, given, count] of rows) {
-    const name = given === null ? none : oneLine(unlessSecret(String(given))) || '(blank)'
-    sums.set(name, (sums.get(name) ?? 0) + Number(count))
+  const shown = (text: unknown): string =>
+    text == null ? none : oneLine(unlessSecret(String(text))) || '(blank)'
+  const groups = rows.map(([, name, id, count, , , namesakes]) => ({
+    name: Number(namesakes) > 1 ? `${shown(name)} (${shown(id)})` : shown(name),
+    rows: Number(count),
+  }))
+  return {
+    groups,
+    more: Number(rows[0]?.[5] ?? 0) - groups.length,
+    others: groups.reduce((left, { rows }) => left - rows, total),
   }
-  const groups = [...sums].map(([name, rows]) => ({ name, rows }))
-  return { groups, others: total - groups.reduce((sum, { rows }) => sum + rows, 0) }
 }
