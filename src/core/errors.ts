@@ -98,6 +98,7 @@ export function numberOf(value: number, one: string, many = `${one}s`): string {
 
 /**
  * The value of a required environment variable.
+ * @param value null: it is not set
  * @param where what needs it: the pipeline file, for example
  * @throws ExportError `config` when it is not set, or empty
  */
@@ -110,7 +111,7 @@ export function requireSet(
   if (value) return value
   throw new ExportError({
     kind: 'config',
-    what: `the environment variable ${variable} is not set`,
+    what: `the environment variable ${variable} is ${value === '' ? 'empty' : 'not set'}`,
     where,
     next,
   })

@@ -1,9 +1,25 @@
 import { stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import { ExportError, nullIf, type Pipeline, type Query, type Selection } from '../core/index.ts'
-import { didYouMean } from './problems/describe.ts'
+import {
+  ExportError,
+  isExportError,
+  nullIf,
+  type Pipeline,
+  type Query,
+  type Selection,
+} from '../core/index.ts'
+import { describeDomain, didYouMean, noDomain } from './problems/describe.ts'
 import type { Problems } from './problems/problems.ts'
-import { dotted, isMapping, lineOf, locationAt, type Path, type Tree, valueAt } from './problems/tree.ts'
+import {
+  dotted,
+  isMapping,
+  lineOf,
+  locationAt,
+  type Mapping,
+  type Path,
+  type Tree,
+  valueAt,
+} from './problems/tree.ts'
 import { refuseIdleKeys } from './resolve/refuse-idle-keys.ts'
 import { resolveExtract } from './resolve/resolve-extract.ts'
 import { resolveLoad, STORE_KINDS, storeOf } from './resolve/resolve-load.ts'
@@ -12,10 +28,11 @@ import { resolveTransform } from './resolve/resolve-transform.ts'
 import { checkShape } from './schema/check-shape.ts'
 import { asSettings, type PipelineFile, type PipelineSettings } from './schema/file-schema.ts'
 import type { Environment } from './secrets/secrets.ts'
+import { parseDomain } from './values/addresses.ts'
 import { readText } from './values/read-text.ts'
 import { expandTree, UNKNOWN_SERVICE } from './yaml/expand.ts'
 import type { NamedText } from './yaml/parse-yaml.ts'
-import { type Overrides, override, readTree } from './yaml/read-tree.ts'
+import { type Overrides, override, type ReadTree, readTree } from './yaml/read-tree.ts'
 
 export type ReadOptions = {
   readonly env: Environment
@@ -47,27 +64,52 @@ export async function readPlace(given: string, options: ReadOptions): Promise<Gi
     (found) => found.isDirectory(),
     () => false,
   )
-  if (!isFolder && storeOf(given) === undefined)
-    return placeOf(await resolved(await sourceOf(given, options), options))
-  const settings = { name: 'data-set', service: { base_url: UNKNOWN_SERVICE }, extract: {} }
-  const text = JSON.stringify({ ...settings, load: { path: given } }).replaceAll('${', () => '$${')
-  const source = { file: given, path: resolve(options.cwd, given), text, isMade: true }
-  const place = placeOf(await resolved(source, options))
-  const unknown = new ExportError({
-    kind: 'config',
-    what: 'There is no data set',
-    where: given,
-    next: 'Name a pipeline file, or the folder that has _manifest.json.',
-  })
-  return { ...place, unknown }
+  if (isFolder || storeOf(given) !== undefined) {
+    const text = JSON.stringify({ name: 'data-set', load: { path: given } }).replaceAll('${', () => '$${')
+    const read = await readTree(
+      { file: given, path: resolve(options.cwd, given), text, isMade: true },
+      options.env,
+    )
+    const unknown = new ExportError({
+      kind: 'config',
+      what: 'There is no data set',
+      where: given,
+      next: 'Name a pipeline file, or the folder that has _manifest.json.',
+    })
+    return { pipeline: await resolved(withRoot(read, placeIn), options), unknown }
+  }
+  const read = await readTree(await sourceOf(given, options), options.env)
+  let unknown: ExportError | null = null
+  for (const part of [whole, withoutService, withoutRows, placeIn]) {
+    try {
+      const pipeline = await resolved(withRoot(read, part), options)
+      return { pipeline, unknown: part === withoutService ? null : unknown }
+    } catch (error) {
+      if (!isExportError(error, 'config')) throw error
+      unknown = part === placeIn ? unknown : error
+    }
+  }
+  throw unknown
 }
 
-function placeOf({ pipeline, problems }: Resolved): GivenPlace {
-  const keys = ['path', ...STORE_KINDS].map((key) => ['load', key])
-  if (problems.isReported(['name'], ...keys)) throw problems.error()
-  // Nothing of the service is needed.
-  const isKnown = !problems.isReported(['extract'], ['transform'], ['load'])
-  return { pipeline, unknown: isKnown ? null : problems.error() }
+/** Parts of a file, each smaller than the one before; the last is what says where a data set lies. */
+const whole = (root: Mapping): Mapping => root
+const withoutService = (root: Mapping): Mapping => ({ ...root, service: { base_url: UNKNOWN_SERVICE } })
+const withoutRows = ({ name, load }: Mapping): Mapping => ({
+  ...withoutService({ name, load }),
+  // Its rows are known only by the data set.
+  extract: { resource: 'feed' },
+})
+const placeIn = ({ name, load }: Mapping): Mapping => {
+  const keys = ['path', ...STORE_KINDS].flatMap((key) => {
+    const value = valueAt(load, [key])
+    return value === undefined ? [] : [[key, value]]
+  })
+  return withoutRows({ name, load: isMapping(load) ? Object.fromEntries(keys) : load })
+}
+
+function withRoot({ tree, problems }: ReadTree, part: (root: Mapping) => Mapping): ReadTree {
+  return { tree: { ...tree, root: isMapping(tree.root) ? part(tree.root) : tree.root }, problems }
 }
 
 export async function sourceOf(file: string, options: ReadOptions): Promise<NamedText> {
@@ -104,90 +146,84 @@ export function pipelineFrom(settings: PipelineSettings | string, options: ReadO
  */
 export async function readSettings(pipeline: Pipeline, options: ReadOptions): Promise<PipelineSettings> {
   const { file, extract, load } = pipeline
-  const { tree, problems } = await readTree(await sourceOf(file, options), options.env)
-  override(tree, options.overrides ?? {})
-  expandTree(tree, options.env, problems)
-  // Gives values of variables their type.
-  checkShape(tree, problems)
-  if (!problems.none) throw problems.error()
-  const settings = asSettings(tree.root)
-  settings.load = { ...settings.load, path: load.path }
-  const { domains_file } = settings.extract
-  if (domains_file !== undefined) {
-    const domains = extract.queries.flatMap((query) =>
-      query.type === 'domain' && query.as === undefined ? [query.fqdn] : [],
-    )
-    const { domains_file: _, ...rest } = settings.extract
-    settings.extract = { ...rest, domains }
+  const read = await readTree(await sourceOf(file, options), options.env)
+  const { root } = shaped(read, options)
+  const settings = asSettings(root)
+  const { domains_file, ...rest } = settings.extract
+  const searched = extract.queries.filter((query) => query.type === 'domain')
+  const domains = searched.flatMap(({ as, fqdn }) => (as === undefined ? [fqdn] : []))
+  const isNarrowed = options.overrides?.domains !== undefined
+  const queries = isNarrowed ? searched.filter(({ as }) => as !== undefined) : rest.queries
+  const all = {
+    ...settings,
+    extract: isNarrowed || domains_file !== undefined ? { ...rest, domains, queries } : rest,
+    load: { ...settings.load, path: load.path },
   }
   // All variables are expanded, so a remaining `${` is text.
-  return JSON.parse(JSON.stringify(settings).replaceAll('${', () => '$${'))
+  return JSON.parse(JSON.stringify(all).replaceAll('${', () => '$${'))
 }
 
 async function readSource(source: NamedText, options: ReadOptions): Promise<Pipeline> {
-  const { from, until, domains, ...rest } = options.overrides ?? {}
-  const own =
-    domains === undefined ? null : await wanted(source, { ...options, overrides: { ...rest, from, until } })
-  const pipeline = await resolvePipeline(source, options, own)
-  if (from === undefined && until === undefined && domains === undefined) return pipeline
-  const whole = await wanted(source, { ...options, overrides: rest })
-  return { ...pipeline, extract: { ...pipeline.extract, unfiltered: whole } }
+  return resolved(await readTree(source, options.env), options)
 }
 
-/** @param own what the file requests without `--domain`; null: it is invalid without, or there is no such flag */
-async function resolvePipeline(
-  source: NamedText,
-  options: ReadOptions,
-  own: Selection | null = null,
-): Promise<Pipeline> {
-  const { pipeline, problems } = await resolved(source, options, own)
-  if (!problems.none) throw problems.error()
-  return pipeline
-}
-
-type Resolved = { readonly pipeline: Pipeline; readonly problems: Problems }
-
-/** The pipeline of the keys that are valid, and the problems of the others. */
-async function resolved(
-  source: NamedText,
-  options: ReadOptions,
-  own: Selection | null = null,
-): Promise<Resolved> {
-  const { tree, problems } = await readTree(source, options.env)
-  if (tree.root === null) {
+/** The values with flags and variables, each of its type. @throws ExportError 'config' */
+function shaped(
+  { tree: read, problems: before }: ReadTree,
+  { env, overrides = {}, sendsNothing }: ReadOptions,
+) {
+  const given = override(read, overrides)
+  const problems = before.of(given)
+  for (const text of overrides.domains ?? []) {
+    if (parseDomain(text) === null) problems.addFlag('--domain', noDomain(text))
+  }
+  if (given.root === null) {
     problems.add([], 'the file is empty; `spillway init` writes one to begin with')
     throw problems.error()
   }
-  override(tree, options.overrides ?? {})
-  expandTree(
-    tree,
-    options.env,
-    problems,
-    ([section]) => options.sendsNothing === true && section === 'service',
-  )
-  const settings = checkShape(tree, problems)
-
+  const isUnsetFine = ([section]: Path): boolean => sendsNothing === true && section === 'service'
+  const tree = expandTree(given, env, problems, isUnsetFine)
+  problems.tree = tree
+  const { settings, root } = checkShape(tree, problems)
   refuseIdleKeys(settings, problems)
+  problems.throwIfAny()
+  return { tree, settings, root, problems }
+}
+
+/** @throws ExportError 'config' with every problem */
+async function resolved(read: ReadTree, options: ReadOptions): Promise<Pipeline> {
+  const { cwd, overrides = {} } = options
+  const { tree, settings, problems } = shaped(read, options)
+  const [{ file, path }] = tree.sources
+  const { from, until, domains } = overrides
   const service = resolveService(settings.service, problems)
-  const whole = await resolveExtract(settings, problems)
-  const extract = own === null ? whole : { ...whole, queries: chosen(own, settings, problems) }
+  const all = await resolveExtract(settings, problems)
   const transform = resolveTransform(settings, problems)
-  const load = resolveLoad(settings, transform.columns, problems, {
-    cwd: options.cwd,
-    folder: dirname(source.path),
-  })
+  const load = resolveLoad(settings, transform.columns, problems, { cwd, folder: dirname(path) })
+  const queries = domains === undefined ? all.queries : chosen(domains, all.queries, problems)
+  problems.throwIfAny()
+  const extract = { ...all, queries }
   const secrets = secretPaths(settings)
-  const pipeline = {
+  return {
     name: settings.name,
-    file: source.file,
-    locations: locationsOf(tree, [...pathsIn(tree), ...secrets.map(([, path]) => path)]),
+    file,
+    locations: locationsOf(tree, [...pathsIn(tree.root), ...secrets.map(([, path]) => path)]),
     secretKeys: Object.fromEntries(secrets.map(([variable, path]) => [variable, dotted(path)])),
     service,
-    extract,
+    extract:
+      from === undefined && until === undefined && domains === undefined
+        ? extract
+        : { ...extract, unfiltered: await unfiltered(read, options) },
     transform,
     load,
   }
-  return { pipeline, problems }
+}
+
+/** What the file requests without flags; null: it is invalid without them, so they narrow nothing. */
+async function unfiltered(read: ReadTree, options: ReadOptions): Promise<Selection | null> {
+  const { from, until, domains, ...rest } = options.overrides ?? {}
+  const { extract } = (await resolved(read, { ...options, overrides: rest }).catch(nullIf('config'))) ?? {}
+  return extract ?? null
 }
 
 const MAX_NAMED = 5
@@ -196,20 +232,21 @@ const MAX_NAMED = 5
  * The queries of the file that `--domain` names. A domain that the file lacks is reported: it is probably mistyped, and
  * what is exported once stays in the data set.
  */
-function chosen(own: Selection, settings: PipelineFile, problems: Problems): readonly Query[] {
-  const known = new Set(own.queries.flatMap((query) => (query.type === 'domain' ? [query.fqdn] : [])))
-  const given = problems.isReported(['extract', 'domains']) ? [] : (settings.extract.domains ?? [])
-  for (const [i, fqdn] of given.entries()) {
+function chosen(given: readonly string[], queries: readonly Query[], problems: Problems): readonly Query[] {
+  const known = new Set(queries.flatMap((query) => (query.type === 'domain' ? [query.fqdn] : [])))
+  const wanted = new Set(given.map((text) => parseDomain(text) ?? text))
+  for (const fqdn of wanted) {
     if (known.has(fqdn)) continue
-    const path = ['extract', 'domains', i]
     const named = [...known].slice(0, MAX_NAMED)
     const more = known.size > named.length ? ` and ${known.size - named.length} more` : ''
     const ofFile = known.size === 0 ? 'which names none' : `${named.join(', ')}${more}`
-    const found = `${problems.found(path)}${didYouMean(fqdn, known)}`
-    problems.add(path, `expected a domain of the file (${ofFile}; one to add belongs there), found ${found}`)
+    const found = `${describeDomain(fqdn)}${didYouMean(fqdn, known)}`
+    problems.addFlag(
+      '--domain',
+      `expected a domain of the file (${ofFile}; one to add belongs there), found ${found}`,
+    )
   }
-  const names = new Set(given)
-  return own.queries.filter((query) => query.type === 'domain' && names.has(query.fqdn))
+  return queries.filter((query) => query.type === 'domain' && wanted.has(query.fqdn))
 }
 
 /** The path of each secret query's variable, by that variable. */
@@ -220,12 +257,11 @@ function secretPaths({ extract }: PipelineFile): readonly (readonly [string, Pat
 }
 
 /** The paths of all keys below a path, except in lists: a list may have tens of thousands. */
-function* pathsIn(tree: Tree, path: Path = []): Generator<Path> {
-  const value = valueAt(tree, path)
+function* pathsIn(value: unknown, path: Path = []): Generator<Path> {
   if (!isMapping(value)) return
-  for (const key of Object.keys(value)) {
+  for (const [key, inner] of Object.entries(value)) {
     yield [...path, key]
-    yield* pathsIn(tree, [...path, key])
+    yield* pathsIn(inner, [...path, key])
   }
 }
 
@@ -237,10 +273,4 @@ function locationsOf(tree: Tree, paths: Iterable<Path>): Pipeline['locations'] {
     locations[dotted(path)] = location.from === 'flag' ? location.flag : lineOf(location.source, location.key)
   }
   return locations
-}
-
-/** What the file requests without flags; null: it is invalid without them, so they narrow nothing. */
-async function wanted(source: NamedText, options: ReadOptions): Promise<Selection | null> {
-  const pipeline = await resolvePipeline(source, options).catch(nullIf('config'))
-  return pipeline?.extract ?? null
 }

@@ -45,7 +45,7 @@ function sectionOf(value: unknown): Mapping {
 
 /** The given keys and the defaults of all that have an effect, in the order of the reference. */
 function withDefaults(given: Mapping, keys: readonly Key[], deciding: Deciding): Mapping {
-  const all: Mapping = {}
+  const all: { [key: string]: unknown } = {}
   for (const { name, byDefault, keys: inner, whyIdle } of keys) {
     const value = given[name] ?? byDefault
     if (value === undefined || whyIdle(deciding) !== null) continue

@@ -42,9 +42,13 @@ test('an unset variable is reported with its location and with what to do', asyn
     'p.yaml:3:13: service.base_url: the environment variable SPILLWAY_BASE_URL is not set; set it, or give a default: ${SPILLWAY_BASE_URL:-default}',
   ])
   expect(await problems(keyword('${toString}'))).toHaveLength(1)
+  const empty = SMALLEST.replace('https://api.example.com/firework', '${SPILLWAY_BASE_URL}')
+  expect(await problems(empty, { env: { SPILLWAY_BASE_URL: '' } })).toEqual([
+    expect.stringContaining('the environment variable SPILLWAY_BASE_URL is empty; set it'),
+  ])
 })
 
-test('a value that is one unquoted reference may be a number, a boolean or empty: the default', async () => {
+test('a value that is one reference is of the type that its place has, quoted or not, inside { } or not', async () => {
   const env = { RATE: '2.5', RETRIES: '3', YES: 'true', NONE: '', BYTES: '4096', NAME: '2024' }
   const { name, service, extract } = await read(
     `name: \${NAME}
@@ -56,16 +60,24 @@ service:
   max_response_bytes: \${BYTES}
 extract:
   domains: [acme.com]
-  max_requests: \${NONE}
+  max_requests: \${NONE:-}
 `,
     { env },
   )
   expect(name).toBe('2024')
   expect([service.requestsPerSecond, service.retries, service.maxResponseBytes]).toEqual([2.5, 3, 4096])
   expect(extract.maxRequests).toBe(500)
-  expect(await problems(withLine('service', 'retries: "${RETRIES}"'), { env })).toEqual([
-    'p.yaml:3:12: service.retries: expected an integer from 0 to 100, found what ${RETRIES} expands to (not shown)',
+  for (const line of ['retries: "${RETRIES}"', "retries: '${RETRIES}'", 'retries: ${NONE:-3}'])
+    expect((await read(withLine('service', line), { env })).service.retries, line).toBe(3)
+  const inBraces = SMALLEST.replace(
+    /service:\n {2}base_url: (.*)/,
+    'service: { base_url: $1, retries: ${RETRIES}, timeout: ${NONE:-[1,2]} }',
+  )
+  expect(await problems(inBraces, { env })).toEqual([
+    expect.stringMatching(/^p\.yaml:2:86: service\.timeout: expected a duration/),
   ])
+  const fine = inBraces.replace('-[1,2]', '-9s')
+  expect((await read(fine, { env })).service).toMatchObject({ retries: 3, timeoutMs: 9000 })
 })
 
 test('the value of a variable is always one string, and never YAML', async () => {
@@ -85,7 +97,7 @@ test('the value of a variable is always one string, and never YAML', async () =>
         } catch (error) {
           if (!isExportError(error, 'config')) throw error
           // Control characters and overlong strings are refused for what they are.
-          expect(/\p{Cc}/u.test(value) || value.length > 60).toBe(true)
+          expect(value === '' || value.includes('@') || /\p{Cc}/u.test(value) || value.length > 60).toBe(true)
         }
       },
     ),

@@ -46,13 +46,12 @@ describe('a feed', () => {
   })
 
   it('refuses search_path, and a path of identifiers without a place for the id', async () => {
-    const file = FEED.replace(
-      'extract:',
-      '  search_path: /search\n  identifier_feed_path: /ids/feed\nextract:',
-    )
-    expect(await problems(file)).toEqual([
+    const file = FEED.replace('extract:', '  identifier_feed_path: /ids/feed\nextract:')
+    expect(await problems(FEED.replace('extract:', '  search_path: /search\nextract:'))).toEqual([
       expect.stringMatching(/^p\.yaml:4:3: service\.search_path: does not go with resource: feed/),
-      expect.stringMatching(/^p\.yaml:5:25: service\.identifier_feed_path: .*\{id\}/),
+    ])
+    expect(await problems(file)).toEqual([
+      expect.stringMatching(/^p\.yaml:4:25: service\.identifier_feed_path: .*\{id\}/),
     ])
   })
 

@@ -9,8 +9,7 @@ service:
   base_url: https://api.example.com
 extract:
   domains: [acme.com]
-  domains_file: none.txt
-  queries: [{ type: keyword, keyword: jane }]
+  queries: [{ type: domain, fqdn: other.com }, { type: keyword, keyword: jane }]
   windows: { from: 2020-01-01, until: 2021-01-01, every: year }
   concurrency: 2
 load:

@@ -41,6 +41,9 @@ extract ~ queries: [{ fqdn: a.com }] ~ 13 ~ queries[0].type ~ missing; expected 
 extract ~ queries: [acme.com] ~ 13 ~ queries[0] ~ expected a query such as { type: domain, fqdn: example.com }, found a string (not shown)
 extract ~ queries: [{ type: domain, fqdn: a/b }] ~ 35 ~ queries[0].fqdn ~ expected ${DOMAIN}, found "a/b": the character "/"
 extract ~ queries: [{ type: email, email: nobody }] ~ 35 ~ queries[0].email ~ expected an e-mail address, found a string (not shown)
+extract ~ queries: [{ type: email, email: '<jane@acme.com>' }] ~ 35 ~ queries[0].email ~ expected an e-mail address, found a string (not shown): an address in angle brackets; write the address alone
+extract ~ queries: [{ type: email, email: 'a@acme.com, b@acme.com' }] ~ 35 ~ queries[0].email ~ expected an e-mail address, found a string (not shown): several addresses; write each as a query of its own
+extract ~ queries: [{ type: keyword, keyword: jane@acme.com }] ~ 39 ~ queries[0].keyword ~ expected a text of 1 to 256 characters, without @ and control characters, found a string (not shown): an e-mail address; a keyword is what precedes the @; ask for the address with a query of type: email
 extract ~ queries: [{ type: secret, secret_env: 1x }] ~ 41 ~ queries[0].secret_env ~ expected ${VARIABLE}, found a string (not shown)
 transform ~ secret: hash ~ 11 ~ secret ~ expected redact | drop | partial | hmac | plaintext, found "hash"
 transform ~ columns: [] ~ 12 ~ columns ~ expected at least one column, found an empty list
@@ -246,7 +249,7 @@ test('a missing required key is reported at its parent', async () => {
   ).toEqual([`p.yaml:2:1: service.base_url: missing; expected ${URL_EXPECTED}`])
 })
 
-test('all problems are reported at once, in the order of the file', async () => {
+test('all problems of each key are reported at once, in the order of the file; then all of several keys', async () => {
   const found = await problems(`nmae: acme
 service:
   base_url: http://api.example.com
@@ -262,11 +265,25 @@ load:
   compression: zstd
   compresion: gzip
 `)
-  expect(found.map((line) => line.split(' ').slice(0, 2).join(' '))).toEqual([
-    ...['p.yaml:1:1: unknown', 'p.yaml:3:13: service.base_url:', 'p.yaml:4:12: service.retries:'],
-    ...['p.yaml:6:23: extract.domains[1]:', 'p.yaml:7:20: extract.windows.from:'],
-    ...['p.yaml:8:3: extract.windows:', 'p.yaml:9:3: extract:', 'p.yaml:10:24: transform.columns[0]:'],
-    ...['p.yaml:13:16: load.compression:', 'p.yaml:14:3: load:'],
+  const places = (lines: readonly string[]) => lines.map((line) => line.split(' ').slice(0, 2).join(' '))
+  expect(places(found)).toEqual([
+    ...['p.yaml:1:1: unknown', 'p.yaml:4:12: service.retries:', 'p.yaml:6:23: extract.domains[1]:'],
+    ...['p.yaml:8:3: windows:', 'p.yaml:9:3: extract:', 'p.yaml:14:3: load:'],
+  ])
+  const shaped = await problems(`name: acme
+service:
+  base_url: http://api.example.com
+extract:
+  domains: [acme.com]
+  windows: { from: 2024-02-01, until: 2024-01-01 }
+transform: { columns: [idd], secret: drop }
+load:
+  format: csv
+  compression: zstd
+`)
+  expect(places(shaped)).toEqual([
+    ...['p.yaml:3:13: service.base_url:', 'p.yaml:6:39: extract.windows.until:'],
+    ...['p.yaml:7:24: transform.columns[0]:', 'p.yaml:10:16: load.compression:'],
   ])
 })
 
@@ -283,11 +300,7 @@ transform:
   ).toEqual([
     expect.stringContaining('extract.queries[0].fqdn: missing'),
     expect.stringContaining('extract.queries[2]: expected a query'),
-    'p.yaml:5:72: extract.queries[3]: another query has this name already',
     expect.stringContaining('transform.columns[1]: expected a column name, found a list'),
-    expect.stringMatching(
-      /p\.yaml:7:27: transform\.columns\[2\]: expected one of .*, found "idd"; did you mean `id`/,
-    ),
   ])
 })
 

@@ -194,7 +194,7 @@ test.each([
   ['none', [null, null, null]],
   ['', [500, null, 100]],
   ['null', [500, null, 100]],
-  ['${BLANK}', [500, null, 100]],
+  ['${BLANK:-}', [500, null, 100]],
   ['7', [7, 7, 7]],
 ])('limits that are "%s"', async (value, expected) => {
   const keys = ['max_requests', 'monthly_searches', 'min_searches_remaining']

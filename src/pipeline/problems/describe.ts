@@ -1,7 +1,7 @@
 import { distance } from 'fastest-levenshtein'
 import { ADDRESS_KEYS, SEARCHES, UNPRINTABLE } from '../../core/index.ts'
-import { domainMeant, mayBeShown } from '../values/addresses.ts'
-import { isMapping, locationAt, type Path, type Tree, valueAt } from './tree.ts'
+import { DOMAIN_EXPECTED, domainFault, domainMeant, mayBeShown } from '../values/addresses.ts'
+import { isMapping, keyOf, type Path, type Tree, valueAt } from './tree.ts'
 
 /** Keys of queries whose values are identities. */
 export const IDENTITY_KEYS: ReadonlySet<string> = new Set(
@@ -31,15 +31,15 @@ const MAX_WINDOW_TEXT = 40
 
 /** Describes the value at a path without secrets; null: there is none. */
 export function describe(tree: Tree, path: Path): string | null {
-  const value = valueAt(tree, path)
+  const value = valueAt(tree.root, path)
   if (value === undefined) return null
   if (value === null) return 'nothing'
   if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list'
   if (isMapping(value)) return 'a mapping'
   const key = path.findLast((part) => typeof part === 'string')
-  const { location } = locationAt(tree, path)
-  if (location?.from === 'file' && location.variables.length > 0) {
-    const variables = location.variables.map((name) => `\${${name}}`).join(' and ')
+  const origin = tree.variables.get(keyOf(path))
+  if (origin !== undefined && origin.names.length > 0) {
+    const variables = origin.names.map((name) => `\${${name}}`).join(' and ')
     return isPlain(path, key, value)
       ? `"${shown(String(value))}" (from ${variables})`
       : `what ${variables} expands to (not shown)`
@@ -64,14 +64,13 @@ export function describeDomain(text: string): string {
  * @param words those that are allowed, if only some are
  */
 export function hintFor(tree: Tree, path: Path, words: readonly string[]): string {
-  const value = valueAt(tree, path)
+  const value = valueAt(tree.root, path)
   if (typeof value !== 'string') return ''
   const key = path.findLast((part) => typeof part === 'string') ?? ''
   // As shells have it. It is not shown: a password may begin with a $.
   if (BARE_VARIABLE.test(value))
     return key.endsWith('_env') ? '; write the name of the variable alone, without $' : BRACES
-  const { location } = locationAt(tree, path)
-  if (location?.from === 'file' && location.variables.length > 0) return ''
+  if ((tree.variables.get(keyOf(path))?.names.length ?? 0) > 0) return ''
   return DOMAINS.has(key) ? suggestion(value) : didYouMean(value, words)
 }
 
@@ -80,6 +79,11 @@ const BRACES = '; a variable is written with braces, ${NAME}'
 
 /** Not after another $, and not in the middle of a word. */
 const BARE_VARIABLE = /(?:^|[^\w$])\$[A-Za-z_]\w*/
+
+/** What is wrong with a text in the place of a domain. */
+export function noDomain(text: string): string {
+  return `expected ${DOMAIN_EXPECTED}, found ${describeDomain(text)}: ${domainFault(text)}${suggestion(text)}`
+}
 
 /** `; did you mean `acme.com`?` for an invalid domain that contains one; otherwise empty. */
 export function suggestion(text: string): string {

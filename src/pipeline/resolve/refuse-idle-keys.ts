@@ -3,18 +3,8 @@ import type { Path } from '../problems/tree.ts'
 import { type PipelineFile, pipelineFile } from '../schema/file-schema.ts'
 import { type Key, keysOf } from '../schema/key.ts'
 
-/** The keys on which the effect of others depends. */
-const DECIDING: readonly Path[] = [
-  ['service', 'api_key_env'],
-  ['extract', 'resource'],
-  ['transform', 'on_invalid'],
-  ['load', 'format'],
-  ['load', 'table_formats'],
-]
-
 /** Reports the keys that have no effect beside the others. */
 export function refuseIdleKeys(settings: PipelineFile, problems: Problems): void {
-  if (problems.isReported(...DECIDING)) return
   const refuse = (keys: readonly Key[], parent: Path): void => {
     for (const { name, whyIdle, keys: inner } of keys) {
       const path = [...parent, name]

@@ -31,10 +31,8 @@ export async function resolveExtract(settings: PipelineFile, problems: Problems)
   const { extract, transform, load } = settings
   const { reading, pageSize, optional } = rulesOf(extract.resource)
   const feed = reading === 'feed'
-  if (!problems.isReported(['extract', 'resource'])) {
-    if (feed) checkFeed(extract, problems)
-    if (optional !== null) checkInclude(extract, optional, problems)
-  }
+  if (feed) checkFeed(extract, problems)
+  if (optional !== null) checkInclude(extract, optional, problems)
   const queries = new Queries(load.partition_by.includes('query'), transform.identity)
   if (reading === 'list') addReports(extract, queries, problems)
   else if (feed) addFeeds(extract, queries, problems)
@@ -138,7 +136,7 @@ function addReports(extract: ExtractFile, queries: Queries, problems: Problems):
     queries.add({ type: 'reports' }, () => {})
   } else if (ids !== undefined && ids.length > 0) {
     for (const id of ids) queries.add({ type: 'report', id }, () => {})
-  } else if (!problems.isReported(['extract', 'ids'], ['extract', 'all'])) {
+  } else {
     reportEmptyKeys({ ids: 'at least one id, or all: true', all: 'true, or some ids' }, extract, problems)
     if (ids === undefined && all === undefined) {
       problems.add(['extract'], 'no report is requested; name some in ids, or set all: true', 'key')
@@ -148,7 +146,7 @@ function addReports(extract: ExtractFile, queries: Queries, problems: Problems):
 
 function addFeeds({ identifiers }: ExtractFile, queries: Queries, problems: Problems): void {
   if (identifiers === undefined) {
-    if (!problems.isReported(['extract', 'identifiers'])) queries.add({ type: 'tenant' }, () => {})
+    queries.add({ type: 'tenant' }, () => {})
     return
   }
   for (const id of identifiers) queries.add({ type: 'identifier', id }, () => {})
@@ -179,11 +177,7 @@ async function addCredentials(extract: ExtractFile, queries: Queries, problems: 
   for (const [i, query] of (extract.queries ?? []).entries()) {
     queries.add(asQuery(query), reportAt('extract', 'queries', i))
   }
-  // An invalid key of these is reported already.
-  const sources = ['domains', 'domains_file', 'queries', 'resource', 'ids', 'all', 'identifiers'].map(
-    (key) => ['extract', key],
-  )
-  if (queries.all.length > 0 || problems.isReported(...sources)) return
+  if (queries.all.length > 0 || !problems.none) return
   reportEmptyKeys(
     {
       domains: 'at least one domain',
@@ -193,9 +187,8 @@ async function addCredentials(extract: ExtractFile, queries: Queries, problems: 
     extract,
     problems,
   )
-  if (!problems.isReported(...sources)) {
+  if (problems.none)
     problems.add(['extract'], 'nothing to search for; name some domains, a domains_file or queries', 'key')
-  }
 }
 
 /** The keys that are reported if nothing is requested. */
@@ -254,7 +247,7 @@ function resolveWindows(extract: ExtractFile, problems: Problems): WindowSetting
   const { from, until, every, per_chain } = extract.windows
   if (from === undefined) {
     const path = ['extract', 'windows', 'from']
-    if (!problems.isReported(path)) problems.add(path, `missing; expected ${INSTANT}`)
+    problems.add(path, `missing; expected ${INSTANT}`)
     return null
   }
   if (until !== 'now' && until <= from) {

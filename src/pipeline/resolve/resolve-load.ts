@@ -129,7 +129,7 @@ function parquet(load: LoadFile, columns: readonly string[], problems: Problems)
     }
   }
   for (const [i, column] of bloomFilters.entries()) {
-    if (columns.includes(column) || problems.isReported(['transform'], ['extract'])) continue
+    if (columns.includes(column)) continue
     const path = ['load', 'parquet', 'bloom_filters', i]
     problems.add(path, `expected one of ${columns.join(', ')}, found ${problems.found(path)}`)
   }

@@ -9,8 +9,9 @@ import {
 import { Problems } from '../problems/problems.ts'
 import { requireAddressSpace } from '../requirements.ts'
 import { type PipelineFile, pipelineFile } from '../schema/file-schema.ts'
-import { type Environment, requireCredential, variable } from '../secrets/secrets.ts'
+import { type Environment, emptyIfSet, requireCredential, variable } from '../secrets/secrets.ts'
 import { staysHere, URL_EXPECTED } from '../values/addresses.ts'
+import { readTree } from '../yaml/read-tree.ts'
 
 type ServiceFile = PipelineFile['service']
 
@@ -37,7 +38,7 @@ export function resolveService(service: ServiceFile, problems: Problems): Servic
 }
 
 function checkSchemes(service: ServiceFile, problems: Problems): void {
-  if (service.allow_http || problems.isReported(['service', 'allow_http'])) return
+  if (service.allow_http) return
   for (const key of ADDRESSES) {
     const url = service[key]
     if (url?.startsWith('http:') && !staysHere(url)) {
@@ -72,15 +73,17 @@ function onOrigin(address: string, origin: string): string {
 export async function serviceFromEnvironment(env: Environment): Promise<ServiceSettings> {
   requireAddressSpace()
   const name = 'SPILLWAY_BASE_URL'
-  const baseUrl = requireSet(name, variable(name, env), 'environment', `Set it to ${URL_EXPECTED}.`)
+  const baseUrl = requireSet(
+    name,
+    variable(name, env) || emptyIfSet(name, env),
+    'environment',
+    `Set it to ${URL_EXPECTED}.`,
+  )
   await requireCredential('SPILLWAY_TOKEN', env)
   const service = pipelineFile.shape.service.safeParse({ base_url: baseUrl })
   if (!service.success) throw wrong('SPILLWAY_BASE_URL is no base URL', `Set it to ${URL_EXPECTED}.`)
-  const problems = new Problems({
-    source: { file: '', path: '', lineAt: () => ({ line: 1, col: 1 }) },
-    root: {},
-    locations: new Map(),
-  })
+  const { tree } = await readTree({ file: '', path: '', text: '{}' }, env)
+  const problems = new Problems(tree)
   const settings = resolveService(service.data, problems)
   if (problems.none) return settings
   throw wrong(

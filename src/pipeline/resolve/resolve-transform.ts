@@ -25,20 +25,16 @@ export function resolveTransform(file: PipelineFile, problems: Problems): Transf
   const dropped = rulesOf(extract.resource).holdsPeople
     ? droppedColumns(transform.secret, transform.identity)
     : []
-  // If `include` is invalid, columns that it should name are not reported.
-  const included = problems.isReported(['extract', 'include'])
-    ? [...OPTIONAL_FIELDS]
-    : (extract.include ?? [])
   const extraColumns = resolveExtraColumns(file, problems)
   const secretFacts = resolveFacts(file)
   const facts = secretFacts === null ? [] : FACT_NAMES
   const extra = [...extraColumns.map(({ name }) => name), ...facts]
-  const own = allColumns(extract.resource, included)
+  const own = allColumns(extract.resource, extract.include ?? [])
     .map((column) => column.name)
     .filter((name) => !dropped.includes(name))
   const available = [...own, ...extra]
   const { columns } = transform
-  if (columns !== undefined && !problems.isReported(['extract', 'resource'])) {
+  if (columns !== undefined) {
     if (columns.length === 0)
       problems.add(['transform', 'columns'], 'expected at least one column, found an empty list')
     for (const [i, name] of columns.entries()) {

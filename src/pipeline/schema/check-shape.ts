@@ -1,39 +1,38 @@
 import type * as z from 'zod'
 import { describe, didYouMean, hintFor, nearest, shown } from '../problems/describe.ts'
 import type { Problems } from '../problems/problems.ts'
-import {
-  dotted,
-  isContainer,
-  isMapping,
-  locationAt,
-  type Mapping,
-  type Path,
-  type Tree,
-  valueAt,
-} from '../problems/tree.ts'
+import { dotted, isContainer, keyOf, type Path, type Tree, valueAt, withValue } from '../problems/tree.ts'
+import { retyped } from '../yaml/expand.ts'
 import { type PipelineFile, pipelineFile } from './file-schema.ts'
 
 type Issue = z.core.$ZodIssue
 
+/** The settings, and the values that they were made from, each of its type. */
+type Checked = { readonly settings: PipelineFile; readonly root: unknown }
+
 /**
- * Checks each key by itself and reports its problems. Invalid keys are then removed (or replaced, if required), so that
- * the checks of several keys can still run on the rest.
+ * Checks each key by itself. What needs several keys is checked only when the shape is right.
+ * @throws ExportError 'config' with every problem, those found before among them
  */
-export function checkShape(tree: Tree, problems: Problems): PipelineFile {
-  let result = parsed(tree.root)
-  if (!result.success && retypeReferences(tree, result.error.issues)) result = parsed(tree.root)
-  if (result.success) return result.data
+export function checkShape(tree: Tree, problems: Problems): Checked {
+  let { root } = tree
+  let result = parsed(root)
+  if (!result.success) {
+    root = retypeReferences(tree, result.error.issues)
+    if (root !== tree.root) result = parsed(root)
+  }
+  if (result.success) {
+    problems.throwIfAny()
+    return { settings: result.data, root }
+  }
   const issues = result.error.issues.flatMap((issue) => unfolded(issue, tree))
   // Unknown keys first: one that was mistyped explains why another is missing.
   const isUnknown = (issue: Issue) => (issue.code === 'unrecognized_keys' ? 0 : 1)
   const paths = new Set(issues.map(({ path }) => dotted(path as Path)))
-  const isMissing = (path: Path) => paths.has(dotted(path)) && valueAt(tree, path) === undefined
+  const isMissing = (path: Path) => paths.has(dotted(path)) && valueAt(tree.root, path) === undefined
   for (const issue of issues.toSorted((a, b) => isUnknown(a) - isUnknown(b))) {
     report(issue, tree, problems, isMissing)
   }
-  if (!isMapping(tree.root)) throw problems.error()
-  const rest = parsed(withoutFaults(tree.root, issues, problems))
-  if (rest.success) return rest.data
   throw problems.error()
 }
 
@@ -44,7 +43,7 @@ function parsed(root: unknown): ReturnType<typeof pipelineFile.safeParse> {
 
 /** If a value may be a mapping or a list or something else, and is one of these: the issues within it. */
 function unfolded(issue: Issue, tree: Tree): readonly Issue[] {
-  if (issue.code !== 'invalid_union' || !isContainer(valueAt(tree, issue.path as Path))) return [issue]
+  if (issue.code !== 'invalid_union' || !isContainer(valueAt(tree.root, issue.path as Path))) return [issue]
   const inside = issue.errors.find((issues) =>
     issues.some(({ path, code }) => path.length > 0 || code === 'unrecognized_keys'),
   )
@@ -52,19 +51,19 @@ function unfolded(issue: Issue, tree: Tree): readonly Issue[] {
 }
 
 /**
- * `retries: ${RETRIES}` is a string at first. If a string is invalid there, the value that YAML would read may be
- * valid.
+ * `retries: ${RETRIES}` is a string at first. Where a string is invalid, a value that is one reference and nothing else
+ * is what YAML would read.
  */
-function retypeReferences(tree: Tree, issues: readonly Issue[]): boolean {
-  let changed = false
-  for (const { path } of issues) {
-    const { location, exact } = locationAt(tree, path as Path)
-    const key = path.at(-1)
-    if (!exact || key === undefined || location?.from !== 'file' || location.retyped === undefined) continue
-    Reflect.set(valueAt(tree, path.slice(0, -1) as Path) as object, key, location.retyped)
-    changed = true
+function retypeReferences({ root, variables }: Tree, issues: readonly Issue[]): unknown {
+  let all = root
+  for (const issue of issues) {
+    const path = issue.path as Path
+    const text = valueAt(root, path)
+    if (typeof text !== 'string' || variables.get(keyOf(path))?.isWhole !== true) continue
+    const value = retyped(text)
+    if (value !== undefined) all = withValue(all, path, value)
   }
-  return changed
+  return all
 }
 
 /** @param isMissing whether a key is required and not there */
@@ -89,7 +88,8 @@ function report(issue: Issue, tree: Tree, problems: Problems, isMissing: (path: 
       : didYouMean(key, known)
     const missing = meant !== null && isMissing([...path, meant]) ? `; \`${meant}\` is missing` : ''
     problems.addKey(path, key, `unknown key \`${name}\`${advice}${missing}; allowed: ${issue.message}`)
-    if (meant !== null && valueAt(tree, [...path, meant]) === undefined) problems.suppress([...path, meant])
+    if (meant !== null && valueAt(tree.root, [...path, meant]) === undefined)
+      problems.suppress([...path, meant])
   }
 }
 
@@ -102,63 +102,4 @@ function wordsOf(issue: Issue): readonly string[] {
 function faultOf(issue: Issue): string {
   const fault: unknown = issue.code === 'custom' ? issue.params?.fault : undefined
   return typeof fault === 'string' ? `: ${fault}` : ''
-}
-
-/** Values for required keys that are invalid. No pipeline is made of them: the problem is reported already. */
-const PLACEHOLDERS = {
-  name: 'unnamed',
-  service: { base_url: 'https://service.invalid' },
-  extract: {},
-} as const
-
-/**
- * A copy without the keys that have issues, two levels deep, as optional keys are. Of a list there, only the items that
- * have issues are left out, which `problems` is told.
- */
-function withoutFaults(root: Mapping, issues: readonly Issue[], problems: Problems): Mapping {
-  const copy: Mapping = { ...root }
-  for (const [key, value] of Object.entries(copy)) if (isMapping(value)) copy[key] = copyOf(value)
-  for (const issue of issues) {
-    const faults =
-      issue.code === 'unrecognized_keys' ? issue.keys.map((key) => [...issue.path, key]) : [issue.path]
-    for (const [section, key, index] of faults) remove(copy, section, key, index)
-  }
-  for (const [section, inner] of Object.entries(copy)) {
-    if (isMapping(inner)) closeGaps(inner, section, problems)
-  }
-  const service = isMapping(copy.service) ? copy.service : {}
-  return { ...PLACEHOLDERS, ...copy, service: { ...PLACEHOLDERS.service, ...service } }
-}
-
-function copyOf(inner: Mapping): Mapping {
-  const copy: Mapping = { ...inner }
-  for (const [key, value] of Object.entries(copy)) if (Array.isArray(value)) copy[key] = [...value]
-  return copy
-}
-
-/** An item of a list leaves a gap, so that others keep their index. */
-function remove(root: Mapping, section?: PropertyKey, key?: PropertyKey, index?: PropertyKey): void {
-  if (section === undefined) return
-  const inner = root[String(section)]
-  if (key === undefined || !isMapping(inner)) {
-    delete root[String(section)]
-    return
-  }
-  const list = inner[String(key)]
-  if (!Array.isArray(list) || index === undefined) {
-    delete inner[String(key)]
-    return
-  }
-  delete list[Number(index)]
-}
-
-function closeGaps(inner: Mapping, section: string, problems: Problems): void {
-  for (const [key, list] of Object.entries(inner)) {
-    if (!Array.isArray(list)) continue
-    const kept = Object.keys(list).map(Number)
-    if (kept.length === list.length) continue
-    problems.keepItems([section, key], kept)
-    if (kept.length === 0) delete inner[key]
-    else inner[key] = kept.map((i) => list[i])
-  }
 }

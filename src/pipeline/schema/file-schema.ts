@@ -6,13 +6,11 @@ import { load } from './load-keys.ts'
 import { service } from './service-keys.ts'
 import { transform } from './transform-keys.ts'
 
-const FILES_EXPECTED = 'the path of a pipeline file, or a list of them'
-
 export const pipelineFile = section({
   // Removed when files are merged. Here for editors and for the list of known keys.
   extends: key(
-    z.union([z.string(FILES_EXPECTED), z.array(z.string(FILES_EXPECTED))], FILES_EXPECTED).optional(),
-    'Pipeline files whose settings apply unless this file has its own, relative to this file; later ones override. Default: none.',
+    z.string('the path of a pipeline file').optional(),
+    'Pipeline file whose settings apply unless this file has its own, relative to this file. Default: none.',
     'base.yaml',
   ),
   name: key(

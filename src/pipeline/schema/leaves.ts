@@ -91,13 +91,12 @@ export function parsed<Value>(
   pattern: RegExp,
   expected: string,
   parse: (text: string) => Value | null,
-  fault?: (text: string) => string,
+  fault: (text: string) => string | null = () => null,
 ) {
   return text(pattern, expected).transform((value, context): Value => {
     const result = parse(value)
     if (result !== null) return result
-    const params = fault === undefined ? {} : { fault: fault(value) }
-    context.issues.push({ code: 'custom', message: expected, input: value, params })
+    context.issues.push({ code: 'custom', message: expected, input: value, params: { fault: fault(value) } })
     return z.NEVER
   })
 }

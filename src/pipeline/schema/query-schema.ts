@@ -6,7 +6,7 @@ import {
   type SearchQuery,
   type WindowLength,
 } from '../../core/index.ts'
-import { DOMAIN_EXPECTED, domainFault, parseDomain } from '../values/addresses.ts'
+import { DOMAIN_EXPECTED, domainFault, mistakeIn, parseDomain } from '../values/addresses.ts'
 import { key, onlyFor } from './key.ts'
 import { integerOr, parsed, section, variableName } from './leaves.ts'
 
@@ -17,6 +17,7 @@ const SEARCHED = ({ reading }: ResourceRules) => reading === 'search'
 // A looser pattern than the parser's: regular expressions for Unicode differ between editors.
 export const domain = () => parsed(/\S/, DOMAIN_EXPECTED, parseDomain, domainFault)
 const fqdn = key(domain(), 'Domain name.', 'acme.com')
+const KEYWORD_EXPECTED = 'a text of 1 to 256 characters, without @ and control characters'
 const as = () =>
   key(
     parsed(/\S/, 'a name of 1 to 200 characters, without control characters', cleanName).optional(),
@@ -33,13 +34,17 @@ export const query = z
       section({ type: kind('auth_domain'), fqdn, as: as() }),
       section({
         type: kind('email'),
-        email: key(parsed(/\S@\S/, 'an e-mail address', cleanEmail), 'Exact address.', 'a@acme.com'),
+        email: key(
+          parsed(/@/, 'an e-mail address', cleanEmail, (text) => mistakeIn('email', text)),
+          'Exact address.',
+          'a@acme.com',
+        ),
         as: as(),
       }),
       section({
         type: kind('keyword'),
         keyword: key(
-          parsed(/\S/, 'a text of 1 to 256 characters, without control characters', cleanKeyword),
+          parsed(/\S/, KEYWORD_EXPECTED, cleanKeyword, (text) => mistakeIn('keyword', text)),
           'The part of the identity before the @.',
           'jane.doe',
         ),
@@ -101,12 +106,14 @@ export const windows = section({
 
 function cleanEmail(value: string): string | null {
   const email = value.trim()
-  return email.length <= 320 && /^[^\s\p{Cc}]+@[^\s\p{Cc}@]+$/u.test(email) ? email : null
+  if (email.length > 320 || mistakeIn('email', email) !== null) return null
+  return /^[^\s\p{Cc}]+@[^\s\p{Cc}@]+$/u.test(email) ? email : null
 }
 
 function cleanKeyword(value: string): string | null {
   const keyword = value.trim()
-  return keyword.length <= 256 && !/\p{Cc}/u.test(keyword) ? keyword : null
+  if (keyword.length > 256 || mistakeIn('keyword', keyword) !== null) return null
+  return /\p{Cc}/u.test(keyword) ? null : keyword
 }
 
 function cleanName(value: string): string | null {

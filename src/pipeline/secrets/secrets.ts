@@ -40,9 +40,14 @@ export async function readSecret(name: string, env: Environment): Promise<string
   })
 }
 
+/** Of a variable without a value: whether it is there, empty, or null: it is not. */
+export function emptyIfSet(name: string, env: Environment): '' | null {
+  return Object.hasOwn(env, name) && env[name] !== undefined ? '' : null
+}
+
 /** @throws ExportError 'config' when it is not set */
 export async function requireSecret(name: string, env: Environment): Promise<string> {
-  return requireSet(name, await readSecret(name, env), '')
+  return requireSet(name, (await readSecret(name, env)) ?? emptyIfSet(name, env), '')
 }
 
 /**
@@ -174,7 +179,7 @@ export async function readKeyOf(maskKeyEnv: string, env: Environment, where: str
     kind: 'config',
     what:
       text === null
-        ? `The masking policy hmac needs a key, and ${maskKeyEnv} is not set`
+        ? `The masking policy hmac needs a key, and ${maskKeyEnv} is ${emptyIfSet(maskKeyEnv, env) === '' ? 'empty' : 'not set'}`
         : `The masking key in ${maskKeyEnv} ${fault}`,
     where,
     next: `Set ${maskKeyEnv}, or ${maskKeyEnv}_FILE to a file with it, to at least ${MIN_MASK_KEY_BYTES} bytes (openssl rand -hex 32 makes one), and keep it: another key gives other hashes.`,

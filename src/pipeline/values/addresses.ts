@@ -36,17 +36,43 @@ export function domainMeant(text: string): string | null {
   return domain === parseDomain(text) ? null : domain
 }
 
+/**
+ * What a value of each kind of query can be by mistake, so that it matches nothing, and what to write instead. A search
+ * for it would cost and end without a row.
+ */
+const MISTAKES = {
+  domain: [
+    [/^[a-z][a-z0-9+.-]*:\/\/|^\/\//i, 'a URL; write its host alone, such as acme.com'],
+    [/@/, 'an e-mail address; write what follows the @, or ask for the address with a query of type: email'],
+    [/^\*\./, 'a wildcard; write the domain alone'],
+  ],
+  email: [
+    [/[<>]/, 'an address in angle brackets; write the address alone'],
+    [/^mailto:/i, 'a link; write the address alone'],
+    [/[,;]\s*\S+@/, 'several addresses; write each as a query of its own'],
+    [/^\*?@/, 'no address of one person; ask for a domain with a query of type: domain'],
+  ],
+  keyword: [
+    [
+      /@/,
+      'an e-mail address; a keyword is what precedes the @; ask for the address with a query of type: email',
+    ],
+  ],
+} as const satisfies Readonly<Record<string, readonly (readonly [RegExp, string])[]>>
+
+/** The mistake that a value of a query is; null: it may match something. */
+export function mistakeIn(kind: keyof typeof MISTAKES, text: string): string | null {
+  return MISTAKES[kind].find(([pattern]) => pattern.test(text.trim()))?.[1] ?? null
+}
+
 function faultOf(text: string): string | null {
   if (text.length > MAX_RAW_LENGTH) return `${text.length} characters`
   const domain = normalise(text)
-  if (/^[a-z][a-z0-9+.-]*:\/\/|^\/\//i.test(domain)) return 'a URL; write its host alone, such as acme.com'
-  if (domain.includes('@')) {
-    return 'an e-mail address; write what follows the @, or ask for the address with a query of type: email'
-  }
+  const mistake = mistakeIn('domain', domain)
+  if (mistake !== null) return mistake
   if (isAddress(domain.replace(/^\[|\]$/g, '')) || NUMBER_AT_END.test(domain)) {
     return 'an IP address; only domains can be searched for'
   }
-  if (domain.startsWith('*.')) return 'a wildcard; write the domain alone'
   const several = domain.split(/[\s,;]+/)
   if (several.length > 1 && several.every((part) => part !== '' && faultOf(part) === null)) {
     return 'several domains; write each as an item of its own'

@@ -1,6 +1,14 @@
 import type { Problems } from '../problems/problems.ts'
-import { type Container, isContainer, type Path, type Tree } from '../problems/tree.ts'
-import { type Environment, variable } from '../secrets/secrets.ts'
+import {
+  define,
+  isContainer,
+  keyOf,
+  locationAt,
+  type Origin,
+  type Path,
+  type Tree,
+} from '../problems/tree.ts'
+import { type Environment, emptyIfSet, variable } from '../secrets/secrets.ts'
 
 type Expanded = {
   readonly text: string
@@ -8,11 +16,10 @@ type Expanded = {
   readonly variables: readonly string[]
   /** Errors; the text is not usable then. */
   readonly problems: readonly string[]
-  /** Whether the text was one reference and nothing else. */
-  readonly whole: boolean
 }
 
 const REFERENCE = /\$\$\{|\$\{([^}]*)(\})?/g
+const WHOLE = /^\$\{[^}]*\}$/
 const BODY = /^([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?$/s
 
 // biome-ignore lint/suspicious/noTemplateCurlyInString: the text shows the reader's own syntax
@@ -28,30 +35,22 @@ export const UNKNOWN_SERVICE = 'https://service.invalid'
 export function expand(text: string, env: Environment): Expanded {
   const variables = new Set<string>()
   const problems: string[] = []
-  let whole = false
-  const expanded = text.replace(
-    REFERENCE,
-    (found: string, body: string | undefined, end: string | undefined) => {
-      if (body === undefined) return '${'
-      const match = BODY.exec(body)
-      if (match === null || end === undefined || match[2]?.includes('${')) {
-        problems.push(MALFORMED)
-        return ''
-      }
-      const [, name = '', fallback] = match
-      const isSet = Object.hasOwn(env, name) && env[name] !== undefined
-      if (!isSet && fallback === undefined) {
-        problems.push(
-          `the environment variable ${name} is not set; set it, or give a default: \${${name}:-default}`,
-        )
-        return ''
-      }
-      variables.add(name)
-      whole = found.length === text.length
-      return variable(name, env) || (fallback ?? '')
-    },
-  )
-  return { text: expanded, variables: [...variables], problems: [...new Set(problems)], whole }
+  const expanded = text.replace(REFERENCE, (_, body: string | undefined, end: string | undefined) => {
+    if (body === undefined) return '${'
+    const match = BODY.exec(body)
+    if (match === null || end === undefined || match[2]?.includes('${')) {
+      problems.push(MALFORMED)
+      return ''
+    }
+    const [, name = '', fallback] = match
+    variables.add(name)
+    const value = variable(name, env) || fallback
+    if (value !== undefined) return value
+    const how = emptyIfSet(name, env) === '' ? 'is empty' : 'is not set'
+    problems.push(`the environment variable ${name} ${how}; set it, or give a default: \${${name}:-default}`)
+    return ''
+  })
+  return { text: expanded, variables: [...variables], problems: [...new Set(problems)] }
 }
 
 /** The variables that a text refers to. */
@@ -60,19 +59,19 @@ export function namesIn(text: string): readonly string[] {
 }
 
 /**
- * The value that YAML would read in a plain scalar: a number, a boolean or null; undefined: a string.
+ * The value that YAML would read in a plain scalar: a number, a boolean or nothing; undefined: a string.
  * Never a list or a mapping, so that the value of a variable cannot add keys to the file.
  */
-function retype(text: string): number | boolean | null | undefined {
+export function retyped(text: string): number | boolean | null | undefined {
+  if (text === '') return null
   if (/^(?:true|True|TRUE)$/.test(text)) return true
   if (/^(?:false|False|FALSE)$/.test(text)) return false
-  if (/^(?:null|Null|NULL|~|)$/.test(text)) return null
   if (/^[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?$/.test(text)) return Number(text)
   return undefined
 }
 
 /**
- * Expands `${VAR}` in every string of the file, in place, but not in values of flags.
+ * Expands `${VAR}` in every string of the file, but not in values of flags.
  * @param isUnsetFine by the path of a setting: whether it may name a variable that is not set, and gets a placeholder
  */
 export function expandTree(
@@ -80,28 +79,27 @@ export function expandTree(
   env: Environment,
   problems: Problems,
   isUnsetFine: (path: Path) => boolean = () => false,
-): void {
-  const visit = (container: Container, path: Path): void => {
-    for (const [key, location] of tree.locations.get(container) ?? []) {
-      const value = Reflect.get(container, key)
-      const inner = [...path, key]
-      if (isContainer(value)) visit(value, inner)
-      if (typeof value !== 'string' || location.from === 'flag' || !value.includes('${')) continue
-      const expanded = expand(value, env)
-      if (expanded.problems.length > 0 && isUnsetFine(inner)) {
-        if (key === 'base_url') Reflect.set(container, key, UNKNOWN_SERVICE)
-        else Reflect.deleteProperty(container, key)
-        continue
-      }
-      for (const problem of expanded.problems) problems.add(inner, problem)
-      Reflect.set(container, key, expanded.text)
-      const retyped = location.plain && expanded.whole ? retype(expanded.text) : undefined
-      tree.locations.get(container)?.set(key, {
-        ...location,
-        variables: expanded.variables,
-        ...(retyped === undefined ? {} : { retyped }),
-      })
-    }
+): Tree {
+  const variables = new Map<string, Origin>()
+  const text = (value: string, path: Path): string | undefined => {
+    if (!value.includes('${') || locationAt(tree, path).location?.from === 'flag') return value
+    const expanded = expand(value, env)
+    if (expanded.problems.length > 0 && isUnsetFine(path))
+      return path.at(-1) === 'base_url' ? UNKNOWN_SERVICE : undefined
+    for (const problem of expanded.problems) problems.add(path, problem)
+    variables.set(keyOf(path), { names: expanded.variables, isWhole: WHOLE.test(value) })
+    return expanded.text
   }
-  if (isContainer(tree.root)) visit(tree.root, [])
+  const visit = (value: unknown, path: Path): unknown => {
+    if (typeof value === 'string') return text(value, path)
+    if (Array.isArray(value)) return value.map((item, i) => visit(item, [...path, i]))
+    if (!isContainer(value)) return value
+    const copy = {}
+    for (const [key, inner] of Object.entries(value)) {
+      const expanded = visit(inner, [...path, key])
+      if (expanded !== undefined) define(copy, key, expanded)
+    }
+    return copy
+  }
+  return { ...tree, root: visit(tree.root, []), variables }
 }
