@@ -9,8 +9,10 @@ export type Reading = (typeof READINGS)[number]
 export type Measures = {
   /** Rows requested with the last served page; null: no page was served. */
   readonly pageSize: number | null
-  /** The size of pages, where the endpoint could not serve the greatest in time; null: it could, or it was not tried. */
+  /** Rows of the last page, where a larger one did not come; null: the largest came, or was not tried. */
   readonly limit: number | null
+  /** Whether a cursor is only accepted with the size of the page that it came with. */
+  readonly bindsSizes: boolean
   /** What pages cost, by the first page that told; null: none did. */
   readonly reading: Reading | null
   /** Of the last {@link MAX_TIMES} responses since `limit` changed. */
@@ -22,6 +24,7 @@ export type Measures = {
 export const NOT_MEASURED: Measures = {
   pageSize: null,
   limit: null,
+  bindsSizes: false,
   reading: null,
   times: [],
   reportsSearchesLeft: null,

@@ -1,6 +1,6 @@
-import type { NamedQuery, Order, Resource, Window } from '../core/index.ts'
-import type { FeedIds, PageIds, Restart, SeenCursors } from '../rows/index.ts'
-import type { Sizing } from './pace/page-sizes.ts'
+import type { Int64Json, NamedQuery, Order, Resource, Window } from '../core/index.ts'
+import type { FeedIds, PageIds, SeenCursors } from '../rows/index.ts'
+import type { PageSizes } from './pace/page-sizes.ts'
 
 /** What the pages of a chain are requested with. */
 export type ChainRequest = {
@@ -8,14 +8,10 @@ export type ChainRequest = {
   readonly query: NamedQuery
   /** The requested range, both ends included, the same on every page; null: everything. */
   readonly requested: Window | null
-  /** Set when the chain restarts after rows that are already exported. */
-  readonly since: Restart | null
+  /** As in `PageContext`. */
+  readonly since: Int64Json | null
   readonly include: readonly string[]
   readonly order: Order
-  /** Rows to request for each of its pages: the same for all cursors of a sequence. */
-  readonly pageSize: number
-  /** How a page that does not come in time is requested in another size; null: it is not. */
-  readonly sizing: Sizing | null
   /** The value of a secret query, the same for all of its chains in a run; null for other queries. */
   readonly secret: string | null
 }
@@ -30,14 +26,26 @@ export type Chain = ChainRequest & {
   readonly isOver: () => boolean
   /** The cursor to resume with; null: from the beginning. */
   readonly cursor: string | null
+  /** Rows of the page that the cursor came with; null: there is no cursor. */
+  readonly cursorSize: number | null
+  /** Rows to request with its first page. */
+  readonly pageSize: number
+  /** How pages that do not come are requested in other sizes; null: they are not. */
+  readonly sizes: PageSizes | null
+  /** Whether a page that no size of its cursor serves may be requested without it. */
+  readonly mayRestart: boolean
+  /** Whether its first page is asked for in one size alone. */
+  readonly isTrial: boolean
   /** Pages received before. */
   readonly page: number
-  /** Requests of this run that no committed page counts yet, from before a restart or a change of the page size. */
+  /** Requests of this run that no committed page counts yet, from before a restart. */
   readonly requestsBefore: number
   /** The `query_value` column. */
   readonly queryValue: string
   /** The ids of the last pages before; of a feed: those of this sequence. */
   readonly recent: readonly PageIds[]
+  /** As in `PageContext`. */
+  readonly known: readonly PageIds[]
   /** As in `PageContext`. */
   readonly feed?: FeedIds | undefined
   /** Every cursor of this chain. Each is added before its page is yielded. */

@@ -1,16 +1,18 @@
-import { ExportError } from '../core/index.ts'
+import { ExportError, isExportError } from '../core/index.ts'
 import { interrupted } from '../http/index.ts'
 import { type DecodedPage, type DecodePage, MAX_CURSOR_BYTES, type PageIds, withPage } from '../rows/index.ts'
 import type { Chain } from './chain.ts'
+import { NotServed } from './failures.ts'
 import type { ResponseOutcome } from './outgoing.ts'
+import { MIN_PAGE_SIZE } from './pace/page-sizes.ts'
 import { pageRequests } from './page-requests.ts'
-import type { Flight, Service } from './service.ts'
+import type { Flight, Service, ServiceRequest } from './service.ts'
 
 export type ExtractedPage = {
   readonly page: DecodedPage
   /** Requests sent for this page, retries included. */
   readonly requests: number
-  /** Rows that were requested. */
+  /** Rows that were requested, with the attempt that came. */
   readonly size: number
   /** How long the response took. */
   readonly ms: number
@@ -39,11 +41,14 @@ export async function* extractPages(
   }
   const parts = { service, chain, decode, release, onNext, requestFor: pageRequests(service, chain) }
   let flight = service.flight()
-  const request = (cursor: string | null, page: number, known: KnownIds): PageInFlight =>
-    new PageInFlight(parts, flight, cursor, page, known)
+  const request = (from: Cursor, page: number, recent: RecentIds): PageInFlight =>
+    new PageInFlight(parts, flight, from, page, recent)
   if (chain.cursor !== null) chain.seen.add(chain.cursor)
   let page = chain.page
-  let current = request(chain.cursor, page, chain.recent)
+  const { cursor, cursorSize, pageSize, sizes } = chain
+  const isBound = cursor !== null && sizes?.bindsSizes === true
+  const size = isBound ? (cursorSize ?? pageSize) : pageSize
+  let current = request({ cursor, ownSize: cursorSize, size }, page, chain.recent)
   let following: PageInFlight | null = null
   let emptyPages = 0
   const prefetchNext = (): void => {
@@ -51,7 +56,7 @@ export async function* extractPages(
     if (following !== null || next === null || chain.seen.has(next)) return
     // After an empty page, the next may exceed the limit of empty pages.
     if (emptyPages > 0 || !chain.mayPrefetch()) return
-    following = request(next, page + 1, current.known)
+    following = request(current.after(next), page + 1, current.recent)
   }
   /** @returns the requests that were sent for it */
   const dropFollowing = (): number => {
@@ -81,12 +86,12 @@ export async function* extractPages(
       if (next !== null) chain.seen.add(next)
       current.isHandedOut = true
       const { ms } = current
-      yield { page: decoded, requests: current.requests + wasted, size: chain.pageSize, ms }
+      yield { page: decoded, requests: current.requests + wasted, size: current.size, ms }
       if (next === null || chain.isOver()) return
       wasted = 0
       emptyPages = decoded.items === decoded.repeated ? emptyPages + 1 : 0
       if (emptyPages >= MAX_EMPTY_PAGES) throw nothingButEmptyPages(current.about)
-      current = following ?? request(next, page + 1, current.known)
+      current = following ?? request(current.after(next), page + 1, current.recent)
       following = null
     }
   } finally {
@@ -118,8 +123,11 @@ function nothingButEmptyPages(where: string): ExportError {
   return new ExportError({ kind: 'data', what, where, next: 'Run again to resume from there.' })
 }
 
+/** A cursor, the size of the page that it came with, and in which one its page is requested first. */
+type Cursor = { readonly cursor: string | null; readonly ownSize: number | null; readonly size: number }
+
 /** The ids of the last pages of a chain. */
-type KnownIds = Promise<readonly PageIds[]> | readonly PageIds[]
+type RecentIds = Promise<readonly PageIds[]> | readonly PageIds[]
 
 type PageParts = {
   readonly service: Service
@@ -137,7 +145,9 @@ class PageInFlight {
   /** A failure reaches the consumer of the page; a dropped page has none. */
   readonly response: Promise<DecodedPage>
   /** The ids of the chain's last pages, once this page is decoded. */
-  readonly known: Promise<readonly PageIds[]>
+  readonly recent: Promise<readonly PageIds[]>
+  /** Rows requested with the last attempt. */
+  size: number
   /** Requests sent for it so far. */
   requests = 0
   /** How long its response took. */
@@ -149,24 +159,26 @@ class PageInFlight {
 
   readonly #parts: PageParts
   readonly #page: number
+  readonly #ownSize: number | null
+  readonly #flight: Flight
 
-  /** @param known the ids of the pages before it */
-  constructor(parts: PageParts, flight: Flight, cursor: string | null, page: number, known: KnownIds) {
-    const { service, chain, requestFor } = parts
+  /** @param recent the ids of the pages before it */
+  constructor(parts: PageParts, flight: Flight, from: Cursor, page: number, recent: RecentIds) {
     this.#parts = parts
     this.#page = page
-    this.cursor = cursor
-    this.about = `${chain.partition()}, page ${page + 1}`
-    this.response = service.request(
-      { ...requestFor(cursor, this.about), flight },
-      (body, _where, outcome) => this.#read(body, known, outcome),
-      () => {
-        this.requests++
-        chain.onRequest()
-      },
-    )
-    this.known = this.response.then(async ({ ids }) => withPage(await known, ids))
-    this.known.catch(() => {})
+    this.#flight = flight
+    this.cursor = from.cursor
+    this.size = from.size
+    this.#ownSize = from.ownSize
+    this.about = `${parts.chain.partition()}, page ${page + 1}`
+    this.response = this.#request(recent)
+    this.recent = this.response.then(async ({ ids }) => withPage(await recent, ids))
+    this.recent.catch(() => {})
+  }
+
+  /** The page after this one has its size. */
+  after(cursor: string): Cursor {
+    return { cursor, ownSize: this.size, size: this.size }
   }
 
   /** The consumer does not get its page. */
@@ -174,35 +186,76 @@ class PageInFlight {
     if (!this.isHandedOut) this.response.then(this.#parts.release, () => {})
   }
 
-  async #read(body: Uint8Array, known: KnownIds, outcome: ResponseOutcome): Promise<DecodedPage> {
+  /**
+   * A size is the service's to judge: a cursor is sent with the one that is wanted. Where that is refused, it is sent with
+   * the size of the page that it came with. If this is not refused, the service binds sizes to cursors.
+   */
+  async #request(recent: RecentIds): Promise<DecodedPage> {
+    const { sizes } = this.#parts.chain
+    const own = this.#ownSize
+    for (let asked = this.size, isRefused = false; ; asked = own!, isRefused = true) {
+      try {
+        const page = await this.#ask(asked, recent)
+        if (isRefused) sizes?.bind()
+        sizes?.served(this.size, asked)
+        return page
+      } catch (error) {
+        const isOfSize = isExportError(error, 'cursor') && sizes !== null && own !== null && this.size !== own
+        if (!isOfSize) throw error
+        if (asked !== own) continue
+        // With its own size the page did not come before.
+        sizes.bind()
+        throw new NotServed({ ...error, kind: 'transient', cause: error })
+      }
+    }
+  }
+
+  #ask(size: number, recent: RecentIds): Promise<DecodedPage> {
+    const { service, chain } = this.#parts
+    return service.request(
+      { ...this.#sized(size), flight: this.#flight },
+      (body, _where, outcome) => this.#read(body, recent, outcome),
+      () => {
+        this.requests++
+        chain.onRequest()
+      },
+    )
+  }
+
+  #sized(size: number): ServiceRequest {
+    this.size = size
+    const { requestFor } = this.#parts
+    return { ...requestFor(this.cursor, this.about, size), smaller: this.#smallerThan(size) }
+  }
+
+  #smallerThan(size: number): (() => ServiceRequest | null) | undefined {
+    const { sizes, isTrial, mayRestart, page: first } = this.#parts.chain
+    const isBound = (): boolean => this.cursor !== null && sizes?.bindsSizes === true
+    const isFixed = size <= MIN_PAGE_SIZE || (isTrial && this.#page === first) || (isBound() && !mayRestart)
+    if (sizes === null || isFixed) return undefined
+    return () => (isBound() ? null : this.#sized(sizes.after(size)))
+  }
+
+  async #read(body: Uint8Array, before: RecentIds, outcome: ResponseOutcome): Promise<DecodedPage> {
     const { chain, decode, onNext } = this.#parts
     this.ms = outcome.ms
     this.next = nextAtEnd(body)
     onNext(this)
     // Rows of the previous page are dropped when they repeat, so that page has to be decoded first.
-    const recent = await before(known, this.about)
-    const { query, requested, queryValue, since, feed } = chain
+    const recent = await idsOf(before, this.about)
+    const { query, requested, queryValue, since, known, feed } = chain
     const [partition, own, page] = [chain.partition(), chain.own(), this.#page]
-    const decoded = await decode(body, {
-      query,
-      partition,
-      page,
-      requested,
-      own,
-      queryValue,
-      since,
-      recent,
-      feed,
-    })
+    const context = { query, partition, page, requested, own, queryValue, since, recent, known, feed }
+    const decoded = await decode(body, context)
     outcome.hasRows(decoded.items)
     return decoded
   }
 }
 
 /** @throws ExportError `interrupted` when the previous page failed: its own error is thrown where it is awaited */
-async function before(known: KnownIds, about: string): Promise<readonly PageIds[]> {
+async function idsOf(recent: RecentIds, about: string): Promise<readonly PageIds[]> {
   try {
-    return await known
+    return await recent
   } catch {
     throw interrupted(about)
   }

@@ -2,7 +2,6 @@ import { ExportError, isExportError } from '../core/index.ts'
 import { type HttpResponse, retryAfterMs } from '../http/index.ts'
 import type { Tier } from './endpoints.ts'
 import type { Outgoing, SenderParts } from './outgoing.ts'
-import { PageTooLarge } from './pace/page-sizes.ts'
 import { responseError } from './responses.ts'
 
 /** An attempt that failed, after which another may succeed. */
@@ -11,15 +10,19 @@ export class FailedAttempt extends Error {
     readonly error: ExportError,
     /** The least backoff; null: the rate limiter's wait is enough. */
     readonly minWaitMs: number | null,
+    /** `size`: the page did not come, and may come with fewer rows. `shape`: an answer came, and is none to such a request. */
+    readonly about: 'size' | 'shape' | null = null,
   ) {
     super(error.message)
   }
 }
 
+/** A page did not come in any size. */
+export class NotServed extends ExportError {}
+
 /** What to throw for an error without a response, or of a response that cannot be used. */
-export function failedAttempt(error: unknown): unknown {
-  const isFinal = error instanceof PageTooLarge || !isExportError(error, 'transient')
-  return isFinal ? error : new FailedAttempt(error, 0)
+export function failedAttempt(error: unknown, about: FailedAttempt['about'] = null): unknown {
+  return isExportError(error, 'transient') ? new FailedAttempt(error, 0, about) : error
 }
 
 // Recommended by the public API documentation for a 429 without Retry-After.
@@ -45,7 +48,8 @@ export class ErrorResponses {
     const error = responseError(response, this.#parts, outgoing)
     // A service that sends Retry-After only needs time.
     const isOfSize = SIZE_STATUSES.has(status) && response.headers['retry-after'] === undefined
-    if (isOfSize && outgoing.sizing?.timedOut(error.what) === true) return new PageTooLarge(error)
+    if (isOfSize && (outgoing.smaller !== undefined || error.kind === 'transient'))
+      return new FailedAttempt(error, 0, 'size')
     return error.kind === 'transient' ? this.#demandedWait(response, outgoing, error) : error
   }
 

@@ -2,9 +2,8 @@ import type { Clock, Log, ServiceSettings } from '../core/index.ts'
 import type { HttpClient, HttpRequest, TokenSource } from '../http/index.ts'
 import type { Tier } from './endpoints.ts'
 import type { Budget } from './pace/budget.ts'
-import type { Sizing } from './pace/page-sizes.ts'
 import type { RateLimit } from './pace/rate-limit.ts'
-import type { SearchLedger } from './pace/search-ledger.ts'
+import type { SearchCount } from './pace/search-count.ts'
 import type { WaitBoard } from './wait-board.ts'
 
 /** A request to the service. */
@@ -16,16 +15,19 @@ export type Outgoing = Omit<HttpRequest, 'headers'> & {
   readonly hasCursor: boolean
   /** Whether the request counts against the budget. */
   readonly metered: boolean
-  /** Requested rows, if they may cost searches; null: the request costs none. */
+  /** Requested rows; null: it requests no page. */
   readonly size: number | null
-  /** As of `Chain`. */
-  readonly sizing: Sizing | null
+  /** The same page with fewer rows, once it did not come in this size; null: none. Absent: its size is as good as any. */
+  readonly smaller?: (() => SizedRequest | null) | undefined
   /** The feed that is requested, for messages: `the tenant`, `identifier 123`; absent: none is. */
   readonly feed?: string | undefined
   readonly tokens: TokenSource
   /** Called each time the request is written to a connection. */
   readonly onSent?: () => void
 }
+
+/** What differs between requests of a page in several sizes. */
+export type SizedRequest = Pick<Outgoing, 'url' | 'body' | 'size' | 'smaller'>
 
 /** A request of the basic tier: it has no cursor, and costs no searches. */
 export const BASIC = {
@@ -34,7 +36,6 @@ export const BASIC = {
   body: null,
   hasCursor: false,
   size: null,
-  sizing: null,
 } as const
 
 /** Reads the body of a response. It requests another attempt by throwing ExportError `transient`. */
@@ -43,6 +44,8 @@ export type ReadResponse<T> = (body: Uint8Array, where: string, outcome: Respons
 export type ResponseOutcome = {
   /** The time from the request to the last byte. */
   readonly ms: number
+  /** Rows that were requested; null: no page was. */
+  readonly size: number | null
   /** Receives the number of rows. */
   readonly hasRows: (rows: number) => void
 }
@@ -51,10 +54,8 @@ export type ResponseOutcome = {
 export type Contact = {
   /** Whether any request was written to a connection. */
   isReached: boolean
-  /** Whether a search ever succeeded. */
-  isFound: boolean
-  /** Searches with response 404 before the first success; 0 from then on. A 404 to a cursor may concern the cursor. */
-  notFound: number
+  /** Whether the data set ever got a page. Until then any answer may speak about the service, not about its query. */
+  hasSucceeded: boolean
   /** Metered requests that were sent again. */
   retries: number
 }
@@ -63,7 +64,7 @@ export type SenderParts = {
   readonly http: HttpClient
   readonly pace: Readonly<Record<Tier, RateLimit>>
   readonly budget: Budget
-  readonly ledger: SearchLedger
+  readonly searches: SearchCount
   readonly settings: ServiceSettings
   readonly clock: Clock
   readonly log: Log

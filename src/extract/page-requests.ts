@@ -16,20 +16,21 @@ import { BASIC } from './outgoing.ts'
 import { TENANT } from './responses.ts'
 import type { Service, ServiceRequest } from './service.ts'
 
-/** Builds the requests of a chain's pages; only the cursor differs between them. */
-export function pageRequests(
-  { endpoints }: Pick<Service, 'endpoints'>,
-  chain: ChainRequest,
-): (cursor: string | null, about: string) => ServiceRequest {
+/** Makes the request of a page of this many rows. */
+type RequestFor = (cursor: string | null, about: string, size: number) => ServiceRequest
+
+/** Builds the requests of a chain's pages; only cursor and size differ between them. */
+export function pageRequests({ endpoints }: Pick<Service, 'endpoints'>, chain: ChainRequest): RequestFor {
   const { query } = chain
   switch (query.type) {
     case 'report':
       return (_cursor, about) => reportRequest(endpoints.reports, query.id, about)
     case 'reports':
-      return (cursor, about) => ({
+      return (cursor, about, size) => ({
         ...BASIC,
-        url: listUrl(endpoints.reports, chain, cursor),
+        url: listUrl(endpoints.reports, chain, cursor, size),
         about,
+        size,
         hasCursor: cursor !== null,
       })
     case 'tenant':
@@ -37,15 +38,14 @@ export function pageRequests(
       return feedRequests(feedUrl(endpoints, chain.resource, query), chain)
     default: {
       const searched = searchedQuery(query, chain.secret)
-      return (cursor, about) => ({
+      return (cursor, about, size) => ({
         method: 'POST',
         url: endpoints.search,
         tier: 'search',
-        body: searchBody(chain, searched, cursor),
+        body: searchBody(chain, searched, cursor, size),
         about,
         hasCursor: cursor !== null,
-        size: chain.pageSize,
-        sizing: chain.sizing,
+        size,
       })
     }
   }
@@ -57,10 +57,10 @@ export function reportRequest(reports: URL, id: number, about: string): ServiceR
 }
 
 /** `GET {report_path}/?from=&size=&order=`. Source: public API documentation. */
-function listUrl(reports: URL, { pageSize, order }: ChainRequest, cursor: string | null): URL {
+function listUrl(reports: URL, { order }: ChainRequest, cursor: string | null, size: number): URL {
   const url = withPath(reports, '')
   if (cursor !== null) url.searchParams.set('from', cursor)
-  url.searchParams.set('size', String(pageSize))
+  url.searchParams.set('size', String(size))
   url.searchParams.set('order', order)
   return url
 }
@@ -74,18 +74,14 @@ function feedUrl(endpoints: Endpoints, resource: Resource, query: FeedQuery): UR
  * `GET {feed_path}?size=&from=&order_type=`; an identifier's feed has no order. Pages cost no searches.
  * Source: public API documentation.
  */
-function feedRequests(
-  feed: URL,
-  chain: ChainRequest,
-): (cursor: string | null, about: string) => ServiceRequest {
-  const { query, pageSize, order, sizing } = chain
+function feedRequests(feed: URL, { query, order }: ChainRequest): RequestFor {
   const subject = query.type === 'identifier' ? `identifier ${query.id}` : TENANT
-  return (cursor, about) => {
+  return (cursor, about, size) => {
     const url = new URL(feed)
-    url.searchParams.set('size', String(pageSize))
+    url.searchParams.set('size', String(size))
     if (cursor !== null) url.searchParams.set('from', cursor)
     if (query.type === 'tenant') url.searchParams.set('order_type', order)
-    return { ...BASIC, url, about, tier: 'feed', hasCursor: cursor !== null, sizing, feed: subject }
+    return { ...BASIC, url, about, tier: 'feed', hasCursor: cursor !== null, size, feed: subject }
   }
 }
 
@@ -104,15 +100,15 @@ function searchedQuery(query: SearchQuery, secret: string | null) {
   return { type, secret }
 }
 
-/** The body of one search request. Only `from` differs from page to page. Source: service spec 4.2. */
-function searchBody(chain: ChainRequest, query: object, cursor: string | null): string {
-  const { pageSize, include, order } = chain
+/** The body of one search request. Only `from` and `size` differ from page to page. Source: service spec 4.2. */
+function searchBody(chain: ChainRequest, query: object, cursor: string | null, size: number): string {
+  const { include, order } = chain
   const importedAt = importedAtFilter(chain)
   return JSON.stringify({
     query,
     ...(importedAt === null ? {} : { filters: { imported_at: importedAt } }),
     ...(cursor === null ? {} : { from: cursor }),
-    size: pageSize,
+    size,
     ...(include.length === 0 ? {} : { include }),
     order,
   })
@@ -120,8 +116,8 @@ function searchBody(chain: ChainRequest, query: object, cursor: string | null): 
 
 /** The service includes both bounds. A row exactly at a window's end is assigned to the next window later. */
 function importedAtFilter({ requested, since, order }: ChainRequest): { gte?: string; lte?: string } | null {
-  const gte = order === 'asc' && since !== null ? since.at : requested?.from
-  const lte = order === 'desc' && since !== null ? since.at : requested?.until
+  const gte = order === 'asc' && since !== null ? since : requested?.from
+  const lte = order === 'desc' && since !== null ? since : requested?.until
   if (gte === undefined && lte === undefined) return null
   return { ...bound('gte', gte), ...bound('lte', lte) }
 }

@@ -7,6 +7,7 @@ import {
   type ServiceSettings,
 } from '../core/index.ts'
 import { type HttpResponse, isSuccess, jsonBody, serverTexts } from '../http/index.ts'
+import type { SenderParts } from './outgoing.ts'
 
 /** A response of the service other than 2xx, or a web page in place of JSON. */
 export class ResponseError extends ExportError {
@@ -19,7 +20,8 @@ export class ResponseError extends ExportError {
 }
 
 /**
- * What a response other than 2xx, or a web page, means, with the service's own message if it can be shown.
+ * What a response other than 2xx, or a web page, means, with the service's own message if it can be shown. Once the data
+ * set had a page, a refusal is the verdict on one query, and a web page is an outage, whatever its status.
  * @param hidesTexts as in `ServiceDeps`: then of the message only the code is shown
  * Source: public API documentation, errors; the spec shows none.
  */
@@ -28,7 +30,8 @@ export function responseError(
   {
     settings: { auth },
     hidesTexts,
-  }: { readonly settings: Pick<ServiceSettings, 'auth'>; readonly hidesTexts: boolean },
+    contact: { hasSucceeded },
+  }: Pick<SenderParts, 'hidesTexts' | 'contact'> & { readonly settings: Pick<ServiceSettings, 'auth'> },
   request: { readonly where: string; readonly hasCursor: boolean; readonly feed?: string | undefined },
 ): ResponseError {
   const isPage = isHtml({ headers, body })
@@ -38,18 +41,22 @@ export function responseError(
   if (OUT_OF_SEARCHES.has(status) && headers['x-flare-global-searches-remaining'] === '0') {
     return fail('quota', 'Wait for the next quota period, then run again: the export resumes from there.')
   }
+  if (isPage && hasSucceeded) return fail('transient', RUN_AGAIN)
   if (isSuccess(status)) {
     const next = 'Check service.base_url: a web server, a login or a maintenance page answers there.'
     return fail('transient', next)
   }
-  // A gateway's page, which says nothing about the cursor: the pages before it came from this address.
-  if (isPage && request.hasCursor && CURSOR_STATUSES.has(status)) return fail('transient', RUN_AGAIN)
   const { feed } = request
   if (feed !== undefined && (status === 404 || (status === 403 && feed !== TENANT))) {
     return fail(
       'refused',
       `Check that ${feed} exists and that the token, or its API key, has the permission to read the feed of ${feed}, and that service.base_url and the path of feeds are right; other feeds are not affected.`,
     )
+  }
+  if (status === 403 && hasSucceeded) {
+    const next =
+      'Check that the token has access to what this query asks for; other queries are not affected.'
+    return fail('refused', next)
   }
   if (status === 401 || status === 403) {
     const [variable, what, other] =
@@ -98,9 +105,11 @@ const Invalid = z.object({
 })
 const Detail = z.object({ detail: z.string() })
 
-const LESS_THAN = 0x3c
+/** `<` after blanks and a byte order mark. */
+const BEGINS_AS_PAGE = /^(?:\u00ef\u00bb\u00bf)?\s*</
+const MAX_BLANKS = 1024
 
-/** Whether the service's JSON was a web page, or its last attempt brought one. */
+/** Whether a web page came in place of the service's JSON, with a status of success, also as the last attempt. */
 export function isWebPage(error: unknown): boolean {
   if (error instanceof ResponseError) return isSuccess(error.status)
   return error instanceof Error && error.cause instanceof ResponseError && isSuccess(error.cause.status)
@@ -108,7 +117,9 @@ export function isWebPage(error: unknown): boolean {
 
 /** Whether a web page came in place of the service's JSON. */
 export function isHtml({ headers, body }: Pick<HttpResponse, 'headers' | 'body'>): boolean {
-  return headers['content-type']?.includes('html') === true || body[0] === LESS_THAN
+  if (headers['content-type']?.includes('html') === true) return true
+  const start = Buffer.from(body.buffer, body.byteOffset, Math.min(body.byteLength, MAX_BLANKS))
+  return BEGINS_AS_PAGE.test(start.toString('latin1'))
 }
 
 /** The service's message as `: …`, to be appended to the status, or nothing. */

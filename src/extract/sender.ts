@@ -8,15 +8,20 @@ import {
   ResponseTimeout,
   type Token,
 } from '../http/index.ts'
-import { ErrorResponses, FailedAttempt, failedAttempt } from './failures.ts'
+import { ErrorResponses, FailedAttempt, failedAttempt, NotServed } from './failures.ts'
 import type { Outgoing, ReadResponse, SenderParts } from './outgoing.ts'
 import type { Reservation } from './pace/budget.ts'
-import { PageTooLarge } from './pace/page-sizes.ts'
-import type { ChargedRequest } from './pace/search-ledger.ts'
-import { isHtml, isWebPage } from './responses.ts'
+import type { SearchRequest } from './pace/search-count.ts'
+import { isHtml, isWebPage, ResponseError } from './responses.ts'
 
-// A web page in place of JSON is another server more often than a brief maintenance.
+// Before a data set has its first page, a web page in place of JSON is another server rather than a brief maintenance.
 const RETRIES_OF_A_WEB_PAGE = 2
+// A complete answer of another shape comes again more often than not, and each may be charged.
+const RETRIES_OF_A_SHAPE = 1
+// A page is asked for twice in each size.
+const RETRIES_OF_A_SIZE = 1
+// There are many sizes.
+const LONGEST_WAIT_OF_SIZES_MS = 8_000
 
 const MAX_STALE_TOKENS = 3
 
@@ -26,8 +31,6 @@ export class Sender {
   readonly #errorResponses: ErrorResponses
   /** Reasons for retries that were warned of since the service last gave a usable response. */
   readonly #reasons = new Set<string>()
-  /** Requests whose token was rejected and replaced. */
-  readonly #hasRenewed = new WeakSet<Outgoing>()
 
   constructor(parts: SenderParts) {
     this.#parts = parts
@@ -48,35 +51,36 @@ export class Sender {
     }
   }
 
-  async #repeat<T>(outgoing: Outgoing, read: ReadResponse<T>): Promise<T> {
-    let attempts = 0
-    const attempt = (number: number): Promise<T> => {
-      attempts = number
-      return this.#attempt(outgoing, number, read)
+  async #repeat<T>(given: Outgoing, read: ReadResponse<T>): Promise<T> {
+    const sending: Sending = { outgoing: given, hasRenewed: false, attempts: 0, failures: 0, startMs: 0 }
+    const attempt = (): Promise<T> => {
+      sending.attempts++
+      sending.startMs = this.#parts.clock.monotonicMs()
+      return this.#attempt(sending, read)
     }
     try {
       return await pRetry(attempt, {
-        retries: this.#parts.settings.retries,
-        // The wait is on a clock that tests can replace.
+        // `#waitToRetry` decides. The wait is on a clock that tests can replace.
+        retries: Number.POSITIVE_INFINITY,
         minTimeout: 0,
         maxTimeout: 0,
-        shouldRetry: ({ error, attemptNumber }) =>
-          error instanceof FailedAttempt && this.#waitToRetry(outgoing, attemptNumber, error),
+        shouldRetry: ({ error }) => error instanceof FailedAttempt && this.#waitToRetry(sending, error),
       })
     } catch (error) {
-      throw error instanceof FailedAttempt ? exhausted(error.error, attempts) : error
+      throw error instanceof FailedAttempt ? exhausted(error, sending) : error
     }
   }
 
   /**
    * One attempt, within the budget and after it has a permit.
-   * @throws FailedAttempt, PageTooLarge; else what no other attempt can change
+   * @throws FailedAttempt; else what no other attempt can change
    */
-  async #attempt<T>(outgoing: Outgoing, number: number, read: ReadResponse<T>): Promise<T> {
+  async #attempt<T>(sending: Sending, read: ReadResponse<T>): Promise<T> {
+    const { outgoing } = sending
     for (;;) {
       const reservation = await this.#reserve(outgoing)
       try {
-        const sent = await this.#exchange(outgoing, number, reservation)
+        const sent = await this.#exchange(sending, reservation)
         if (sent !== null) return await this.#read(sent, outgoing, reservation.flight, read)
       } finally {
         reservation.release()
@@ -109,26 +113,25 @@ export class Sender {
   }
 
   /** @returns a response of 2xx; null: nothing was sent, as limits or a pause have come since */
-  async #exchange(outgoing: Outgoing, number: number, reservation: Reservation): Promise<Sent | null> {
+  async #exchange(sending: Sending, reservation: Reservation): Promise<Sent | null> {
     const { contact, http } = this.#parts
-    const { metered, sizing, where } = outgoing
+    const { outgoing, attempts } = sending
+    const { metered, size } = outgoing
     const { token, permit } = await this.#admitted(outgoing)
     let hasEnded = (_outcome: Readonly<Record<string, string | number>>): number => 0
     let response: HttpResponse | null
     try {
-      if (sizing?.isTooLarge() === true) throw tooLarge(where)
       response = await http.send({ ...outgoing, headers: requestHeaders(outgoing, token) }, () => {
         if (!reservation.holds() || !permit.take()) return false
         reservation.spend()
         contact.isReached = true
-        if (metered && number > 1) contact.retries++
-        hasEnded = this.#begin(outgoing, number)
+        if (metered && attempts > 1) contact.retries++
+        hasEnded = this.#begin(outgoing, attempts)
         return true
       })
     } catch (error) {
       hasEnded({ reason: isExportError(error) ? error.what : 'unexpected error' })
-      const isOfSize = error instanceof ResponseTimeout && sizing?.timedOut(error.what) === true
-      throw isOfSize ? new PageTooLarge(error) : failedAttempt(error)
+      throw failedAttempt(error, size !== null && error instanceof ResponseTimeout ? 'size' : null)
     } finally {
       permit.end()
     }
@@ -139,7 +142,8 @@ export class Sender {
     if (isUsable) return { response, ms }
     response.release()
     const error = this.#errorResponses.failure(response, outgoing)
-    throw response.status === 401 ? await this.#renewed(outgoing, token, error) : error
+    const isRejected = response.status === 401 && isExportError(error, 'credentials')
+    throw isRejected ? await this.#renewed(sending, token, error) : error
   }
 
   /**
@@ -147,9 +151,10 @@ export class Sender {
    * @returns what to throw for another attempt
    * @throws the refusal when there is no other token
    */
-  async #renewed(outgoing: Outgoing, token: Token, refusal: Error): Promise<Error> {
-    if (this.#hasRenewed.has(outgoing)) throw refusal
-    this.#hasRenewed.add(outgoing)
+  async #renewed(sending: Sending, token: Token, refusal: Error): Promise<Error> {
+    const { outgoing } = sending
+    if (sending.hasRenewed) throw refusal
+    sending.hasRenewed = true
     await outgoing.tokens.replace(token, refusal)
     return new FailedAttempt(tokenExpired(outgoing.where), null)
   }
@@ -176,85 +181,107 @@ export class Sender {
 
   /** Reads the limits in the response's headers, whatever its status. */
   #readLimits(
-    { status, headers }: HttpResponse,
-    { about, tier, hasCursor }: Outgoing,
-    flight: ChargedRequest | null,
+    { headers }: HttpResponse,
+    { about }: Outgoing,
+    flight: SearchRequest | null,
     isUsable: boolean,
   ): void {
-    const { contact, ledger, log } = this.#parts
-    if (flight !== null || ledger.isReported === false) {
+    const { searches, log } = this.#parts
+    if (flight !== null || searches.isReported === false) {
       const header = headers['x-flare-global-searches-remaining']
       const remaining = searchesLeft(header)
       if (remaining === null && isUsable) {
         // Once a run: from then on nothing is counted.
-        if (header !== undefined && ledger.isReported === null)
+        if (header !== undefined && searches.isReported === null)
           log('warn', 'the number of searches left cannot be read, so searches are not counted', {
             request: about,
           })
-        ledger.notReported()
+        searches.notReported()
       }
-      const mayBeCharged = isSuccess(status) || status === 408 || status >= 500
-      if (flight !== null) ledger.responded(flight, remaining, mayBeCharged)
+      if (flight !== null) searches.responded(flight, remaining)
     }
     const batchReached = headers['x-flare-global-searches-batch-reached']
     if (batchReached !== undefined && batchReached !== 'false') {
       log('debug', 'the next request of this search may be charged as another search', { request: about })
     }
-    if (tier !== 'search') return
-    contact.isFound ||= isUsable
-    if (contact.isFound) contact.notFound = 0
-    else if (status === 404 && !hasCursor) contact.notFound++
   }
 
   /** Has a response read, and releases it. */
   async #read<T>(
     { response: { body, headers, release }, ms }: Sent,
-    { where }: Outgoing,
-    flight: ChargedRequest | null,
+    { where, size, metered }: Outgoing,
+    flight: SearchRequest | null,
     read: ReadResponse<T>,
   ): Promise<T> {
     const hasRows = (rows: number): void => {
-      if (flight !== null) this.#parts.ledger.read(flight, rows)
+      if (flight !== null) this.#parts.searches.read(flight, rows)
     }
     try {
       const dateMs = Date.parse(headers.date ?? '')
       if (!Number.isNaN(dateMs)) this.#parts.onDate?.(dateMs)
-      const value = await read(body, where, { ms, hasRows })
+      const value = await read(body, where, { ms, size, hasRows })
       this.#reasons.clear()
+      this.#parts.contact.hasSucceeded ||= metered
       return value
     } catch (error) {
-      throw failedAttempt(error)
+      throw failedAttempt(error, 'shape')
     } finally {
       release()
     }
   }
 
-  /** @param attempt the number of the failed attempt. @returns false: another one would fail as well */
-  async #waitToRetry(
-    outgoing: Outgoing,
-    attempt: number,
-    { error, minWaitMs }: FailedAttempt,
-  ): Promise<boolean> {
+  /** Decides what the next attempt requests, and waits for it. @returns false: another one would fail as well */
+  async #waitToRetry(sending: Sending, failed: FailedAttempt): Promise<boolean> {
     const { log } = this.#parts
-    const { retries } = this.#parts.settings
-    const most = isWebPage(error) ? Math.min(RETRIES_OF_A_WEB_PAGE, retries) : retries
-    if (attempt > most) return false
+    const { error, minWaitMs, about } = failed
+    const most = this.#retriesAfter(failed, sending.outgoing)
+    if (++sending.failures > most) {
+      const smaller = about === 'size' ? (sending.outgoing.smaller?.() ?? null) : null
+      if (smaller === null) return false
+      const { size } = sending.outgoing
+      const fields = {
+        event: 'page_size',
+        request: sending.outgoing.about,
+        from: size,
+        page_size: smaller.size,
+      }
+      log('warn', 'a page did not come; it is requested with fewer rows', { ...fields, reason: error.what })
+      sending.outgoing = { ...sending.outgoing, ...smaller }
+      sending.failures = 0
+    }
+    const { outgoing, attempts } = sending
     outgoing.signal.throwIfAborted()
-    const waitMs = minWaitMs === null ? 0 : Math.max(backoffMs(attempt - 1), minWaitMs)
-    const retry = { number: attempt, of: most, reason: error.what }
+    const backMs = about === 'size' ? this.#backoffOfSizes(sending) : backoffMs(attempts - 1)
+    const waitMs = minWaitMs === null ? 0 : Math.max(backMs, minWaitMs)
+    const retry = { number: Math.max(1, sending.failures), of: most, reason: error.what }
     // The wait after a 429 is logged already. All chains meet an outage: it is one warning.
     const isWarning = waitMs > 0 && !this.#reasons.has(retry.reason)
     if (isWarning) this.#reasons.add(retry.reason)
     log(isWarning ? 'warn' : 'debug', 'trying again', {
       event: 'retry',
       request: outgoing.about,
-      retry: attempt,
+      retry: retry.number,
       of: most,
       wait_ms: Math.round(waitMs),
       reason: error.what,
     })
     await this.#wait(outgoing, waitMs, retry)
     return true
+  }
+
+  /** A page that took its time has made its own pause. */
+  #backoffOfSizes({ attempts, startMs }: Sending): number {
+    const pauseMs = Math.min(LONGEST_WAIT_OF_SIZES_MS, backoffMs(attempts - 1))
+    return Math.max(0, pauseMs - (this.#parts.clock.monotonicMs() - startMs))
+  }
+
+  /** How many attempts may follow such a failure, in the same size. */
+  #retriesAfter({ error, about }: FailedAttempt, { smaller }: Outgoing): number {
+    const { settings, contact } = this.#parts
+    const { retries } = settings
+    if (about === 'shape') return Math.min(RETRIES_OF_A_SHAPE, retries)
+    if (about === 'size' && smaller !== undefined) return Math.min(RETRIES_OF_A_SIZE, retries)
+    return isWebPage(error) && !contact.hasSucceeded ? Math.min(RETRIES_OF_A_WEB_PAGE, retries) : retries
   }
 
   async #wait(
@@ -271,6 +298,18 @@ export class Sender {
   }
 }
 
+/** A request on its way to a response that can be read, in whatever size. */
+type Sending = {
+  outgoing: Outgoing
+  /** Whether its token was rejected and replaced. */
+  hasRenewed: boolean
+  attempts: number
+  /** Failed attempts in its present size. */
+  failures: number
+  /** When the last attempt began, by the monotonic clock. */
+  startMs: number
+}
+
 /** A usable response. */
 type Sent = {
   readonly response: HttpResponse
@@ -285,11 +324,6 @@ function searchesLeft(header: string | readonly string[] | undefined): number | 
   return Number.isSafeInteger(left) ? left : null
 }
 
-function tooLarge(where: string): PageTooLarge {
-  const what = 'Pages of this size do not come in time'
-  return new PageTooLarge(new ExportError({ kind: 'transient', what, where, next: 'Run again.' }))
-}
-
 function requestHeaders({ body }: Outgoing, token: Token): Record<string, string> {
   return {
     authorization: token.header,
@@ -300,10 +334,18 @@ function requestHeaders({ body }: Outgoing, token: Token): Record<string, string
   }
 }
 
-function exhausted(error: ExportError, attempts: number): ExportError {
-  const { kind, where, next } = error
+/** Statuses of a gateway, behind which a page may have too many rows. */
+const GATEWAY = new Set([502, 503])
+
+function exhausted({ error, about }: FailedAttempt, { attempts, outgoing: { size } }: Sending): ExportError {
+  const { kind, where } = error
   const what = `${error.what}; failed after ${numberOf(attempts, 'attempt')}`
-  return new ExportError({ kind, what, where, next, cause: error })
+  const isOfGateway = size !== null && error instanceof ResponseError && GATEWAY.has(error.status)
+  const next = isOfGateway
+    ? `${error.next} If only pages of this size fail (${size} rows), lower extract.page_size.`
+    : error.next
+  const details = { kind, what, where, next, cause: error }
+  return about === 'size' ? new NotServed({ ...details, kind: 'transient' }) : new ExportError(details)
 }
 
 function tokenExpired(where: string): ExportError {

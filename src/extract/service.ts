@@ -14,7 +14,7 @@ import { always, httpClient, type RequestSignals, type Token, type TokenSource }
 import { type Endpoints, endpoint, endpointsOf, isSecondSearch, rateLimits, whereOf } from './endpoints.ts'
 import { BASIC, type Outgoing, type ReadResponse, type SenderParts } from './outgoing.ts'
 import { Budget, type ThisMonth } from './pace/budget.ts'
-import { SearchLedger } from './pace/search-ledger.ts'
+import { SearchCount } from './pace/search-count.ts'
 import { isWebPage, ResponseError } from './responses.ts'
 import { Sender } from './sender.ts'
 import { exchangedToken, serviceTokens, type TokenInfo, testedToken } from './tokens.ts'
@@ -33,10 +33,10 @@ export type ServiceDeps = {
   readonly log: Log
   /** Whether texts of the service are left out of messages: `hidesQueries` of the pipeline. */
   readonly hidesTexts: boolean
+  /** Whether the data set had a page before; undefined: no. */
+  readonly hasSucceeded?: boolean
   /** Measurements of earlier runs; undefined: none. */
   readonly measures?: Measures
-  /** Searches left, as earlier runs last saw; undefined or null: not known. */
-  readonly searchesLeft?: number | null
   /** As of `WaitBoard`. */
   readonly onWait?: () => void
   /** Receives the service's time with each successful response, before it is read. What it throws ends the request. */
@@ -50,7 +50,7 @@ export type ServiceLimits = RunLimits & {
 
 export type ServiceRequest = Pick<
   Outgoing,
-  'method' | 'url' | 'tier' | 'body' | 'hasCursor' | 'about' | 'size' | 'sizing' | 'feed'
+  'method' | 'url' | 'tier' | 'body' | 'hasCursor' | 'about' | 'size' | 'smaller' | 'feed'
 > & { readonly flight?: Flight }
 
 /** Requests that are aborted together. */
@@ -76,10 +76,9 @@ export class Service {
     this.#signals = { signal, abort }
     // There is one listener per wait: with many chains in flight this is not a leak.
     setMaxListeners(0, stop, abort, signal)
-    const ledger = new SearchLedger(
+    const searches = new SearchCount(
       measures,
       measures.reportsSearchesLeft ?? (isSecondSearch(this.endpoints) ? false : null),
-      deps.searchesLeft,
     )
     this.board = new WaitBoard(
       () => clock.now(),
@@ -95,13 +94,13 @@ export class Service {
         keys: SETTING_KEYS,
       }),
       pace: rateLimits(settings, this.endpoints, clock),
-      budget: new Budget(limits, ledger, clock),
-      ledger,
+      budget: new Budget(limits, searches, clock),
+      searches,
       settings,
       clock,
       log,
       hidesTexts,
-      contact: { isReached: false, isFound: false, notFound: 0, retries: 0 },
+      contact: { isReached: false, hasSucceeded: deps.hasSucceeded ?? false, retries: 0 },
       board: this.board,
       onDate,
     }
@@ -116,18 +115,18 @@ export class Service {
 
   /** What the run has sent and spent, and what the responses say is left. */
   get counters() {
-    const { contact, budget, ledger, pace, clock } = this.#parts
+    const { contact, budget, searches, pace, clock } = this.#parts
     const pausedForMs = pace.search.pausedForMs()
     return {
       ...contact,
       /** Metered requests written to a connection, retries among them. */
       requests: budget.requests,
-      /** By what responses report as left; null: they do not report it, or there is none yet. */
-      searchesSpent: ledger.spent,
-      searchesRemaining: ledger.remaining,
-      reportsSearchesLeft: ledger.isReported,
-      /** What pages cost; null: no page has told. */
-      reading: ledger.reading,
+      /** On our own pages; null: the service tells of no quota. */
+      searchesSpent: searches.spent,
+      searchesRemaining: searches.remaining,
+      reportsSearchesLeft: searches.isReported,
+      /** What pages cost; null: not shown yet. */
+      reading: searches.reading,
       /** The end of the pause after a 429 (epoch ms); null: no pause. */
       pausedUntilMs: pausedForMs === 0 ? null : Math.round(clock.now() + pausedForMs),
     }
@@ -144,7 +143,7 @@ export class Service {
    * `read` requests another attempt by throwing ExportError `transient`.
    * @param onSent called each time the request is written to a connection
    * @throws ExportError `transient`, `refused`, `cursor`, `credentials`, `quota`, `config`, `data`, `interrupted`;
-   *   `PageTooLarge` if a page of another size is to be requested
+   *   `NotServed` if a page came in no size
    */
   request<T>(
     { flight, ...request }: ServiceRequest,
@@ -165,11 +164,6 @@ export class Service {
       abort: AbortSignal.any([this.#signals.abort, own.signal]),
       end: () => own.abort(),
     }
-  }
-
-  /** Whether the searches left, as last reported, pay for a page of so many rows. */
-  pays(size: number): boolean {
-    return this.#parts.budget.pays(size)
   }
 
   /**

@@ -46,10 +46,12 @@ export type PageContext = {
   readonly own: Window | null
   /** The value of the column `query_value`, already masked. */
   readonly queryValue: string
-  /** Set when the chain restarted after a rejected cursor: rows at or before this position are already exported. */
-  readonly since: Restart | null
+  /** The instant at which a chain begins that has lost its cursor: later in its order than the range; null: it has not. */
+  readonly since: Int64Json | null
   /** Ids of the last pages of this chain; rows with these ids are skipped. */
   readonly recent: readonly PageIds[]
+  /** Ids that a chain which has lost its cursor had from `since` on; items with these ids are dropped. */
+  readonly known: readonly PageIds[]
   /** What is known of a feed; absent: it is none. */
   readonly feed?: FeedIds | undefined
 }
@@ -73,14 +75,8 @@ export function spanOf(a: Span | null, b: Span | null): Span | null {
   }
 }
 
-/**
- * Resume position of a sorted chain: the last `imported_at`, and the ids of the rows with exactly this time. `ids`
- * null: there are too many to keep, and the chain cannot resume here.
- */
-export type Position = { readonly at: Int64Json; readonly ids: readonly Int64Json[] | null }
-
-/** A position at which a chain resumes without a cursor. */
-export type Restart = { readonly at: Int64Json; readonly ids: readonly Int64Json[] }
+/** Where a chain is: the last instant in its order of any row so far, and by how many µs rows came late at most. */
+export type Position = { readonly at: Int64Json; readonly late: number }
 
 /** A page after decoding: flattened and masked. */
 export type DecodedPage = {
@@ -104,19 +100,15 @@ export type DecodedPage = {
   readonly ids: PageIds
   /** `imported_at` of every row, microseconds; null for reports, which have none. */
   readonly times: Times | null
-  /** Resume position after this page; null when the page is not sorted by `imported_at`, or has no item. */
+  /** The times of its items, dropped ones too; null: it has none with a time but repeated ones. */
   readonly span: PageSpan | null
   readonly quarantined: readonly RefusedItem[]
   /** Occurrences of unknown fields; at most 50 names, the rest under `…`. */
   readonly unknownFields: Readonly<Record<string, number>>
 }
 
-export type PageSpan = {
-  readonly first: Int64Json
-  readonly last: Int64Json
-  /** Ids of the items at `last`; null when there are more than 1,000. */
-  readonly lastIds: readonly Int64Json[] | null
-}
+/** In the order of the chain: the first instant, the last one, and by how many µs a row came late at most. */
+export type PageSpan = { readonly first: Int64Json; readonly last: Int64Json; readonly late: number }
 
 /** Microseconds; 64-bit integers if a double does not hold all of them exactly. */
 export type Times = Float64Array<ArrayBuffer> | BigInt64Array<ArrayBuffer>

@@ -162,18 +162,24 @@ export async function probeService(pipeline: Pipeline, options: ServiceCallOptio
   const calls = { ...options, buffers: freshBuffers }
   const service = openCalls({ ...pipeline.service, retries: 0 }, calls, limits)
   try {
+    const size = Math.min(PROBE_ROWS, extract.pageSize)
     const requestFor = pageRequests(service, await searchOf(pipeline, options))
-    const pageAt = (cursor: string | null) => service.request(requestFor(cursor, 'probe'), counted)
+    const pageAt = (cursor: string | null) => service.request(requestFor(cursor, 'probe', size), counted)
     const { next, items } = await pageAt(null)
     if (service.counters.reportsSearchesLeft !== true) return probe('nothing', null, service)
     if (next === null || items < PROBE_ROWS) return probe('unknown', null, service)
     const before = service.counters.searchesRemaining!
     const { items: rows } = await pageAt(next)
-    const { searchesRemaining, reading } = service.counters
-    if (mayCost(null, rows) === 1) return probe('unknown', null, service)
-    const page = { rows, searches: Math.max(0, before - searchesRemaining!) }
-    // More than by either reading: others spend as well.
-    return probe(reading ?? (page.searches === 0 ? 'free' : 'unknown'), page, service)
+    const dear = mayCost(null, rows)
+    if (dear === 1) return probe('unknown', null, service)
+    const page = { rows, searches: Math.max(0, before - service.counters.searchesRemaining!) }
+    // Else others spend as well.
+    const readings = new Map<number, Probe['reading']>([
+      [0, 'free'],
+      [1, 'request'],
+      [dear, '100 rows'],
+    ])
+    return probe(readings.get(page.searches) ?? 'unknown', page, service)
   } finally {
     await service.close()
   }
@@ -189,7 +195,7 @@ async function searchOf(
   { extract }: Pipeline,
   { clock, readSecret }: ServiceCallOptions,
 ): Promise<ChainRequest> {
-  const { resource, queries, windows, include, order, pageSize } = extract
+  const { resource, queries, windows, include, order } = extract
   const query: Query | undefined = queries.find(({ type }) => type !== 'secret') ?? queries[0]
   if (query === undefined) throw new Error('a pipeline without a query')
   const requested: Window | null =
@@ -203,8 +209,6 @@ async function searchOf(
     since: null,
     include,
     order,
-    pageSize: Math.min(PROBE_ROWS, pageSize),
-    sizing: null,
     secret: query.type === 'secret' ? await readSecret(query.secretEnv) : null,
   }
 }

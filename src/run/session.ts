@@ -11,7 +11,7 @@ import {
 } from '../data-set/index.ts'
 import { ShardSet, type ShardSetOptions } from '../load/index.ts'
 import type { DecodePage } from '../rows/index.ts'
-import type { Journal } from '../state/index.ts'
+import { isInOrder, type Journal, presentOf } from '../state/index.ts'
 import { type Cpu, openCpu } from './cpu/cpu.ts'
 import { decodeSettings } from './cpu/decode-settings.ts'
 import type { RunOptions } from './options.ts'
@@ -116,16 +116,20 @@ async function openShards(
   for (;;) {
     const { state } = journal
     const opened = await ShardSet.open(optionsOf(), state.openShards.values())
-    const rejected = await lostRejections(journal)
-    if ('set' in opened && rejected.length === 0) return opened.set
+    const partitions = [...(await lostRejections(journal)), ...(await lostChains(journal))]
+    if ('set' in opened && partitions.length === 0) return opened.set
     if ('set' in opened) await opened.set.close()
     const shards = 'lost' in opened ? opened.lost : []
-    const given = invalidationOf(state, { partitions: rejected, shards })
+    const given = invalidationOf(state, { partitions, shards })
     await journal.append([redoEntry(given)])
-    onLog('warn', 'rows that wait in the log were damaged; the partitions concerned are exported anew', {
-      partitions: given.partitions.size,
-      rows: given.rows,
-    })
+    onLog(
+      'warn',
+      'rows or ids in the log were damaged, or a cursor is lost; the partitions concerned are exported anew',
+      {
+        partitions: given.partitions.size,
+        rows: given.rows,
+      },
+    )
   }
 }
 
@@ -134,6 +138,23 @@ async function lostRejections(journal: Journal): Promise<readonly string[]> {
   const lost: string[] = []
   for (const [partition, blobs] of journal.state.rejected) {
     for (const ref of blobs) if ((await journal.read(ref)) === null) lost.push(partition)
+  }
+  return lost
+}
+
+/** Partitions of searches that cannot go on: their cursor is lost, or ids by which rows are known. */
+async function lostChains(journal: Journal): Promise<readonly string[]> {
+  const { state } = journal
+  const lost: string[] = []
+  for (const folded of state.chains.values()) {
+    if (folded.feed !== null) continue
+    let isLost = folded.lost
+    for (const ref of folded.ids) isLost ||= (await journal.read(ref)) === null
+    if (!isLost) continue
+    // Late rows may be left of windows that were done.
+    const names = folded.windows.names.slice(isInOrder(folded) ? folded.watermark : 0)
+    const keys = names.map((name) => `${folded.query}/${name}`)
+    lost.push(...keys.filter((key) => presentOf(state, key) !== undefined))
   }
   return lost
 }

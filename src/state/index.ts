@@ -10,7 +10,15 @@ export {
 } from './checkpoint/checkpoint.ts'
 export { type CheckpointState, isKnown, partitionEntry } from './checkpoint/checkpoint-state.ts'
 export { PathMap, type SealedShard, splitPath } from './checkpoint/compact-collections.ts'
-export { chainEntry, decodeIds, encodeIds, type FoldedChain, neededIds } from './checkpoint/folded-chain.ts'
+export {
+  chainEntry,
+  countOfBlob,
+  decodeIds,
+  encodeIds,
+  type FoldedChain,
+  isInOrder,
+  type LoggedIds,
+} from './checkpoint/folded-chain.ts'
 export { afterFeedPage, NEW_FEED, passOf } from './checkpoint/folded-feed.ts'
 export {
   type FoldedPartition,

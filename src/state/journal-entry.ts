@@ -34,9 +34,8 @@ const json = z.custom<JsonValue>((value) => value !== undefined)
 /** Large integers are strings of digits: see Int64Json. */
 const int64 = z.union([z.number(), z.string().regex(/^-?\d{16,19}$/)])
 
-/** A Restart, and a Position. */
-const restart = z.object({ at: int64, ids: z.array(int64) })
-const position = restart.extend({ ids: restart.shape.ids.nullable() })
+/** A Position. */
+const position = z.object({ at: int64, late: z.number().nonnegative() })
 
 /** A Span. */
 const importedAt = z.object({ min: int64, max: int64 })
@@ -152,12 +151,14 @@ const chain = z.object({
       watermark: count,
       pages: count,
       position: position.nullable(),
-      in_order: z.boolean(),
       requested: z.object({ from: z.number(), until: z.number() }).nullable(),
-      since: restart.nullable(),
+      since: int64.nullable(),
       /** Digests of the cursors before `next`, base64. */
       seen: z.string(),
       ids: z.array(blob),
+      /** Whether ids of some pages are not kept any more. */
+      forgot: z.boolean(),
+      lost: z.literal(true).optional(),
       size: count.nullable(),
     })
     .optional(),
@@ -192,8 +193,8 @@ const page = z.object({
   watermark: count.optional(),
   slices: z.array(slice).optional(),
   logged: z.array(logged).optional(),
-  /** Resume position; null: the rows are not in order; absent: as before. */
-  position: position.nullable().optional(),
+  /** Absent: as before. */
+  position: position.optional(),
   /** Rejected items: lines for the quarantine file of their partition. */
   quarantine: z.array(z.object({ window: z.string(), items: count, blob: count })).optional(),
   /** Items of forgotten people, which were dropped. */
@@ -394,6 +395,8 @@ const measured = z.object({
   left: count.optional(),
   /** Rows requested with the last page. A rewrite replaces the page entries with it. */
   page_size: count.optional(),
+  /** A cursor is only accepted with the size of the page that it came with. */
+  binds_sizes: z.literal(true).optional(),
   /** A rewrite wrote it. The figures of runs are in other entries. */
   replaces: z.literal(true).optional(),
 })
@@ -421,13 +424,15 @@ export const ENTRY_SCHEMAS = {
   chain,
   /** The chain keeps its first `windows` windows; other chains take the rest. */
   shorten: z.object({ kind: z.literal('shorten'), chain: count, windows: count }),
-  /** The chain restarts after a rejected cursor or a change of the page size. `since` null: from its beginning. */
+  /** The chain lost its cursor, and begins again at the instant `since`; null: at its beginning. The next page is its first. */
   restart: z.object({
     kind: z.literal('restart'),
     chain: count,
-    since: restart.nullable(),
+    since: int64.nullable(),
     /** Of a feed: a pass from its front begins; absent: the present pass begins again. */
     pass: z.literal('front').optional(),
+    /** There is no such instant: the next run exports the partitions of the chain anew. */
+    lost: z.literal(true).optional(),
   }),
   open,
   page,
@@ -470,6 +475,6 @@ export const ENTRY_SCHEMAS = {
   people: z.object({ kind: z.literal('people'), list: z.string() }),
   unknown: z.object({ kind: z.literal('unknown'), fields: countsByName }),
   measured,
-  /** The page size of a query from here on; null: the greatest. `query` null: the initial page size of new queries. */
+  /** The size of the last page, where one twice as large did not come; null: the greatest came. */
   limit: z.object({ kind: z.literal('limit'), size: count.nullable() }),
 }

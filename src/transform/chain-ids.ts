@@ -9,6 +9,7 @@ import { highWord, IdSet, lowWord } from './id-set.ts'
 export class ChainIds {
   readonly #rows = new ChainSet()
   readonly #refused = new ChainSet()
+  readonly #known = { rows: new KnownIds(), refused: new KnownIds() }
   #front: readonly PageIds[] = []
   /** Number of items of this page that are repeated. */
   repeated = 0
@@ -16,7 +17,7 @@ export class ChainIds {
   met = false
 
   /** Begins a page. */
-  begin({ feed, recent: last }: Pick<PageContext, 'feed' | 'recent'>): void {
+  begin({ feed, known, recent: last }: Pick<PageContext, 'feed' | 'known' | 'recent'>): void {
     this.repeated = 0
     this.met = false
     const earlier = feed?.earlier ?? []
@@ -24,6 +25,13 @@ export class ChainIds {
     const recent = [...earlier, ...last]
     this.#rows.begin(recent.map(({ rows }) => rows))
     this.#refused.begin(recent.map(({ refused }) => refused))
+    this.#known.rows.begin(known.map(({ rows }) => rows))
+    this.#known.refused.begin(known.map(({ refused }) => refused))
+  }
+
+  /** Whether the chain had this row before it lost its cursor. */
+  isKnownRow(id: number | bigint): boolean {
+    return this.#known.rows.has(id)
   }
 
   /** Call it for every row that is to be kept. @returns false when it is repeated */
@@ -33,6 +41,7 @@ export class ChainIds {
 
   /** Call it for every item with an id that is to be rejected. @returns false when it was rejected before */
   isNewRefusal(id: number | bigint): boolean {
+    if (this.#known.refused.has(id)) return false
     return this.#isNew(id, this.#refused, 'refused')
   }
 
@@ -47,6 +56,23 @@ export class ChainIds {
   /** The ids of this page. */
   page(): PageIds {
     return { rows: this.#rows.page(), refused: this.#refused.page() }
+  }
+}
+
+/** The ids that a chain had before it lost its cursor. */
+class KnownIds {
+  readonly #set = new IdSet()
+  #ids: readonly Int32Array[] = []
+
+  begin(ids: readonly Int32Array[]): void {
+    if (ids.length === 0 && this.#ids.length === 0) return
+    this.#ids = ids
+    this.#set.clear()
+    for (const words of ids) for (let i = 0; i < words.length; i += 2) this.#set.add(words[i]!, words[i + 1]!)
+  }
+
+  has(id: number | bigint): boolean {
+    return this.#ids.length > 0 && this.#set.has(lowWord(id), highWord(id))
   }
 }
 

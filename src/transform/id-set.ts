@@ -38,6 +38,17 @@ export class IdSet {
     }
   }
 
+  has(low: number, high: number): boolean {
+    if ((low | high) === 0) return this.#hasZero
+    const words = this.#words
+    const mask = this.#slots - 1
+    for (let slot = hash(low, high) & mask; ; slot = (slot + 1) & mask) {
+      const [foundLow, foundHigh] = [words[2 * slot]!, words[2 * slot + 1]!]
+      if (foundLow === low && foundHigh === high) return true
+      if ((foundLow | foundHigh) === 0) return false
+    }
+  }
+
   clear(): void {
     this.#size = 0
     this.#hasZero = false

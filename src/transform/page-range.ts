@@ -14,14 +14,12 @@ function boundsOf(window: Window | null): Bounds {
 
 /**
  * - `keep`: the row belongs to this chain
- * - `drop`: the row belongs to another chain, or was exported before a rejected cursor and is requested again
+ * - `drop`: the row belongs to another chain
+ * - `known`: the chain has had the row, and requests it again since it has lost its cursor
  * - `repeated`: the chain already has the row, and the service sends it again
  * - `outside`: the row was not requested, so the service ignored the filter
  */
-export type Verdict = 'keep' | 'drop' | 'repeated' | 'outside'
-
-/** A resume position holds at most this number of ids. */
-const MAX_LAST_IDS = 1000
+export type Verdict = 'keep' | 'drop' | 'known' | 'repeated' | 'outside'
 
 /** Checks `imported_at` of the items of one page: which items belong to the chain, and the span of the page. */
 export class PageRange {
@@ -29,13 +27,9 @@ export class PageRange {
   readonly #requested: Bounds
   readonly #own: Bounds
   readonly #since: Int64 | null
-  readonly #sinceIds: ReadonlySet<Int64>
   #first: Int64 | null = null
   #last: Int64 = 0
-  /** The first ids with `imported_at` = `last`. The array is reused, because almost every item begins a new list. */
-  readonly #lastIds: Int64[] = [0]
-  #lastCount = 0
-  #isSorted = true
+  #late = 0
   readonly #ids: ChainIds
 
   /** @param ids has the rows of the pages before; serves one page at a time */
@@ -45,8 +39,7 @@ export class PageRange {
     this.#isAscending = order === 'asc'
     this.#requested = boundsOf(context.requested)
     this.#own = boundsOf(context.own)
-    this.#since = since === null ? null : int64FromJson(since.at)
-    this.#sinceIds = new Set(since?.ids.map(int64FromJson))
+    this.#since = since === null ? null : int64FromJson(since)
   }
 
   /** Whether it was requested but belongs to another chain, by the end of the windows or because that took some over. */
@@ -62,27 +55,23 @@ export class PageRange {
   /** Call it once for every valid item, in the order of the response. */
   admit(id: Int64, at: Int64): Verdict {
     const verdict = this.#verdict(id, at)
-    // A repeated row does not affect the order of the others.
-    if (verdict !== 'repeated') this.#follow(id, at)
+    // A row that the chain has had does not affect the order of the others.
+    if (verdict !== 'repeated' && verdict !== 'known') this.#follow(at)
     return verdict
   }
 
   #verdict(id: Int64, at: Int64): Verdict {
     if (this.#wasNotRequested(at)) return 'outside'
-    if (this.#since !== null) {
-      if (at === this.#since && this.#sinceIds.has(id)) return 'drop'
-      if (this.#isBefore(at, this.#since)) return 'outside'
-    }
+    if (this.#since !== null && this.#isBefore(at, this.#since)) return 'outside'
+    if (this.#ids.isKnownRow(id)) return 'known'
     if (at < this.#own.from || at >= this.#own.until) return 'drop'
     return this.#ids.isNewRow(id) ? 'keep' : 'repeated'
   }
 
-  /** Span of all items but repeated ones; null when there are none, or they are not in order. */
+  /** Span of all items but those that the chain has had; null when there are none. */
   get span(): PageSpan | null {
-    if (this.#first === null || !this.#isSorted) return null
-    const lastIds =
-      this.#lastCount > MAX_LAST_IDS ? null : this.#lastIds.slice(0, this.#lastCount).map(int64ToJson)
-    return { first: int64ToJson(this.#first), last: int64ToJson(this.#last), lastIds }
+    if (this.#first === null) return null
+    return { first: int64ToJson(this.#first), last: int64ToJson(this.#last), late: this.#late }
   }
 
   /** Whether an instant comes before another in the order of the chain. */
@@ -90,19 +79,14 @@ export class PageRange {
     return this.#isAscending ? at < other : at > other
   }
 
-  #follow(id: Int64, at: Int64): void {
+  #follow(at: Int64): void {
     if (this.#first === null) {
       this.#first = at
-    } else if (at === this.#last) {
-      if (this.#lastCount < MAX_LAST_IDS) this.#lastIds[this.#lastCount] = id
-      this.#lastCount++
-      return
+      this.#last = at
     } else if (this.#isBefore(at, this.#last)) {
-      this.#isSorted = false
-    }
-    this.#last = at
-    this.#lastIds[0] = id
-    this.#lastCount = 1
+      this.#late = Math.max(this.#late, Math.abs(Number(this.#last) - Number(at)))
+      if (this.#isBefore(at, this.#first)) this.#first = at
+    } else this.#last = at
   }
 }
 

@@ -51,7 +51,11 @@ export function plainDecoder(
       }
       const { imported_at: at } = data
       const verdict =
-        at === undefined ? (ids.isNewRow(data.id) ? 'keep' : 'repeated') : range.admit(data.id, at)
+        at !== undefined
+          ? range.admit(data.id, at)
+          : !ids.isKnownRow(data.id) && ids.isNewRow(data.id)
+            ? 'keep'
+            : 'repeated'
       if (verdict === 'outside') throw ignoredFilter(index, context)
       if (verdict !== 'keep') continue
       rows++

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { expect, it } from 'vitest'
-import { PageTooLarge } from '../../src/extract/index.ts'
+import { NOT_MEASURED } from '../../src/core/index.ts'
+import { NotServed, PageSizes } from '../../src/extract/index.ts'
 import { eventually } from '../support/eventually.ts'
 import { collect, domainChain, failure, fakeClock, open, sendPage, serve } from './support.ts'
 
@@ -9,14 +10,18 @@ function pageWithLeft(response: ServerResponse, left: number): void {
   sendPage(response, null, [])
 }
 
-it('a page that did not come in time is sent once, where another size can be requested', async () => {
+it('a page that does not come is requested twice in each size, with pauses between, and is served in none', async () => {
   const server = await serve((_request, response) => response.writeHead(504).end())
-  const reasons: string[] = []
-  const sizing = { isTooLarge: () => false, timedOut: (why: string) => reasons.push(why) === 1 }
-  const error = await failure(collect(open(server.url), domainChain({ sizing })))
-  expect(error).toBeInstanceOf(PageTooLarge)
-  expect(reasons).toEqual(['The service responded with 504'])
-  expect(server.received).toHaveLength(1)
+  const clock = fakeClock()
+  const sizes = new PageSizes(80, { limit: null, bindsSizes: false })
+  const service = open(server.url, { clock })
+  const error = await failure(collect(service, domainChain({ pageSize: 80, sizes })))
+  expect(error).toBeInstanceOf(NotServed)
+  // The least size has as many retries as anything.
+  expect(server.received.map(({ json }) => json.size)).toEqual([80, 80, 40, 40, 20, 20, 10, 10, 10, 10])
+  expect(clock.waits).toHaveLength(9)
+  for (const [i, wait] of clock.waits.entries())
+    expect(wait).toBeGreaterThanOrEqual(Math.min(4000, 250 * 2 ** i))
 })
 
 it('a request that lost its reservation before it was written is sent later, and is no retry', async () => {
@@ -30,6 +35,7 @@ it('a request that lost its reservation before it was written is sent later, and
     clock,
     settings: { requestsPerSecond: 1 },
     limits: { minSearchesRemaining: 0 },
+    measures: { ...NOT_MEASURED, reading: '100 rows' },
     log: (_level, message, fields) => void (message === 'request' && attempts.push(fields?.attempt)),
   })
   const pages: Promise<unknown>[] = []
@@ -62,23 +68,6 @@ it('a request that lost its reservation before it was written is sent later, and
   await last
   expect(attempts).toEqual([1, 1, 1, 1])
   expect(service.counters).toMatchObject({ requests: 4, retries: 0, searchesRemaining: 188 })
-})
-
-it('a request that was written and got no response may have been charged', async () => {
-  const server = await serve((_request, response, index) => {
-    if (index === 1) response.destroy()
-    else pageWithLeft(response, 150)
-  })
-  const service = open(server.url, {
-    clock: fakeClock(),
-    settings: { retries: 0 },
-    limits: { minSearchesRemaining: 0 },
-  })
-  await collect(service, domainChain())
-  expect((await failure(collect(service, domainChain()))).kind).toBe('transient')
-  const error = await failure(collect(service, domainChain()))
-  expect(error.what).toContain('150 searches are left, 100 may have been spent on requests without a page')
-  expect(server.received).toHaveLength(2)
 })
 
 it('each outage is one warning: the next one is another', async () => {

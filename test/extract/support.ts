@@ -7,6 +7,7 @@ import {
   type Clock,
   ExportError,
   isFeed,
+  type Measures,
   nameQuery,
   partition,
   type Query,
@@ -167,6 +168,7 @@ export type OpenOptions = {
   log?: ServiceDeps['log']
   hidesTexts?: boolean
   buffers?: BufferPool
+  measures?: Measures
 }
 
 /** A service at `url` without a rate limit, unless given. */
@@ -199,6 +201,7 @@ export function open(url: string, options: OpenOptions = {}): Service {
       buffers: options.buffers ?? bufferPool(2),
       log: options.log ?? (() => {}),
       hidesTexts: options.hidesTexts ?? false,
+      ...(options.measures === undefined ? {} : { measures: options.measures }),
     },
   )
   onTestFinished(() => service.close())
@@ -225,11 +228,15 @@ export function chainOf(query: Query, overrides: Partial<Chain> & { window?: Win
     include: [],
     order: 'asc',
     pageSize: 10_000,
-    sizing: null,
+    sizes: null,
+    mayRestart: true,
+    isTrial: false,
     requestsBefore: 0,
     cursor: null,
+    cursorSize: null,
     since: null,
     recent: [],
+    known: [],
     page: 0,
     queryValue: 'acme.example',
     seen: new SeenCursors(),

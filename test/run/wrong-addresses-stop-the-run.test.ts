@@ -15,22 +15,21 @@ async function exported(respond: (exchange: Exchange) => void, count = 10) {
 
 const NOT_FOUND = { error: { code: 'NOT_FOUND', message: 'nothing here' } }
 
-test('404 for every search stops the run at the second response, and is reported once', async () => {
-  const { summary, logged, requests } = await exported(({ json }) => json(NOT_FOUND, 404))
-  expect(requests).toBe(2)
+test('404 for every search of a data set without a page is the address', async () => {
+  const { summary, requests } = await exported(({ json }) => json(NOT_FOUND, 404))
+  expect(requests).toBe(10)
   expect(summary.error).toMatchObject({ kind: 'config' })
   expect(summary.error?.what).toContain('404')
-  expect(summary.partitions).toEqual({ total: 10, done: 0, failed: 0, pending: 10 })
-  expect(logged.filter((message) => message.includes('404'))).toEqual([])
+  expect(summary.partitions).toEqual({ total: 10, done: 0, failed: 10, pending: 0 })
 })
 
-test('404 for the only search of a data set without earlier responses is the address, on each run', async () => {
-  const { summary, logged, requests } = await exported(({ json }) => json(NOT_FOUND, 404), 1)
+test('404 for thirty searches stops the run after twenty, and 404 for the only one is the address as well', async () => {
+  expect((await exported(({ json }) => json(NOT_FOUND, 404), 30)).requests).toBe(20)
+  const { summary, requests } = await exported(({ json }) => json(NOT_FOUND, 404), 1)
   expect(requests).toBe(1)
   expect(summary.error).toMatchObject({ kind: 'config' })
   expect(summary.error?.next).toContain('service.base_url')
-  expect(summary.partitions).toEqual({ total: 1, done: 0, failed: 0, pending: 1 })
-  expect(logged.filter((message) => message.includes('404'))).toEqual([])
+  expect(summary.partitions).toEqual({ total: 1, done: 0, failed: 1, pending: 0 })
 })
 
 test('other refusals beside one 404 are reported each', async () => {

@@ -77,11 +77,11 @@ describe('the state of a data set', () => {
     const first = page({
       next: 'a',
       watermark: 2,
-      position: { at: 25, ids: [7] },
+      position: { at: 25, late: 0 },
       slices: [into(0, 3), into(1, 1), into(2, 5)],
       logged: [{ shard: 3, rows: 9, blob: 0 }],
     })
-    const begun = { next: 'a', pages: 1, watermark: 2, inOrder: true, seen: null, requested: windows.range }
+    const begun = { next: 'a', pages: 1, watermark: 2, seen: null, requested: windows.range }
     expect(await committed(chainEntry(0, QUERY, windows), first)).toMatchObject([
       begun,
       'done',
@@ -92,11 +92,11 @@ describe('the state of a data set', () => {
     // A late row reopens its partition, and ends the order.
     const late = page({
       next: 'b',
-      position: null,
+      position: { at: 25, late: 20 },
       slices: [into(0, 1)],
       logged: [{ shard: 3, rows: 1, blob: 0 }],
     })
-    const disordered = { next: 'b', pages: 2, watermark: 2, inOrder: false, position: null }
+    const disordered = { next: 'b', pages: 2, watermark: 2, position: { at: 25, late: 20 } }
     expect(await committed(late)).toMatchObject([disordered, 'partial', 'done', 'partial'])
     expect([...'ab'].map((cursor) => log.state.chains.get(0)?.seen?.has(cursor))).toEqual([true, false])
 
@@ -106,7 +106,7 @@ describe('the state of a data set', () => {
     expect(await committed(failed)).toMatchObject([{ next: 'b' }, 'partial', 'done', 'failed'])
     expect(log.state.partitions.get(partition)).toMatchObject({ requests: 5, error })
 
-    const since = { at: 25, ids: [7] }
+    const since = 25
     const anew = { next: null, seen: null, since, watermark: 2 }
     expect(await committed({ kind: 'restart', chain: 0, since })).toMatchObject([
       anew,

@@ -168,7 +168,7 @@ class ImaginedRun {
 
   #restart({ chain, hasPosition, inOrder, hasRows }: ImaginedChain): void {
     if (hasPosition && inOrder)
-      this.#write({ kind: 'restart', chain, since: { at: this.#pages, ids: [1, '9007199254740993'] } })
+      this.#write({ kind: 'restart', chain, since: this.#pages % 2 === 0 ? this.#pages : '9007199254740993' })
     else if (hasRows.size === 0) this.#write({ kind: 'restart', chain, since: null })
   }
 
@@ -224,8 +224,9 @@ class ImaginedRun {
       logged,
       quarantine: refused.map((window) => ({ window: name(window), items: 1 + window, blob: this.#blobs++ })),
       ...(after === watermark ? {} : { watermark: after }),
-      ...(hasPosition ? { position: { at: number, ids: number % 4 === 1 ? null : [number] } } : {}),
-      ...(!chain.inOrder && !isLast ? { position: null } : {}),
+      ...(hasPosition || (!chain.inOrder && !isLast)
+        ? { position: { at: number, late: chain.inOrder ? 0 : number } }
+        : {}),
       ...(number % 3 === 0
         ? { repeated: number, unknown_fields: { [`field-${number % 4}`]: 1 + number } }
         : {}),

@@ -170,7 +170,7 @@ describe('invalidating', () => {
           requests: 3,
           slices: [into(FIRST, 0, 5), into(SECOND, 1, 6), into(THIRD, 2, 1)],
           logged: [{ shard: 2, rows: 1, blob: 0 }],
-          position: { at: 5, ids: [1] },
+          position: { at: 5, late: 0 },
         }),
       ],
     },

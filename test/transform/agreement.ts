@@ -89,12 +89,13 @@ function randomContext(next: Random): PageContext {
     from: EPOCH + (Math.floor(next() * 6) - 1) * second,
     until: requested.until - Math.floor(next() * 3) * second,
   }
-  const since = { at: EPOCH, ids: [33880703907, 33880703909, '9223372036854775805'] }
+  const rows = new BigInt64Array([33880703907n, 33880703909n, 9223372036854775805n])
+  const known = [{ rows: new Int32Array(rows.buffer), refused: new Int32Array(0) }]
   switch (Math.floor(next() * 4)) {
     case 0:
       return pageContext({ window: requested })
     case 1:
-      return pageContext({ since })
+      return pageContext({ since: EPOCH, known })
     case 2:
       return pageContext({ requested, own })
     default:

@@ -32,7 +32,7 @@ test('an id is new only once, whatever the order', () => {
       const recent: PageIds[] = []
       for (const { ids, refused } of pages) {
         const before = recent.slice(-2)
-        chain.begin({ recent: before })
+        chain.begin({ recent: before, known: [] })
         const rowsBefore = new Set(before.flatMap(({ rows }) => idsOf(rows)))
         const refusedBefore = new Set(before.flatMap((page) => idsOf(page.refused)))
         const expected = [

@@ -55,6 +55,7 @@ export function pageContext(
     queryValue: 'scatterholt.com',
     since: null,
     recent: [],
+    known: [],
     ...rest,
   }
 }

@@ -83,42 +83,53 @@ test('an unrequested row is an error, whatever the chain’s own range', () => {
   }
 })
 
+const idsIn = (...ids: readonly number[]) => ({
+  rows: new Int32Array(new BigInt64Array(ids.map(BigInt)).buffer),
+  refused: new Int32Array(0),
+})
+
 test('a restarted chain leaves out the rows it had, and rows outside its own range', () => {
-  const since = { ...twoDays, since: { at: at(FIRST_OWN), ids: [1] } }
+  const since = { ...twoDays, since: at(FIRST_OWN), known: [idsIn(1)] }
   expect(ids(since, 'asc', FIRST_OWN, FIRST_OWN, LAST_OWN, AFTER_OWN, UNTIL)).toEqual([2, 3])
-  const back = { ...twoDays, since: { at: at(LAST_OWN), ids: [1] } }
+  const back = { ...twoDays, since: at(LAST_OWN), known: [idsIn(1)] }
   expect(ids(back, 'desc', LAST_OWN, LAST_OWN, FIRST_OWN, BEFORE_OWN, FROM)).toEqual([2, 3])
 })
 
-test('a restarted chain drops exactly the rows it had at its resume position', () => {
-  const since = pageContext({ since: { at: at(INSIDE), ids: [1, 2, 99] } })
+test('a restarted chain drops exactly the rows it had, which are neither repeated nor late', () => {
+  const since = pageContext({ since: at(INSIDE), known: [idsIn(1, 2), idsIn(99)] })
   const later = '2024-07-15T12:00:00.000002Z'
   const earlier = '2024-07-15T12:00:00Z'
-  expect(ids(since, 'asc', INSIDE, INSIDE, INSIDE, later)).toEqual([3, 4])
-  expect(ids(since, 'desc', INSIDE, INSIDE, INSIDE, earlier)).toEqual([3, 4])
+  expect(ids(since, 'asc', INSIDE, later, INSIDE, later)).toEqual([3, 4])
+  expect(ids(since, 'desc', INSIDE, earlier, INSIDE, earlier)).toEqual([3, 4])
+  expect(decode(credentialsAt(later, INSIDE, INSIDE, later), {}, since)).toMatchObject({
+    repeated: 0,
+    span: { first: at(INSIDE), last: at(later), late: 0 },
+  })
   expect(() => ids(since, 'asc', earlier)).toThrow(expect.objectContaining({ kind: 'data' }))
   expect(() => ids(since, 'desc', later)).toThrow(expect.objectContaining({ kind: 'data' }))
+})
+
+test('a broken item that a restarted chain had is left out', () => {
+  const refused = { rows: new Int32Array(0), refused: idsIn(7).rows }
+  const broken = credential({ id: 7, imported_at: INSIDE, identity_name: null })
+  const page = decode([broken], {}, pageContext({ since: at(INSIDE), known: [refused] }))
+  expect(page).toMatchObject({ quarantined: [], rows: 0, repeated: 0 })
 })
 
 test('the span covers all valid items, dropped ones too', () => {
   const span = (order: 'asc' | 'desc', ...instants: string[]) =>
     decode(credentialsAt(...instants), { order }, july).span
-  expect(span('asc', FROM, INSIDE, UNTIL)).toEqual({ first: at(FROM), last: at(UNTIL), lastIds: [3] })
-  expect(span('desc', INSIDE, FROM, FROM)).toEqual({ first: at(INSIDE), last: at(FROM), lastIds: [2, 3] })
+  expect(span('asc', FROM, INSIDE, UNTIL)).toEqual({ first: at(FROM), last: at(UNTIL), late: 0 })
+  expect(span('desc', INSIDE, FROM, FROM)).toEqual({ first: at(INSIDE), last: at(FROM), late: 0 })
 })
 
-test('items out of order have no span, and a repeated one is not out of order', () => {
+test('the span says how late rows came, and a repeated one is not late', () => {
   const [first, second] = credentialsAt(FROM, INSIDE)
-  const span = { first: at(FROM), last: at(INSIDE), lastIds: [2] }
-  expect(decode([first, second, first]).span).toEqual(span)
-  expect(decode(credentialsAt(INSIDE, FROM, INSIDE)).span).toBeNull()
-  expect(decode(credentialsAt(FROM, INSIDE), { order: 'desc' }).span).toBeNull()
-})
-
-test('up to a thousand ids at the last instant are remembered', () => {
-  const same = (count: number) => Array.from({ length: count }, (_, id) => credential({ id }))
-  expect(decode(same(1000)).span!.lastIds).toEqual(Array.from({ length: 1000 }, (_, id) => id))
-  expect(decode(same(1001)).span!.lastIds).toBeNull()
-  const later = credential({ id: 7000, imported_at: '2025-01-01' })
-  expect(decode([...same(1500), later]).span!.lastIds).toEqual([7000])
+  const between = at(INSIDE) - at(FROM)
+  expect(decode([first, second, first]).span).toEqual({ first: at(FROM), last: at(INSIDE), late: 0 })
+  const late = { first: at(FROM), last: at(INSIDE), late: between }
+  expect(decode(credentialsAt(INSIDE, FROM, INSIDE)).span).toEqual(late)
+  const back = { first: at(INSIDE), last: at(FROM), late: between }
+  expect(decode(credentialsAt(FROM, INSIDE), { order: 'desc' }).span).toEqual(back)
+  expect(decode([]).span).toBeNull()
 })

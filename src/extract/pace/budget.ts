@@ -11,19 +11,21 @@ import {
   searchesLeftIn,
   searchesToSpend,
 } from '../../core/index.ts'
-import type { ChargedRequest, SearchLedger } from './search-ledger.ts'
+import type { Tier } from '../endpoints.ts'
+import type { SearchCount, SearchRequest } from './search-count.ts'
 
 /** A request that is to be paid from the budget. `signal` ends the wait for what other requests cost. */
 type Spending = {
   readonly where: string
-  /** Requested rows; null: the request costs no searches. */
+  readonly tier: Tier
+  /** Requested rows; null: it requests no page. */
   readonly size: number | null
   readonly signal: AbortSignal
 }
 
 export type Reservation = {
   /** Receives the limits in the response; null: the request costs no searches. */
-  readonly flight: ChargedRequest | null
+  readonly flight: SearchRequest | null
   /** @returns false when the limits have changed since: release it, and reserve again */
   holds(): boolean
   /** Called when the request is written. */
@@ -52,9 +54,6 @@ export type ThisMonth = {
   readonly searchesBefore: number
 }
 
-/** What other requests may cost, and how many are in flight. */
-type Others = { readonly searches: number; readonly requests: number }
-
 /**
  * Enforces the {@link RunLimits} of a run. A request reserves its cost before any other wait, so an exhausted budget is
  * known at once. The highest cost of a page is reserved until its response shows what is left. A page that exceeds the
@@ -62,16 +61,16 @@ type Others = { readonly searches: number; readonly requests: number }
  */
 export class Budget {
   readonly #limits: RunLimits
-  readonly #ledger: SearchLedger
+  readonly #count: SearchCount
   readonly #clock: Clock
   #requests = 0
   #reserved = 0
   #closedUntil = Number.NEGATIVE_INFINITY
   #month: ThisMonth
 
-  constructor(limits: RunLimits, ledger: SearchLedger, clock: Clock) {
+  constructor(limits: RunLimits, count: SearchCount, clock: Clock) {
     this.#limits = limits
-    this.#ledger = ledger
+    this.#count = count
     this.#clock = clock
     this.#month = { month: monthOf(clock.now()), requestsBefore: 0, searchesBefore: 0 }
   }
@@ -85,7 +84,7 @@ export class Budget {
   thisMonth(): ThisMonth {
     const month = monthOf(this.#clock.now())
     if (month > this.#month.month)
-      this.#month = { month, requestsBefore: this.#requests, searchesBefore: this.#ledger.spent ?? 0 }
+      this.#month = { month, requestsBefore: this.#requests, searchesBefore: this.#count.spent ?? 0 }
     return this.#month
   }
 
@@ -127,70 +126,65 @@ export class Budget {
       holds: () => {
         this.checkOpen(where)
         if (flight === null) return true
-        const others = { searches: this.#ledger.reserved - flight.cost, requests: this.#ledger.inFlight - 1 }
-        return this.#shortageFor(flight.cost, others) === null
+        return this.#shortageFor(flight.cost, flight.cost, this.#count.inFlight - 1) === null
       },
       spend: () => {
         release()
-        if (flight !== null) this.#ledger.write(flight)
+        if (flight !== null) this.#count.write(flight)
         this.thisMonth()
         this.#requests++
       },
       release: () => {
         release()
-        if (flight !== null) this.#ledger.end(flight)
+        if (flight !== null) this.#count.end(flight)
       },
     }
   }
 
-  async #flightFor({ size, signal, where }: Spending): Promise<ChargedRequest | null> {
+  async #flightFor({ tier, size, signal, where }: Spending): Promise<SearchRequest | null> {
+    const count = this.#count
     for (;;) {
-      if (size === null) return null
-      if (this.#ledger.isReported === false) return null
-      const cost = mayCost(this.#ledger.reading, size)
-      const shortage = this.#shortageFor(cost, {
-        searches: this.#ledger.reserved,
-        requests: this.#ledger.inFlight,
-      })
-      if (shortage === null) return this.#ledger.begin(cost)
-      if (this.#ledger.inFlight === 0) {
+      if (tier !== 'search' || size === null || count.isReported === false) return null
+      const cost = mayCost(count.reading, size)
+      const isToWait = cost > 1 && count.isToBeAlone && count.inFlight > 0
+      const shortage = isToWait ? null : this.#shortageFor(cost, 0, count.inFlight)
+      if (!isToWait && shortage === null) return count.begin(cost)
+      if (shortage !== null && count.inFlight === 0) {
         const options = shortage.untilMs === undefined ? {} : { untilMs: shortage.untilMs }
         throw new ExportError({ kind: 'quota', what: shortage.what, where, next: shortage.next, ...options })
       }
-      await this.#ledger.change(signal)
+      await count.change(signal)
       this.checkOpen(where)
     }
   }
 
   /**
-   * Whether the searches left, as this run or earlier ones last saw, pay for a page of so many rows. The quota may have
-   * been renewed since the last run.
+   * Why a request of this cost is not sent; null: it may be sent.
+   * @param own what is reserved for it already
+   * @param others how many other requests are in flight
    */
-  pays(size: number): boolean {
-    const left = this.#ledger.remaining ?? this.#ledger.remainingBefore
-    if (left === null || this.#limits.minSearchesRemaining === null) return true
-    return (
-      this.#ledger.isReported === false ||
-      searchesToSpend(this.#limits, left) >= mayCost(this.#ledger.reading, size)
-    )
+  #shortageFor(cost: number, own: number, others: number): Shortage | null {
+    const { isReported, untold, uncounted } = this.#count
+    if (isReported === false) return null
+    // The first response tells whether searches are counted, and how many are left.
+    if (isReported === null && others > 0 && this.#isLimited) return NOT_KNOWN
+    return this.#shortageOfRest(cost, untold - own, others) ?? this.#shortageOfMonth(cost, uncounted - own)
   }
 
-  /** Why a request of this cost is not sent; null: it may be sent. */
-  #shortageFor(cost: number, others: Others): Shortage | null {
-    if (this.#ledger.isReported === false) return null
-    return this.#shortageOfRest(cost, others) ?? this.#shortageOfMonth(cost, others.searches)
+  get #isLimited(): boolean {
+    return this.#limits.minSearchesRemaining !== null || this.#limits.monthly !== null
   }
 
-  #shortageOfRest(cost: number, { searches: others, requests }: Others): Shortage | null {
+  #shortageOfRest(cost: number, others: number, requests: number): Shortage | null {
     const least = this.#limits.minSearchesRemaining
-    const { remaining } = this.#ledger
+    const { remaining } = this.#count
     if (least === null) return null
     // The first response shows how many are left. Until then, one request at a time is sent.
     if (remaining === null) return requests > 0 ? NOT_KNOWN : null
     if (searchesToSpend(this.#limits, remaining) - others >= cost) return null
     const kept = least === 0 ? '' : `, at least ${least} are to be kept`
     return {
-      what: `The service reports that ${numberOf(remaining, 'search is', 'searches are')} left${kept}${this.#lostText()}, and the next page may cost ${cost}`,
+      what: `The service reports that ${numberOf(remaining, 'search is', 'searches are')} left${kept}, and the next page may cost ${cost}`,
       next: `${least === 0 ? 'Wait' : 'Lower extract.min_searches_remaining or wait'} for the next quota period, then run again.`,
     }
   }
@@ -199,7 +193,11 @@ export class Budget {
     if (this.#limits.monthly === null) return null
     const { searches } = this.#limits.monthly
     const { month, searchesBefore } = this.thisMonth()
-    const left = searchesLeftIn(month, this.#limits.monthly, (this.#ledger.spent ?? 0) - searchesBefore)
+    const left = searchesLeftIn(
+      month,
+      this.#limits.monthly,
+      Math.max(0, (this.#count.spent ?? 0) - searchesBefore),
+    )
     if (left - others >= cost) return null
     if (cost > searches) {
       return {
@@ -207,18 +205,13 @@ export class Budget {
         next: `Set extract.page_size to ${searches * 100} or less, or raise extract.monthly_searches, then run again.`,
       }
     }
-    const what = `Of the ${searches} searches for ${month}, ${numberOf(Math.max(0, left), 'is', 'are')} left${this.#lostText()}, and the next page may cost ${cost}`
+    const what = `Of the ${searches} searches for ${month}, ${numberOf(Math.max(0, left), 'is', 'are')} left, and the next page may cost ${cost}`
     if (left >= cost) return { what, next: 'Run again: the export resumes where it stopped.' }
     return {
       what,
       next: `Run again from ${endOfMonth(month)} on, or raise extract.monthly_searches: the export resumes where it stopped.`,
       untilMs: Date.parse(endOfMonth(month)),
     }
-  }
-
-  #lostText(): string {
-    const { lost } = this.#ledger
-    return lost === 0 ? '' : `, ${lost} may have been spent on requests without a page`
   }
 
   #checkRequests(where: string): void {

@@ -1,89 +1,56 @@
-import { ExportError, type Measures } from '../../core/index.ts'
+import type { Measures } from '../../core/index.ts'
 
 /** The least size to which pages shrink. */
-const MIN_PAGE_SIZE = 10
-/** Pages in time before a larger size is requested. */
-const PAGES_IN_TIME = 20
-
-/** No response of this size came in time: the page is to be requested in another. */
-export class PageTooLarge extends ExportError {}
-
-/** The new size of pages; null: the greatest. */
-export type SizeChange = { readonly size: number | null }
-
-/** How a page is requested in another size. */
-export type Sizing = {
-  /** Whether another chain has learned that pages of this size do not come in time. */
-  isTooLarge(): boolean
-  /** This page did not come in time. @returns whether it is to be requested in another size */
-  timedOut(why: string): boolean
-}
+export const MIN_PAGE_SIZE = 10
 
 /**
- * The number of rows to request with each page, one for all chains of a data set. It is halved when a page of this size
- * does not come in time, and doubled when a chain begins after twenty pages that did. If the least size fails as well,
- * the cause is an outage: the size is again what it was, until a page comes.
+ * The number of rows to request with a page. A page that does not come is asked for twice at each size, then at half of
+ * it; the pages after it have the size in which it came. The first page of a chain, of a feed, of a run asks for double
+ * what was last served.
  */
 export class PageSizes {
   readonly #most: number
-  readonly #onChange: (change: SizeChange, from: number, to: number, why: string) => void
-  #size: number
-  /** Pages that came in time since the size last changed. */
-  #pages: number
-  /** The last size that was served before it was halved; null: it was not halved since. */
-  #before: number | null = null
-  #isOutage = false
+  #limit: number | null
+  #bindsSizes: boolean
 
   /**
    * @param most the upper bound, as configured
    * @param measures measurements of earlier runs
-   * @param onChange called when the size changes
    */
-  constructor(
-    most: number,
-    { limit, times }: Pick<Measures, 'limit' | 'times'>,
-    onChange: (change: SizeChange, from: number, to: number, why: string) => void,
-  ) {
+  constructor(most: number, { limit, bindsSizes }: Pick<Measures, 'limit' | 'bindsSizes'>) {
     this.#most = most
-    this.#onChange = onChange
-    this.#size = Math.min(most, limit ?? most)
-    this.#pages = times.length
+    this.#limit = limit
+    this.#bindsSizes = bindsSizes
   }
 
-  get size(): number {
-    return this.#size
+  /** As of `Measures`. */
+  get limit(): number | null {
+    return this.#limit
   }
 
-  /** @returns the size with which a chain begins */
-  begin(): number {
-    if (this.#size < this.#most && this.#pages >= PAGES_IN_TIME)
-      this.#change(Math.min(this.#most, 2 * this.#size), `${PAGES_IN_TIME} pages came in time`)
-    return this.#size
+  /** As of `Measures`. */
+  get bindsSizes(): boolean {
+    return this.#bindsSizes
   }
 
-  served(size: number): void {
-    this.#isOutage = false
-    this.#before = null
-    if (size === this.#size) this.#pages++
+  /** Of the first page of a chain, of a feed, of a run. */
+  get first(): number {
+    return this.#limit === null ? this.#most : Math.min(this.#most, 2 * this.#limit)
   }
 
-  /** A page did not come in time. @returns whether another size than this one is to be requested */
-  timedOut(size: number, why: string): boolean {
-    this.#pages = 0
-    if (size === this.#size && !this.#isOutage) {
-      const before = this.#before ?? size
-      this.#isOutage = size <= MIN_PAGE_SIZE
-      this.#change(this.#isOutage ? before : Math.max(MIN_PAGE_SIZE, size >> 1), why)
-      this.#before = before
-    }
-    return size !== this.#size
+  /** The size after one in which a page did not come; another chain may have been served a smaller one meanwhile. */
+  after(size: number): number {
+    return Math.max(MIN_PAGE_SIZE, Math.min(size >> 1, this.first))
   }
 
-  #change(size: number, why: string): void {
-    if (size === this.#size) return
-    const from = this.#size
-    this.#size = size
-    this.#pages = 0
-    this.#onChange({ size: size === this.#most ? null : size }, from, size, why)
+  /** A page came. @param asked the size in which it was asked for first */
+  served(size: number, asked: number): void {
+    if (size < asked) this.#limit = size
+    else if (this.#limit !== null && size > this.#limit) this.#limit = size < this.#most ? size : null
+  }
+
+  /** A cursor was refused with another size than that of the page that it came with, and not with that. */
+  bind(): void {
+    this.#bindsSizes = true
   }
 }

@@ -1,4 +1,4 @@
-import { ExportError, type NamedPipeline } from '../../core/index.ts'
+import { ExportError, type NamedPipeline, rulesOf } from '../../core/index.ts'
 import { isWebPage, ResponseError, type Service } from '../../extract/index.ts'
 import { UnreachableError } from '../../http/index.ts'
 import type { JournalEntry } from '../../state/index.ts'
@@ -7,8 +7,8 @@ import { PartitionFault } from './quarantine.ts'
 import type { ChainsContext } from './run-context.ts'
 import { causeOf, type PartitionEvents } from './tally.ts'
 
-// When so many chains fail in a row, without a usable response in between, they have one cause, and more requests would
-// be wasted.
+// When so many chains in a row get no usable response, they have one cause, and more requests would be wasted. A refusal
+// is the verdict on its query, but for a 404 as long as nothing was ever found at this address.
 const MAX_FAILURES_IN_ROW = 20
 
 /**
@@ -19,29 +19,18 @@ export async function failPartition(
   chain: ChainProgress,
   error: ExportError,
   { requests, events }: { readonly requests: number; readonly events: PartitionEvents },
-  { pipeline, session, tally, options, service, halt, deferred, queue }: ChainsContext,
+  { pipeline, session, tally, options, service, halt, queue }: ChainsContext,
 ): Promise<void> {
   const { journal } = session
   const { watermark, windows, query } = chain
   const index = indexOfFault(chain, error)
   const { key } = chain.partitionAt(index)
-  const fail = async (): Promise<void> => {
-    const alike = tally.partitionFailed(key, error)
-    events.failed(index, error, { requests, alike })
-    const { kind, message, next } = error
-    const failure = { kind, message, cause: causeOf(error), next }
-    await journal.append([{ kind: 'failed', partition: key, requests, error: failure }])
-  }
-  if (error.kind === 'refused' && service.counters.notFound > 1) {
-    deferred.drop()
-    return halt.stopFor(wrongAddress(service))
-  }
-  // One 404 may be the fault of its query. Two without any success mean that the address is wrong.
-  if (isNotFound(error) && service.counters.notFound === 1) deferred.hold(fail)
-  else {
-    await deferred.settle()
-    await fail()
-  }
+  const alike = tally.partitionFailed(key, error)
+  events.failed(index, error, { requests, alike })
+  const { kind, message, next } = error
+  await journal.append([
+    { kind: 'failed', partition: key, requests, error: { kind, message, cause: causeOf(error), next } },
+  ])
   const isOfFeed = chain.feedWindows !== null
   // Without the cursor nothing shows that a variable still holds the secret whose rows are exported.
   const isOfSecret = query.type === 'secret' && pipeline.transform.secret !== 'hmac'
@@ -61,10 +50,13 @@ export async function failPartition(
       else queue.add({ kind: 'begun', query, chain: chain.chain, wanted: index, keep: null })
     }
   }
-  if (options.failFast || isOutOfReach(error, service)) halt.stopFor(error)
-  // Identifiers that are refused are so each for itself.
-  else if (tally.failuresInRow >= MAX_FAILURES_IN_ROW && !(isOfFeed && isRefused))
-    halt.stopFor(tooManyFailures(pipeline, error))
+  if (options.failFast || isOutOfReach(error, service)) return halt.stopFor(error)
+  const isSearch = rulesOf(pipeline.extract.resource).reading === 'search'
+  const isOfAddress = isSearch && isNotFound(error) && !service.counters.hasSucceeded
+  if (isOfAddress) tally.notFound++
+  else if (error.kind === 'refused' || error.kind === 'cursor') tally.failuresInRow = 0
+  if (tally.failuresInRow < MAX_FAILURES_IN_ROW) return
+  halt.stopFor(isOfAddress ? wrongAddress(service) : tooManyFailures(pipeline, error))
 }
 
 /** A partition with too many rejected items, of which nothing is left to request. */
@@ -89,7 +81,9 @@ export function failEnded(
 
 /** Whether the service was never reached, or another server answers: all other chains would fail the same way. */
 function isOutOfReach(error: ExportError, { counters }: Service): boolean {
-  return error.cause instanceof UnreachableError ? !counters.isReached : isWebPage(error) && !counters.isFound
+  return error.cause instanceof UnreachableError
+    ? !counters.isReached
+    : isWebPage(error) && !counters.hasSucceeded
 }
 
 function isNotFound(error: ExportError): boolean {

@@ -10,6 +10,7 @@ import {
   type CheckpointState,
   type FoldedChain,
   type FoldedPartition,
+  isInOrder,
   NEW_FEED,
   passOf,
   presentOf,
@@ -59,7 +60,7 @@ export class ChainProgress {
 
   /** How many windows are behind it, by the time of its last row; the current one counts as a fraction. */
   get advanced(): number {
-    const at = this.folded?.position?.at
+    const at = isInOrder(this.folded) ? this.folded?.position?.at : undefined
     const window = this.watermark < this.windows.count ? this.windows.at(this.watermark) : null
     if (at === undefined || window === null) return this.watermark
     const share = (Number(int64FromJson(at)) - window.from) / (window.until - window.from)

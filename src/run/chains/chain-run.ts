@@ -1,15 +1,16 @@
 import {
   type ErrorKind,
-  type ExportError,
+  ExportError,
   type FeedQuery,
+  formatInstant,
+  int64FromJson,
   isExportError,
   isFeed,
-  ROWS_PER_SEARCH,
   rulesOf,
 } from '../../core/index.ts'
-import { type Chain, extractPages, PageTooLarge, type Sizing } from '../../extract/index.ts'
-import { SeenCursors, withPage } from '../../rows/index.ts'
-import { decodeIds, NEW_FEED, passOf } from '../../state/index.ts'
+import { type Chain, extractPages, NotServed } from '../../extract/index.ts'
+import { type PageIds, SeenCursors, withPage } from '../../rows/index.ts'
+import { decodeIds, isInOrder, type LoggedIds, NEW_FEED, passOf } from '../../state/index.ts'
 import { maskedQueryValue } from '../../transform/index.ts'
 import { failPartition } from './chain-failure.ts'
 import type { ChainProgress } from './chain-progress.ts'
@@ -17,7 +18,7 @@ import { isFrontDue, lostPlace, mayBeginAgain, orderOf } from './feed.ts'
 import { shortageOfDiskSpace } from './halt.ts'
 import { PageCommits } from './page-commits.ts'
 import { excessOf, type PartitionFault } from './quarantine.ts'
-import { type RestartPoint, requiredRestart, restartPoint } from './restart.ts'
+import { otherSecret, restartInstant } from './restart.ts'
 import type { ChainsContext } from './run-context.ts'
 import type { SplitPage } from './split-by-window.ts'
 import { PartitionEvents } from './tally.ts'
@@ -34,12 +35,10 @@ export class ChainRun {
   readonly #chain: ChainProgress
   readonly #events: PartitionEvents
   readonly #commits: PageCommits
-  /** Rows that the pages of the present sequence of cursors are requested with. */
-  #size: number
+  /** As of `Chain`, for the sequence of cursors in the checkpoint. */
+  #known: readonly PageIds[] = []
   /** The value of a secret query; null for other queries. */
   readonly #secret: string | null
-  /** Whether pages are small because few searches were left. */
-  #isShort = false
 
   constructor(chain: ChainProgress, run: ChainsContext) {
     const { query } = chain
@@ -47,7 +46,6 @@ export class ChainRun {
     this.#chain = chain
     this.#events = new PartitionEvents(chain, run.options.onLog)
     this.#commits = new PageCommits(chain, run, this.#events)
-    this.#size = run.sizes.size
     this.#secret = query.type === 'secret' ? (run.secrets.get(query.secretEnv) ?? null) : null
   }
 
@@ -72,10 +70,6 @@ export class ChainRun {
   }
 
   /**
-   * Follows the chain's cursors. The chain restarts after the last committed row if the service rejects the saved
-   * cursor, or if the ids of the last pages, which reveal repeated rows, are lost. It only does so if no row can be
-   * exported twice and rows of two secrets cannot mix. It also restarts for pages of another size: everything but the
-   * cursor has to stay the same along a sequence of cursors.
    * @throws ExportError of the kinds that end a chain or the run; a {@link PartitionFault} for one of its partitions
    */
   async #export(): Promise<void> {
@@ -85,7 +79,7 @@ export class ChainRun {
       const excess = excessOf(partition, chain.watermark, pipeline.transform, folded)
       if (excess !== null) throw excess
     }
-    if (!(await this.#readIds())) await this.#restart(LOST_IDS)
+    await this.#readIds()
     if (isFeed(chain.query)) await this.#exportFeed(chain.query)
     else await this.#followToEnd()
   }
@@ -116,54 +110,53 @@ export class ChainRun {
     await this.#run.session.journal.append([{ kind: 'restart', chain, since: null, pass: 'front' }])
   }
 
+  /**
+   * A cursor that was accepted is kept. Only where it is refused, or is served in no size, the chain begins again without
+   * it, once: at an instant from which all of its rows are known. What comes there replaces the cursor, nothing else.
+   */
   async #followToEnd(): Promise<void> {
-    await this.#chooseSize()
-    for (let isRefused = false, isOver = false; !isOver; ) {
+    for (let start = this.#resume(), hasRestarted = false; ; hasRestarted = true) {
       try {
-        isOver = await this.#followCursors()
+        return await this.#followCursors(start)
       } catch (error) {
-        if (error instanceof PageTooLarge) await this.#resize(this.#run.sizes.size)
-        else if (isRefused || !isExportError(error, 'cursor')) throw error
-        else {
-          isRefused = true
-          await this.#restart(REFUSED_CURSOR, error)
-        }
+        const isOfCursor = isExportError(error, 'cursor') || error instanceof NotServed
+        const hasCursor = this.#chain.folded?.next != null && this.#commits.restart === null
+        if (!isOfCursor || !hasCursor || hasRestarted) throw error
+        start = await this.#withoutCursor(error)
       }
     }
   }
 
-  /** @returns false when they are lost */
-  async #readIds(): Promise<boolean> {
+  async #readIds(): Promise<void> {
+    const known = await this.#idsInLog()
+    const isOfFeed = this.#chain.feedWindows !== null
+    const ids = known.map(({ ids }) => ids)
+    if (this.#chain.folded?.since != null) this.#known = ids
+    this.#commits.recent = isOfFeed ? ids : ids.reduce(withPage, [])
+    this.#commits.untils = known.map(({ until }) => until)
+  }
+
+  /** @throws ExportError when they are lost */
+  async #idsInLog(): Promise<readonly LoggedIds[]> {
+    const known: LoggedIds[] = []
     for (const ref of this.#chain.folded?.ids ?? []) {
       const bytes = await this.#run.session.journal.read(ref)
-      if (bytes === null) {
-        this.#commits.recent = []
-        return false
-      }
-      const ids = decodeIds(bytes)
-      this.#commits.recent =
-        this.#chain.feedWindows === null
-          ? withPage(this.#commits.recent, ids)
-          : [...this.#commits.recent, ids]
+      if (bytes === null) throw await this.#lost(LOST_IDS)
+      known.push(decodeIds(bytes))
     }
-    return true
+    return known
   }
 
-  /** @returns whether the chain is over; else it has dropped its cursors for pages of another size */
-  async #followCursors(): Promise<boolean> {
+  async #followCursors(start: Start): Promise<void> {
     const { service, session } = this.#run
-    const pages = extractPages(service, this.#sequence(), session.decode, session.cpu.release)
+    const pages = extractPages(service, this.#sequence(start), session.decode, session.cpu.release)
     for await (const page of pages) {
       const split = this.#commits.split(page)
       await this.#commits.commit(split)
-      if (split.page.next === null || this.#chain.isOver) return true
+      if (split.page.next === null || this.#chain.isOver) return
       await this.#haltWithoutSpace()
       await this.#divide(split)
-      const { size } = this.#run.sizes
-      // More searches are left than earlier runs saw.
-      if (this.#isShort && this.#run.service.pays(size) && (await this.#resize(size))) return false
     }
-    return true
   }
 
   /**
@@ -176,22 +169,22 @@ export class ChainRun {
     if (queue.idle === 0 || ms <= 1000 / pipeline.service.requestsPerSecond) return
     const keep = currentIndex + Math.ceil((windows.count - currentIndex) / 2)
     if (keep === windows.count || wanted < windows.count) return
-    if (folded?.inOrder !== true || this.#chain.hasItems(keep)) return
+    if (folded === undefined || !isInOrder(folded) || this.#chain.hasItems(keep)) return
     await session.journal.append([{ kind: 'shorten', chain, windows: keep }])
     queue.add({ kind: 'new', query, windows: windows.part(keep, windows.count) })
   }
 
   /** The settings of every request in a sequence of cursors. */
-  #sequence(): Chain {
+  #sequence({ cursor, since, known, size, isTrial }: Start): Chain {
     const chain = this.#chain
-    const { pipeline, options, queue } = this.#run
+    const { pipeline, options, queue, sizes } = this.#run
     const { extract, transform } = pipeline
     const { folded, query } = chain
     const feed = chain.feedWindows === null ? null : (folded?.feed ?? NEW_FEED)
     return {
       resource: extract.resource,
       query,
-      requested: chain.requested,
+      requested: this.#commits.restart === null ? chain.requested : chain.windows.range,
       own: () => chain.windows.range,
       partition: () => chain.current.key,
       isOver: () => chain.isOver,
@@ -199,11 +192,15 @@ export class ChainRun {
       secret: this.#secret,
       include: extract.include,
       order: extract.order,
-      pageSize: this.#size,
-      sizing: rulesOf(extract.resource).reading === 'list' ? null : this.#sizing,
+      cursor,
+      cursorSize: folded?.size ?? null,
+      pageSize: size,
+      sizes: rulesOf(extract.resource).reading === 'list' ? null : sizes,
+      mayRestart: feed === null,
+      isTrial,
       requestsBefore: this.#commits.requests,
-      cursor: folded?.next ?? null,
-      since: folded?.since ?? null,
+      since,
+      known,
       ...(feed === null
         ? { recent: this.#commits.recent }
         : {
@@ -211,7 +208,7 @@ export class ChainRun {
             feed: { earlier: this.#commits.recent, front: feed.pass === 'front' ? feed.front : 0 },
           }),
       page: folded?.pages ?? 0,
-      seen: new SeenCursors(folded?.seen),
+      seen: new SeenCursors(cursor === null ? null : folded?.seen),
       onRequest: () => {
         this.#commits.requests++
       },
@@ -225,66 +222,65 @@ export class ChainRun {
     if (shortage !== null) this.#run.halt.stopFor(shortage)
   }
 
-  /** A chain begins with the size of the data set, where it can; else it keeps the size that its cursor was given for. */
-  async #chooseSize(): Promise<void> {
-    const { sizes, service } = this.#run
+  /** From the resume position in the checkpoint. */
+  #resume(): Start {
     const { folded } = this.#chain
-    if (!this.#canResize) {
-      this.#size = folded?.size ?? sizes.size
-      return
-    }
-    const size = sizes.begin()
-    this.#isShort = this.#chain.requested !== null && !service.pays(size)
-    await this.#resize(this.#isShort ? Math.min(size, ROWS_PER_SEARCH) : size)
-  }
-
-  /** Whether pages of another size can be requested: a cursor is dropped only for its last row. */
-  get #canResize(): boolean {
-    return this.#chain.folded?.next == null || this.#restartPoint() !== null
-  }
-
-  /** How a page that does not come in time is requested in the size of the data set. */
-  get #sizing(): Sizing {
-    const { sizes } = this.#run
+    const since = folded?.since ?? null
     return {
-      isTooLarge: () => this.#size > sizes.size && this.#canResize,
-      timedOut: (why) => sizes.timedOut(this.#size, why) && this.#canResize,
+      cursor: folded?.next ?? null,
+      since,
+      known: this.#known,
+      size: this.#run.sizes.first,
+      isTrial: false,
     }
   }
 
-  /** Continues with pages of this size. @returns false if the cursor cannot be dropped */
-  async #resize(size: number): Promise<boolean> {
-    const { folded } = this.#chain
-    if (folded?.next != null && folded.size !== size) {
-      const point = this.#restartPoint()
-      if (point === null) return false
-      const { session, measurements } = this.#run
-      const restart = { kind: 'restart', chain: this.#chain.chain, ...point } as const
-      await session.journal.append([...measurements.entries(null), restart])
+  /** @throws ExportError when the chain cannot go on without its cursor */
+  async #withoutCursor(error: ExportError): Promise<Start> {
+    const { session, options, sizes } = this.#run
+    const { chain, feedWindows, current, query } = this.#chain
+    const folded = this.#chain.folded!
+    if (feedWindows !== null) {
+      if (error.kind !== 'cursor') throw error
+      if (!mayBeginAgain(folded)) throw lostPlace(this.#chain, REFUSED_CURSOR, error)
+      await session.journal.append([{ kind: 'restart', chain, since: null }])
+      return this.#resume()
     }
-    this.#size = size
-    return true
+    // Until this secret had a page in this run, the variable may have changed.
+    const isOfSecret = query.type === 'secret' && this.#run.pipeline.transform.secret !== 'hmac'
+    if (isOfSecret && this.#commits.pages === 0)
+      throw error.kind === 'cursor' ? otherSecret(query, current.key, error) : error
+    const known = (await this.#idsInLog()).map(({ ids }) => ids)
+    const instant = restartInstant(folded, this.#commits.untils)
+    if (instant === null) throw await this.#lost(REFUSED_CURSOR, error)
+    const { since } = instant
+    const why =
+      error.kind === 'cursor'
+        ? 'the service refuses the saved cursor'
+        : 'the saved cursor is served in no size'
+    const from = since === null ? 'its beginning' : formatInstant(int64FromJson(since))
+    options.onLog('warn', `${why}; restarting from ${from}`, { partition: current.key })
+    this.#commits.restart = { kind: 'restart', chain, since }
+    // The size was the cursor's, or the service serves nothing.
+    const isOfSize = error.kind !== 'cursor' && sizes.bindsSizes
+    const size = isOfSize ? sizes.after(folded.size ?? sizes.first) : sizes.first
+    return { cursor: null, since, known, size, isTrial: error.kind !== 'cursor' && !isOfSize }
   }
 
-  /** Where pages of another size begin; null: the cursor is kept. */
-  #restartPoint(): RestartPoint | null {
-    if (this.#chain.feedWindows !== null) return null
-    const point = restartPoint(this.#chain, this.#commits.pages, this.#run.pipeline)
-    // A page of rows that are exported already would be paid for in vain.
-    return (point?.since?.ids.length ?? 0) < this.#run.sizes.size ? point : null
-  }
-
-  /** Makes the chain restart after its last row. @throws ExportError `refused` when that is not possible */
-  async #restart(why: string, cause?: ExportError): Promise<void> {
-    const { session, pipeline, options } = this.#run
-    const { folded, feedWindows } = this.#chain
-    const isLost =
-      feedWindows !== null && (cause === undefined || folded === undefined || !mayBeginAgain(folded))
-    if (isLost) throw lostPlace(this.#chain, why, cause)
-    const { since } =
-      feedWindows === null ? requiredRestart(this.#chain, why, pipeline, cause) : { since: null }
-    const message = `${why.charAt(0).toLowerCase()}${why.slice(1)}; restarting after the last committed row`
-    options.onLog('warn', message, { partition: this.#chain.current.key })
-    await session.journal.append([{ kind: 'restart', chain: this.#chain.chain, since }])
+  /** The next run exports the partitions of the chain anew. @returns the error of this one */
+  async #lost(why: string, cause?: ExportError): Promise<ExportError> {
+    if (this.#chain.feedWindows !== null) return lostPlace(this.#chain, why, cause)
+    const { chain, current } = this.#chain
+    await this.#run.session.journal.append([{ kind: 'restart', chain, since: null, lost: true }])
+    return new ExportError({
+      kind: 'refused',
+      what: `${why}, and there is no instant from which all rows are known`,
+      where: current.key,
+      next: 'Run again: the partitions of this query that are not done are exported anew, and what is exported stays until then.',
+      ...(cause === undefined ? {} : { cause }),
+    })
   }
 }
+
+/** Where a sequence of cursors begins. */
+type Start = Pick<Chain, 'cursor' | 'since' | 'known' | 'isTrial'> & { readonly size: number }

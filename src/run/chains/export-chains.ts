@@ -28,7 +28,7 @@ import { ChainProgress } from './chain-progress.ts'
 import { ChainQueue } from './chain-queue.ts'
 import { ChainRun } from './chain-run.ts'
 import { FeedWindows } from './feed-windows.ts'
-import { DeferredFailure, Halt } from './halt.ts'
+import { Halt } from './halt.ts'
 import { Measurements } from './measurements.ts'
 import { excessOf } from './quarantine.ts'
 import type { ChainsContext, RunContext } from './run-context.ts'
@@ -51,10 +51,9 @@ export async function exportChains(run: RunContext): Promise<Ending> {
   const service = openOwnService(run, halt, () => reportProgress())
   const reportProgress = (): void => options.onProgress(progressOf(run, service))
   const { concurrency } = pipeline.extract
-  const measurements = new Measurements(service, run.earlier)
-  const sizes = pageSizes(run, measurements)
+  const sizes = new PageSizes(pipeline.extract.pageSize, session.journal.state.service)
+  const measurements = new Measurements(service, sizes, run.earlier)
   const queue = new ChainQueue(plan.chains(), concurrency)
-  const deferred = new DeferredFailure()
   const work = async (shared: ChainsContext): Promise<void> => {
     try {
       for (;;) {
@@ -83,16 +82,12 @@ export async function exportChains(run: RunContext): Promise<Ending> {
       sizes,
       measurements,
       halt,
-      deferred,
       queue,
       reportProgress,
     }
     await settleAll(Array.from({ length: concurrency }, () => work(shared)))
-    if (deferred.isHeld && !hasFound(session.journal.state)) {
-      deferred.drop()
+    if (tally.notFound > 0 && tally.notFound === tally.failed && !service.counters.hasSucceeded)
       halt.stopFor(wrongAddress(service))
-    }
-    await deferred.settle()
     // More rows of feeds are for the next run, in shards of their own.
     if (halt.error === null && rulesOf(pipeline.extract.resource).reading === 'feed')
       await session.shards.seal(session.shards.openFolders)
@@ -162,20 +157,6 @@ async function beginOrResumeChain(
   return new ChainProgress(state, { chain, query, windows: folded.windows, wanted, feedWindows })
 }
 
-/** The size of pages. Changes are logged. */
-function pageSizes({ pipeline, session, options }: RunContext, measurements: Measurements): PageSizes {
-  const onChange: ConstructorParameters<typeof PageSizes>[2] = (change, from, to, reason) => {
-    measurements.changed(change)
-    const isSmaller = to < from
-    const message = isSmaller
-      ? 'a page did not come in time; the next ones are smaller'
-      : 'pages are larger now'
-    const fields = { event: 'page_size', from, page_size: to, reason }
-    options.onLog(isSmaller ? 'warn' : 'info', message, fields)
-  }
-  return new PageSizes(pipeline.extract.pageSize, session.journal.state.service, onChange)
-}
-
 function openOwnService(context: RunContext, halt: Halt, onWait: () => void): Service {
   const { pipeline, session, options } = context
   return new Service(
@@ -189,8 +170,8 @@ function openOwnService(context: RunContext, halt: Halt, onWait: () => void): Se
       buffers: session.buffers,
       log: options.onLog,
       hidesTexts: hidesQueries(pipeline),
+      hasSucceeded: hasFound(session.journal.state),
       measures: session.journal.state.service,
-      searchesLeft: session.journal.state.searchesRemaining,
       onWait,
       onDate: clockCheck(pipeline, options.clock, options.onLog),
     },

@@ -31,29 +31,6 @@ export class Halt {
   }
 }
 
-/** A failure that is reported later: the next result may show that its cause is not the partition. */
-export class DeferredFailure {
-  #report: (() => Promise<void>) | null = null
-
-  get isHeld(): boolean {
-    return this.#report !== null
-  }
-
-  hold(report: () => Promise<void>): void {
-    this.#report = report
-  }
-
-  drop(): void {
-    this.#report = null
-  }
-
-  async settle(): Promise<void> {
-    const report = this.#report
-    this.#report = null
-    await report?.()
-  }
-}
-
 // Masked rows take 80 to 300 bytes in the log; strings may be long.
 const BYTES_A_ROW = 1024
 // For journal entries, the manifest and other small files.

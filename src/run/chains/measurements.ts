@@ -1,5 +1,5 @@
 import type { Month, Reading, ResponseTime } from '../../core/index.ts'
-import type { Service, SizeChange } from '../../extract/index.ts'
+import type { PageSizes, Service } from '../../extract/index.ts'
 import type { FoldedRun, Journal, JournalEntry } from '../../state/index.ts'
 
 /** Gathers, for the journal, a run's measurements of the service and its requests and searches per month (UTC). */
@@ -8,7 +8,9 @@ export class Measurements {
   readonly #run: string
   readonly #sentBefore: number
   readonly #spentBefore: number
-  #limits: SizeChange[] = []
+  readonly #sizes: PageSizes
+  #limit: number | null
+  #bindsSizes: boolean
   #spent: number | null = null
   #left: number | null = null
   #reportsSearchesLeft: boolean | null = null
@@ -16,27 +18,31 @@ export class Measurements {
   #month: Month
 
   /** @param run in the journal: with what it sent and spent before an interruption */
-  constructor(service: Service, { run, requests, searchesSpent, months, started_at }: FoldedRun) {
+  constructor(
+    service: Service,
+    sizes: PageSizes,
+    { run, requests, searchesSpent, months, started_at }: FoldedRun,
+  ) {
     this.#reading = service.counters.reading
     this.#service = service
+    this.#sizes = sizes
+    this.#limit = sizes.limit
+    this.#bindsSizes = sizes.bindsSizes
     this.#run = run
     this.#sentBefore = requests
     this.#spentBefore = searchesSpent ?? 0
     this.#month = months.at(-1)?.month ?? started_at.slice(0, 7)
   }
 
-  /** The size of pages has changed. */
-  changed(change: SizeChange): void {
-    this.#limits.push(change)
-  }
-
   /** The changes since the last call. @param time of the page that is committed with them */
   entries(time: ResponseTime | null): JournalEntry[] {
-    const limits = this.#limits.splice(0).map((change): JournalEntry => ({ kind: 'limit', ...change }))
+    const { limit, bindsSizes } = this.#sizes
+    const limits: JournalEntry[] = limit === this.#limit ? [] : [{ kind: 'limit', size: limit }]
     const { searchesSpent, searchesRemaining, reportsSearchesLeft, reading } = this.#service.counters
     const news = {
       ...(reading === null || reading === this.#reading ? {} : { reading }),
       ...(time === null ? {} : { times: [time] }),
+      ...(bindsSizes === this.#bindsSizes ? {} : { binds_sizes: true as const }),
       ...(reportsSearchesLeft === null || reportsSearchesLeft === this.#reportsSearchesLeft
         ? {}
         : { tells_searches: reportsSearchesLeft }),
@@ -45,6 +51,8 @@ export class Measurements {
         : { spent: this.#spentBefore + searchesSpent }),
       ...(searchesRemaining === null || searchesRemaining === this.#left ? {} : { left: searchesRemaining }),
     }
+    this.#limit = limit
+    this.#bindsSizes = bindsSizes
     this.#reportsSearchesLeft = reportsSearchesLeft
     this.#reading = reading
     this.#spent = searchesSpent

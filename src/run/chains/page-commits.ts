@@ -1,14 +1,15 @@
 import { isFeed, windowRange } from '../../core/index.ts'
 import type { ExtractedPage } from '../../extract/index.ts'
 import { folderOf, ownsFolder } from '../../load/index.ts'
-import { countOfIds, type DecodedPage, type PageIds, withPage } from '../../rows/index.ts'
+import { countOfIds, type DecodedPage, type PageIds, type Position, withPage } from '../../rows/index.ts'
 import type { FeedProgress, JournalEntry, PageEntry } from '../../state/index.ts'
-import { afterFeedPage, chainEntry, encodeIds, NEW_FEED, neededIds } from '../../state/index.ts'
+import { afterFeedPage, chainEntry, encodeIds, NEW_FEED } from '../../state/index.ts'
 import { endedEntry, failEnded } from './chain-failure.ts'
 import type { ChainProgress } from './chain-progress.ts'
 import { isFrontDue, pairsOf } from './feed.ts'
 import { type PageProgress, positionAfter, progressOf } from './page-progress.ts'
 import { excessesOf, invalidItemOf, type PartitionFault, quarantineOf } from './quarantine.ts'
+import { keptBefore, type Untils } from './restart.ts'
 import type { ChainsContext } from './run-context.ts'
 import { type SplitPage, splitByWindow } from './split-by-window.ts'
 import type { PartitionEvents } from './tally.ts'
@@ -20,6 +21,10 @@ export class PageCommits {
   readonly #events: PartitionEvents
   /** The ids of the last pages, by which rows are recognized that the service repeats. */
   recent: readonly PageIds[] = []
+  /** Of the pages whose ids are in the log. */
+  untils: Untils = []
+  /** Committed with the next page, the first one without the cursor: an outage leaves a cursor as it is. */
+  restart: JournalEntry | null = null
   /** Requests sent for pages that are not committed yet. */
   requests = 0
   /** Pages committed in this run. */
@@ -80,13 +85,13 @@ export class PageCommits {
     // No page after the last one could repeat its rows.
     const recent = feed?.ids ?? (progress.isLast ? this.recent : withPage(this.recent, page.ids))
     const blobs = items.map(({ lines }) => lines)
-    // Those in the log are of no use if some of them are lost.
     const keep =
-      feed !== null || folded === undefined || this.recent.length === 0 ? 0 : neededIds(folded, page.ids)
-    const ids =
-      recent === this.recent || countOfIds(page.ids) === 0
-        ? {}
-        : { ids: { blob: blobs.push(encodeIds(page.ids)) - 1, keep } }
+      feed !== null || folded === undefined
+        ? 0
+        : keptBefore(folded, this.untils, page.ids, position, windows.order)
+    const hasIds = recent !== this.recent && countOfIds(page.ids) > 0
+    const until = position === null ? null : BigInt(position.at)
+    const ids = hasIds ? { ids: { blob: blobs.push(encodeIds({ ids: page.ids, until })) - 1, keep } } : {}
     const entry: PageEntry = {
       kind: 'page',
       chain: chain.chain,
@@ -94,7 +99,7 @@ export class PageCommits {
       requests,
       ...(size === folded?.size ? {} : { size }),
       ...(progress.watermark === chain.watermark ? {} : { watermark: progress.watermark }),
-      ...position,
+      ...(position === null || isSame(position, folded?.position) ? {} : { position }),
       ...(items.length === 0
         ? {}
         : { quarantine: items.map(({ window, items }, blob) => ({ window, items, blob })) }),
@@ -104,11 +109,9 @@ export class PageCommits {
       ...(feed === null ? {} : { feed: feed.entry }),
       ...(Object.keys(page.unknownFields).length === 0 ? {} : { unknown_fields: page.unknownFields }),
     }
-    const begin: JournalEntry[] =
-      folded === undefined
-        ? [chainEntry(chain.chain, chain.query.name, windows, feed === null ? null : NEW_FEED)]
-        : []
-    const measured = measurements.entries([size, ms])
+    const begin: JournalEntry[] = this.restart === null ? [] : [this.restart]
+    if (folded === undefined)
+      begin.push(chainEntry(chain.chain, chain.query.name, windows, feed === null ? null : NEW_FEED))
     const advanced = chain.advanced
     await session.shards.commit({
       slices,
@@ -116,13 +119,14 @@ export class PageCommits {
       entries: (placement) => [
         ...begin,
         { ...entry, ...placement },
-        ...measured,
+        ...measurements.entries([size, ms]),
         ...ended.map((fault) => endedEntry(fault, chain)),
       ],
       blobs,
     })
-    this.#run.sizes.served(size)
+    this.restart = null
     this.recent = recent
+    if (hasIds) this.untils = [...this.untils.slice(this.untils.length - keep), until]
     chain.committed(progress.watermark)
     this.#run.tally.advanced += chain.advanced - advanced
     const isEnded = (index: number): boolean => ended.some((fault) => fault.index === index)
@@ -205,12 +209,15 @@ export class PageCommits {
 
   /** The steps after a commit. */
   async #afterCommit(progress: PageProgress, ended: readonly PartitionFault[]): Promise<void> {
-    const { session, measurements, deferred } = this.#run
+    const { session, measurements } = this.#run
     this.#events.committed(progress)
     for (const fault of ended) failEnded(this.#chain, fault, this.#events, this.#run)
     await measurements.enterMonth(session.journal)
-    await deferred.settle()
   }
+}
+
+function isSame(position: Position, before: Position | null | undefined): boolean {
+  return before?.at === position.at && before.late === position.late
 }
 
 /** What counts of a page of a feed: its last page, or its front, is requested again on purpose. */

@@ -1,4 +1,4 @@
-import { int64FromJson } from '../../core/index.ts'
+import { type Int64Json, int64FromJson, type Order } from '../../core/index.ts'
 import type { DecodedPage, Position } from '../../rows/index.ts'
 import { type FoldedChain, hasEnded } from '../../state/index.ts'
 import type { ChainProgress } from './chain-progress.ts'
@@ -15,13 +15,10 @@ export type PageProgress = {
   readonly reopened: readonly number[]
 }
 
-/** The resume position of a chain; null: its items are not in order of `imported_at`; absent: unchanged. */
-type PositionChange = { readonly position?: Position | null }
-
 export function progressOf(
   { page, rows, refused }: SplitPage,
   chain: ChainProgress,
-  position: PositionChange,
+  position: Position | null,
 ): PageProgress {
   // Of a feed, windows are done with the pass, and rows may come for each of them at any time.
   if (chain.feedWindows !== null) return { watermark: 0, isLast: false, finished: [], reopened: [] }
@@ -44,39 +41,29 @@ export function progressOf(
 }
 
 /** The number of windows that can get no more rows. The last window is open until the chain's last page. */
-function watermarkAfter(chain: ChainProgress, page: DecodedPage, { position }: PositionChange): number {
-  const { windows, watermark, folded } = chain
+function watermarkAfter(chain: ChainProgress, page: DecodedPage, position: Position | null): number {
+  const { windows, watermark } = chain
   if (page.next === null) return windows.count
-  const isInOrder = (folded?.inOrder ?? true) && position !== null
-  const at = position ?? folded?.position ?? null
-  if (!isInOrder || at === null) return watermark
+  if (position === null || position.late > 0) return watermark
   // A window that another chain has taken over does not count.
   const most = chain.isShortened ? windows.count : windows.count - 1
-  return Math.max(watermark, Math.min(most, windows.watermarkAt(int64FromJson(at.at))))
+  return Math.max(watermark, Math.min(most, windows.watermarkAt(int64FromJson(position.at))))
 }
 
-// With more rows than this of the same time, the resume position is not kept.
-const MAX_POSITION_IDS = 1000
-
-/** The resume position after this page; null after items were not in order of `imported_at`. */
+/** The position of a chain after this page; null: it has no item with a time yet. */
 export function positionAfter(
   folded: FoldedChain | undefined,
-  page: DecodedPage,
-  order: 'asc' | 'desc',
-): PositionChange {
-  // A feed takes no filter, so nothing but a cursor resumes it.
-  if (folded?.feed != null) return {}
-  if (page.items === page.repeated || page.next === null) return {}
-  if (folded?.inOrder === false) return {}
-  if (page.span === null) return { position: null }
-  const { first, last, lastIds } = page.span
+  { span }: Pick<DecodedPage, 'span'>,
+  order: Order,
+): Position | null {
   const before = folded?.position ?? null
-  const here = { position: { at: last, ids: lastIds === null ? null : [...lastIds] } }
-  if (before === null) return here
-  const [start, end] = [int64FromJson(first), int64FromJson(before.at)]
-  if (order === 'asc' ? start < end : start > end) return { position: null }
-  if (last !== before.at) return here
-  if (before.ids === null || lastIds === null) return { position: { at: last, ids: null } }
-  const ids = [...new Set([...before.ids, ...lastIds])]
-  return { position: { at: last, ids: ids.length > MAX_POSITION_IDS ? null : ids } }
+  // A feed has no order to rely on.
+  if (span === null || folded?.feed != null) return before
+  if (before === null) return { at: span.last, late: span.late }
+  const behind = (instant: Int64Json): number => {
+    const micros = Number(BigInt(before.at) - BigInt(instant))
+    return order === 'asc' ? micros : -micros
+  }
+  const late = Math.max(before.late, span.late, behind(span.first))
+  return { at: behind(span.last) < 0 ? span.last : before.at, late }
 }

@@ -1,81 +1,100 @@
-import { ExportError, type Pipeline } from '../../core/index.ts'
-import type { Restart } from '../../rows/index.ts'
-import type { FoldedChain } from '../../state/index.ts'
-import type { ChainProgress } from './chain-progress.ts'
+import {
+  ExportError,
+  type Int64,
+  type Int64Json,
+  int64,
+  int64FromJson,
+  int64ToJson,
+  type Order,
+  type SearchQuery,
+} from '../../core/index.ts'
+import { countOfIds, neededBefore, type PageIds, type Position } from '../../rows/index.ts'
+import { countOfBlob, type FoldedChain } from '../../state/index.ts'
 
-/** The resume position after the last committed row; `since` null: the chain's beginning. */
-export type RestartPoint = { readonly since: Restart | null }
+/** A chain that has lost its cursor begins again so long before its last row, for rows that came late. */
+const HOUR = 3_600_000_000
+/** 8 MB. */
+const MAX_KEPT_IDS = 1_000_000
+
+/** For each page whose ids a chain keeps, the last instant up to it: `LoggedIds.until`. */
+export type Untils = readonly (bigint | null)[]
 
 /**
- * The position from which a chain can resume without its cursors, with pages of another size. Only where the pipeline
- * has windows: a service that ignores a filter that nobody asked for would end a healthy export.
- * @param pages committed in this run
- * @returns null if rows might be repeated or lost, or belong to another secret
+ * How many of the pages before this one keep their ids: by those of the last pages it is seen that the service repeats a
+ * row, and by all since {@link restartInstant} which rows a chain has that begins again there. Up to a million ids.
+ * @param position after the page
  */
-export function restartPoint(
-  chain: ChainProgress,
-  pages: number,
-  { transform }: Pipeline,
-): RestartPoint | null {
-  const { folded, query } = chain
-  if (folded === undefined || chain.requested === null) return null
-  if (!chain.hasItems()) return { since: null }
-  // The service rejects the cursor of another secret. Until it accepts this one, the variable may have changed.
-  if (query.type === 'secret' && transform.secret !== 'hmac' && pages === 0) return null
-  return lastRowOf(folded)
+export function keptBefore(
+  { ids: refs }: FoldedChain,
+  untils: Untils,
+  page: PageIds,
+  position: Position | null,
+  order: Order,
+): number {
+  const from = instantOf(position, order)
+  let kept = neededBefore(refs, countOfIds(page), countOfBlob)
+  let count = countOfIds(page)
+  for (let i = 0; i < kept; i++) count += countOfBlob(refs.at(-1 - i)!)
+  for (; kept < refs.length && count < MAX_KEPT_IDS; kept++) {
+    const until = untils.at(-1 - kept) ?? null
+    if (from !== null && until !== null && isBefore(int64(until), from, order)) break
+    count += countOfBlob(refs.at(-1 - kept)!)
+  }
+  return kept
 }
 
 /**
- * The position from which a chain resumes after its cursors were rejected or its last ids are lost.
- * @param cause the service's error for its cursor
- * @throws ExportError `refused` when there is no position from which rows are neither repeated nor lost
+ * Where a chain begins again that has lost its cursor: an hour before its last row, or at its beginning if rows came later
+ * than that. All of its rows since then are known by their ids.
+ * @returns null when there is no such instant: the ids are too many, or some are not kept any more
  */
-export function requiredRestart(
-  chain: ChainProgress,
-  why: string,
-  pipeline: Pipeline,
-  cause?: ExportError,
-): RestartPoint {
-  const { folded, current } = chain
-  if (folded === undefined) throw cause ?? new Error('a chain without a page has nothing to lose')
-  // With neither rows nor rejected items committed, it can start from its beginning.
-  if (!chain.hasItems()) return { since: null }
-  if (cause !== undefined) requireSameSecret(chain, pipeline, cause)
-  const point = lastRowOf(folded)
-  if (point !== null) return point
-  const reason =
-    folded.position === null
-      ? 'the rows did not come in order of imported_at'
-      : 'too many of the last rows have the same imported_at'
-  throw new ExportError({
-    kind: 'refused',
-    what: `${why}, and ${reason}, so there is no safe resume position`,
-    where: current.key,
-    next: 'Export this query to another load.path, or start over with --fresh.',
-    ...(cause === undefined ? {} : { cause }),
-  })
+export function restartInstant(
+  { position, ids: refs, forgot, windows: { order, range } }: FoldedChain,
+  untils: Untils,
+): { readonly since: Int64Json | null } | null {
+  const from = instantOf(position, order)
+  if (from === null) return forgot ? null : { since: null }
+  const kept = refs.reduce((sum, ref) => sum + countOfBlob(ref), 0)
+  const [first = null] = untils
+  // Rows at the first instant may be on a page whose ids are not kept.
+  const isCut = forgot && kept >= MAX_KEPT_IDS && first !== null
+  const known = isCut ? moved(int64(first), 1, order) : from
+  const since = isBefore(known, from, order) ? from : known
+  if (isBefore(int64FromJson(position!.at), since, order)) return null
+  const beginning = range === null ? null : int64(order === 'asc' ? range.from : range.until)
+  return { since: beginning === null || isBefore(beginning, since, order) ? int64ToJson(since) : null }
 }
 
-/** The position after the last committed row; null: it is not known. */
-function lastRowOf({ position }: FoldedChain): RestartPoint | null {
-  if (position === null || position.ids === null) return null
-  return { since: { at: position.at, ids: position.ids } }
+/** null: the beginning of the chain. */
+function instantOf(position: Position | null, order: Order): Int64 | null {
+  if (position === null || position.late > HOUR) return null
+  const at = moved(int64FromJson(position.at), -HOUR, order)
+  // Times of the service may be finer than a microsecond, by which they are compared.
+  return order === 'asc' ? at : moved(at, -1, order)
+}
+
+/** An instant so many µs later in the order of a chain. */
+function moved(at: Int64, micros: number, order: Order): Int64 {
+  return int64(BigInt(at) + BigInt(order === 'asc' ? micros : -micros))
+}
+
+function isBefore(a: Int64, b: Int64, order: Order): boolean {
+  return order === 'asc' ? a < b : a > b
 }
 
 /**
  * A service rejects the cursor of another query. For a secret query, the variable may have changed. Only if secrets are
  * masked by hmac has the checkpoint already shown that it has not.
  */
-function requireSameSecret(
-  { query, current }: ChainProgress,
-  { transform }: Pipeline,
+export function otherSecret(
+  query: SearchQuery & { type: 'secret' },
+  where: string,
   cause: ExportError,
-): void {
-  if (query.type !== 'secret' || transform.secret === 'hmac') return
-  throw new ExportError({
+): ExportError {
+  return new ExportError({
     kind: 'refused',
     what: `The service refuses the saved cursor, and it is not known whether ${query.secretEnv} still holds the secret whose rows are exported`,
-    where: current.key,
+    where,
     next: `If ${query.secretEnv} was changed, restore it and run again; if it was not, the cursor has expired: export the query to another load.path, or start over with --fresh.`,
     cause,
   })

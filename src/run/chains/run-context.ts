@@ -6,7 +6,7 @@ import type { FoldedRun } from '../../state/index.ts'
 import type { RunOptions } from '../options.ts'
 import type { Session } from '../session.ts'
 import type { ChainQueue } from './chain-queue.ts'
-import type { DeferredFailure, Halt } from './halt.ts'
+import type { Halt } from './halt.ts'
 import type { Measurements } from './measurements.ts'
 import type { Tally } from './tally.ts'
 
@@ -30,7 +30,6 @@ export type ChainsContext = RunContext & {
   readonly sizes: PageSizes
   readonly measurements: Measurements
   readonly halt: Halt
-  readonly deferred: DeferredFailure
   readonly queue: ChainQueue
   /** Reports the progress of the run. */
   readonly reportProgress: () => void

@@ -41,12 +41,13 @@ function* redoEntries({ redo, held }: CheckpointState): Generator<JournalEntry> 
 }
 
 function* serviceEntries({ service, searchesRemaining }: CheckpointState): Generator<JournalEntry> {
-  const { pageSize, limit, reading, times, reportsSearchesLeft } = service
+  const { pageSize, limit, bindsSizes, reading, times, reportsSearchesLeft } = service
   const known = {
     ...(reading === null ? {} : { reading }),
     ...(reportsSearchesLeft === null ? {} : { tells_searches: reportsSearchesLeft }),
     ...(searchesRemaining === null ? {} : { left: searchesRemaining }),
     ...(pageSize === null ? {} : { page_size: pageSize }),
+    ...(bindsSizes ? { binds_sizes: true as const } : {}),
   }
   if (limit !== null) yield { kind: 'limit', size: limit }
   if (times.length > 0 || Object.keys(known).length > 0)

@@ -226,9 +226,13 @@ export class JournalFold {
     else this.#state.chains.delete(number)
   }
 
-  #restart({ chain: number, since, pass }: Entry<'restart'>): void {
+  #restart({ chain: number, since, pass, lost }: Entry<'restart'>): void {
     const chain = this.#state.chains.get(number)
     if (chain === undefined) return
+    if (lost === true) {
+      this.#state.chains.set(number, { ...chain, lost })
+      return
+    }
     const { range } = chain.windows
     const feed =
       pass === undefined || chain.feed === null
@@ -325,17 +329,26 @@ export class JournalFold {
     this.#state.erasedIn = this.#state.logEnd.file
   }
 
-  #measure({ times = [], reading, tells_searches, page_size, left, spent, replaces }: MeasuredEntry): void {
+  #measure({
+    times = [],
+    reading,
+    tells_searches,
+    page_size,
+    binds_sizes,
+    left,
+    spent,
+    replaces,
+  }: MeasuredEntry): void {
     const service = this.#state.service
     service.reading = reading ?? service.reading
     service.times = [...service.times, ...times].slice(-MAX_TIMES)
     service.reportsSearchesLeft = tells_searches ?? service.reportsSearchesLeft
     service.pageSize = page_size ?? service.pageSize
+    service.bindsSizes ||= binds_sizes === true
     this.#state.searchesRemaining = left ?? this.#state.searchesRemaining
     if (replaces === true) return
     this.#runs.count((run) => {
-      // Entries of pages that were committed concurrently may be in another order than their responses.
-      if (spent !== undefined) run.searchesSpent = Math.max(run.searchesSpent ?? 0, spent)
+      run.searchesSpent = spent ?? run.searchesSpent
       run.searchesRemaining = left ?? run.searchesRemaining
     })
   }

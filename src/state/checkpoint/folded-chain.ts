@@ -1,12 +1,5 @@
-import { type Window, WindowRun } from '../../core/index.ts'
-import {
-  countOfIds,
-  neededBefore,
-  type PageIds,
-  type Position,
-  type Restart,
-  SeenCursors,
-} from '../../rows/index.ts'
+import { type Int64Json, type Window, WindowRun } from '../../core/index.ts'
+import { type PageIds, type Position, SeenCursors } from '../../rows/index.ts'
 import { type BlobRef, blobRef, blobTuple } from '../commit-log.ts'
 import type { ChainEntry, FeedProgress, PageEntry } from '../journal-entry.ts'
 import { afterFeedPage } from './folded-feed.ts'
@@ -22,18 +15,20 @@ export type FoldedChain = {
   readonly watermark: number
   readonly next: string | null
   readonly pages: number
-  /** Resume position; null: no item yet, or items are not in order. */
+  /** null: no item yet. */
   readonly position: Position | null
-  /** Whether all items so far came in order of `imported_at`. */
-  readonly inOrder: boolean
   /** The range of its requests. */
   readonly requested: Window | null
-  /** Set when it restarted after a rejected cursor: its requests begin at this position. */
-  readonly since: Restart | null
+  /** Set when it has lost its cursor: its requests begin at this instant. */
+  readonly since: Int64Json | null
   /** Cursors before `next`; null: none. */
   readonly seen: SeenCursors | null
   /** The ids of its last pages, in the log. */
   readonly ids: readonly BlobRef[]
+  /** Whether ids of some pages are not kept any more. */
+  readonly forgot: boolean
+  /** Whether nothing is known from which it can go on. */
+  readonly lost: boolean
   /** Rows requested with its last page; null: no page yet. */
   readonly size: number | null
   /** How far a feed is read; null: it is a search. */
@@ -45,12 +40,21 @@ export function chainFromEntry(entry: ChainEntry): FoldedChain {
   const run = new WindowRun(order, windows === null ? null : boundsOf(windows))
   const identity = { chain, query, windows: run, feed }
   if (state === undefined) {
-    const beginning = { watermark: 0, next: null, pages: 0, position: null, inOrder: true, since: null }
-    return { ...identity, ...beginning, requested: run.range, seen: null, ids: [], size: null }
+    const beginning = { watermark: 0, next: null, pages: 0, position: null, since: null }
+    return {
+      ...identity,
+      ...beginning,
+      requested: run.range,
+      seen: null,
+      ids: [],
+      forgot: false,
+      lost: false,
+      size: null,
+    }
   }
-  const { in_order, seen, ids, ...rest } = state
+  const { seen, ids, lost = false, ...rest } = state
   const cursors = seen === '' ? null : SeenCursors.from(Buffer.from(seen, 'base64'))
-  return { ...identity, ...rest, inOrder: in_order, seen: cursors, ids: ids.map(blobRef) }
+  return { ...identity, ...rest, lost, seen: cursors, ids: ids.map(blobRef) }
 }
 
 /** The entry that begins a chain. */
@@ -67,7 +71,7 @@ export function chainEntry(
 
 /** The entry that replaces all others about a chain when the journal is compacted. */
 export function compactedEntry(folded: FoldedChain): ChainEntry {
-  const { next, watermark, pages, position, inOrder, requested, since, seen, ids, size } = folded
+  const { next, watermark, pages, position, requested, since, seen, ids, forgot, lost, size } = folded
   return {
     ...chainEntry(folded.chain, folded.query, folded.windows, folded.feed),
     state: {
@@ -75,11 +79,12 @@ export function compactedEntry(folded: FoldedChain): ChainEntry {
       watermark,
       pages,
       position,
-      in_order: inOrder,
       requested,
       since,
       seen: seen === null ? '' : Buffer.from(seen.toBytes()).toString('base64'),
       ids: ids.map(blobTuple),
+      forgot,
+      ...(lost ? { lost } : {}),
       size,
     },
   }
@@ -89,15 +94,16 @@ export function compactedEntry(folded: FoldedChain): ChainEntry {
 export function afterPage(folded: FoldedChain, page: PageEntry, ids: BlobRef | null): FoldedChain {
   if (folded.feed !== null) return afterPageOfFeed(folded, folded.feed, page, ids)
   const { position = folded.position } = page
+  const kept = ids === null ? folded.ids : lastOf(folded.ids, page.ids?.keep ?? 0)
   return {
     ...folded,
     next: page.next,
     watermark: page.watermark ?? folded.watermark,
     pages: folded.pages + 1,
     position,
-    inOrder: folded.inOrder && page.position !== null,
     seen: withCursor(folded.seen, folded.next),
-    ids: ids === null ? folded.ids : [...lastOf(folded.ids, page.ids?.keep ?? 0), ids],
+    ids: ids === null ? kept : [...kept, ids],
+    forgot: folded.forgot || kept.length < folded.ids.length,
     size: page.size ?? folded.size,
   }
 }
@@ -127,29 +133,47 @@ function afterPageOfFeed(
   }
 }
 
-/** The ids of a page for the log: the number of words of rows, then the words of rows and of rejected items. */
-export function encodeIds({ rows, refused }: PageIds): Uint8Array {
-  const words = new Int32Array(1 + rows.length + refused.length)
-  words[0] = rows.length
-  words.set(rows, 1)
-  words.set(refused, 1 + rows.length)
+/** Whether all items so far came in order of `imported_at`. */
+export function isInOrder(folded: FoldedChain | undefined): boolean {
+  return (folded?.position?.late ?? 0) === 0
+}
+
+/** Ids of a page as the log has them. */
+export type LoggedIds = {
+  readonly ids: PageIds
+  /** The last instant, in the order of its chain, of any row of this page or of those before it, µs; null: there is none. */
+  readonly until: bigint | null
+}
+
+const HEAD_WORDS = 3
+/** No time of a row: years have four digits. */
+const NO_TIME = -(2n ** 63n)
+
+/** `until` in two words, the number of words of rows, then the words of rows and of rejected items. */
+export function encodeIds({ ids: { rows, refused }, until }: LoggedIds): Uint8Array {
+  const words = new Int32Array(HEAD_WORDS + rows.length + refused.length)
+  const time = until ?? NO_TIME
+  words[0] = Number(BigInt.asIntN(32, time))
+  words[1] = Number(BigInt.asIntN(32, time >> 32n))
+  words[2] = rows.length
+  words.set(rows, HEAD_WORDS)
+  words.set(refused, HEAD_WORDS + rows.length)
   return new Uint8Array(words.buffer)
 }
 
-export function decodeIds(bytes: Uint8Array): PageIds {
+export function decodeIds(bytes: Uint8Array): LoggedIds {
   const words = new Int32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength >> 2)
-  const end = 1 + words[0]!
-  return { rows: words.slice(1, end), refused: words.slice(end) }
-}
-
-/** How many of a chain's ids in the log are still needed after a page. */
-export function neededIds({ ids }: FoldedChain, page: PageIds): number {
-  return neededBefore(ids, countOfIds(page), countOfBlob)
+  const time = (BigInt(words[1]!) << 32n) | BigInt(words[0]! >>> 0)
+  const end = HEAD_WORDS + words[2]!
+  return {
+    ids: { rows: words.slice(HEAD_WORDS, end), refused: words.slice(end) },
+    until: time === NO_TIME ? null : time,
+  }
 }
 
 /** Ids in the bytes of `encodeIds`. */
-function countOfBlob({ bytes }: BlobRef): number {
-  return (bytes - 4) / 8
+export function countOfBlob({ bytes }: BlobRef): number {
+  return (bytes - 4 * HEAD_WORDS) / 8
 }
 
 function lastOf(ids: readonly BlobRef[], count: number): readonly BlobRef[] {
