@@ -80,17 +80,30 @@ describe('a query over six months', () => {
     expect(summary).toMatchObject({ status: 'complete', rows: 600, requests: 2 })
   })
 
-  it('is divided where pages are slow: each row once, at most one request more for each division', async () => {
-    const sandbox = await sandboxOf({ records: 2000, domains: ['a.example'], latencyMs: 5, ...half })
+  async function exported(pageSize: number) {
+    const sandbox = await sandboxOf({ records: 600, domains: ['a.example'], latencyMs: 5, ...half })
     const here = exportsTo()
-    const summary = await here.run(sandbox.baseUrl, sandbox.token, extract('concurrency: 4, page_size: 100'))
-    expect(summary).toMatchObject({ status: 'complete', rows: 2000 })
-    expect(new Set(here.ids()).size).toBe(2000)
+    const summary = await here.run(
+      sandbox.baseUrl,
+      sandbox.token,
+      extract(`concurrency: 4, page_size: ${pageSize}`),
+    )
+    expect(summary).toMatchObject({ status: 'complete', rows: 600 })
+    expect(new Set(here.ids()).size).toBe(600)
     const chains = new Set(
       sandbox.requests.map(({ body }) => JSON.stringify(body).replace(/"from":"[^"]*",/, '')),
     )
-    expect(chains.size).toBeGreaterThan(1)
-    // Six windows are divided five times at most.
-    expect(summary.requests).toBeLessThanOrEqual(20 + 2 * (chains.size - 1))
+    return { requests: summary.requests, chains: chains.size }
+  }
+
+  it('is divided where pages are slow and forty are left: at most one request more for each division', async () => {
+    const { requests, chains } = await exported(5)
+    expect(chains).toBeGreaterThan(1)
+    // Six windows of twenty pages each.
+    expect(requests).toBeLessThanOrEqual(120 + 2 * (chains - 1))
+  })
+
+  it('is not divided where fewer pages are left, however slow they are', async () => {
+    expect(await exported(20)).toEqual({ requests: 30, chains: 1 })
   })
 })

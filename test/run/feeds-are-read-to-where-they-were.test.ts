@@ -51,6 +51,20 @@ test('a feed whose order is known is read at one end', async () => {
   }
 })
 
+test.each(['asc', 'desc'] as const)(
+  'a night on which feeds of many rows have nothing new costs one request each, order %s',
+  async (identifierOrder) => {
+    const world = await feedWorld('identifiers: [1, 2, 3], page_size: 10', { identifierOrder })
+    world.day = 300
+    await world.run()
+    for (let night = 0; night < 3; night++) {
+      const before = world.sandbox.requests.length
+      await world.run()
+      expect(world.sandbox.requests.length - before).toBe(3)
+    }
+  },
+)
+
 test('a feed of few rows is read at both ends, as its order is not known', async () => {
   const world = await feedWorld('identifiers: [2], page_size: 2', { records: 12, identifierOrder: 'desc' })
   for (const day of [0, 130, 131, 250, 400]) {

@@ -150,18 +150,12 @@ function openRows({ rows, inShards }: RunSummary['dataSet']): string | null {
 
 /** The quota that was spent, the cost of pages, and their size if the service did not serve full ones. */
 function quotaFigures(summary: RunSummary): readonly Figure[] {
-  const { searchesSpent, searchesRemaining, requests, rows, repeated, quarantined } = summary
+  const { searchesSpent, searchesRemaining } = summary
   const { searchesPerRequest, searchesPer1000Rows, pageSize } = summary.service
   const by1000Rows = searchesPer1000Rows === null ? '' : `, ${searchesPer1000Rows} for 1,000 rows`
   const rate = searchesPerRequest === null ? '' : ` (${searchesPerRequest} a full page${by1000Rows})`
-  // By the more expensive reading: one search for each 100 rows of a page.
-  const byRows = searchesPerRequest === 1 ? 0 : (rows + repeated + quarantined) / 100
-  const isShared = searchesSpent !== null && searchesSpent > requests + byRows
   return [
-    [
-      'searches spent',
-      searchesSpent === null ? null : `${isShared ? 'at most ' : ''}${count(searchesSpent)}${rate}`,
-    ],
+    ['searches spent', searchesSpent === null ? null : `${count(searchesSpent)}${rate}`],
     ['searches left', searchesRemaining === null ? null : count(searchesRemaining)],
     ['page size', pageSize === null ? null : counted(pageSize, 'row')],
   ]

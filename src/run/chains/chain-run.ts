@@ -10,10 +10,11 @@ import {
 } from '../../core/index.ts'
 import { type Chain, extractPages, NotServed } from '../../extract/index.ts'
 import { type PageIds, SeenCursors, withPage } from '../../rows/index.ts'
-import { decodeIds, isInOrder, type LoggedIds, NEW_FEED, passOf } from '../../state/index.ts'
+import { decodeIds, type LoggedIds, NEW_FEED, passOf } from '../../state/index.ts'
 import { maskedQueryValue } from '../../transform/index.ts'
 import { failPartition } from './chain-failure.ts'
 import type { ChainProgress } from './chain-progress.ts'
+import { divisionOf } from './division.ts'
 import { isFrontDue, lostPlace, mayBeginAgain, orderOf } from './feed.ts'
 import { shortageOfDiskSpace } from './halt.ts'
 import { PageCommits } from './page-commits.ts'
@@ -160,16 +161,15 @@ export class ChainRun {
   }
 
   /**
-   * Hands the later half of the windows that are left to an idle slot, if responses take longer than the rate limit makes
-   * them wait. It costs one more request at most: the last page before the cut.
+   * Hands later windows to an idle slot, if responses take longer than the rate limit makes them wait. It costs one more
+   * request at most: the last page before the cut.
    */
-  async #divide({ ms }: SplitPage): Promise<void> {
+  async #divide({ ms, size }: SplitPage): Promise<void> {
     const { queue, session, pipeline } = this.#run
-    const { chain, query, windows, wanted, folded, currentIndex } = this.#chain
+    const { chain, query, windows } = this.#chain
     if (queue.idle === 0 || ms <= 1000 / pipeline.service.requestsPerSecond) return
-    const keep = currentIndex + Math.ceil((windows.count - currentIndex) / 2)
-    if (keep === windows.count || wanted < windows.count) return
-    if (folded === undefined || !isInOrder(folded) || this.#chain.hasItems(keep)) return
+    const keep = divisionOf(this.#chain, size)
+    if (keep === null) return
     await session.journal.append([{ kind: 'shorten', chain, windows: keep }])
     queue.add({ kind: 'new', query, windows: windows.part(keep, windows.count) })
   }
@@ -212,7 +212,8 @@ export class ChainRun {
       onRequest: () => {
         this.#commits.requests++
       },
-      mayPrefetch: () => queue.mayPrefetch,
+      // The page at which a front meets what is there is the last one.
+      mayPrefetch: () => queue.mayPrefetch && chain.folded?.feed?.pass !== 'front',
     }
   }
 
