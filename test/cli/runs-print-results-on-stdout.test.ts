@@ -84,7 +84,7 @@ it('plan, status, verify and check agree', async () => {
   const status = await json('status')
   expect(status).toMatchObject({
     pipeline: 'trial',
-    totals: { partitions: 3, done: 2, requests: 4, shards: 2, searches_spent: 1 },
+    totals: { partitions: 3, done: 2, requests: 4, shards: 2, searches_spent: 4 },
     service: { page_size: 2, searches_per_request: 1, searches_per_1000_rows: 500 },
   })
   expect(status.partitions).toHaveLength(3)
