@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { hasCode, type OwnedStore, type Store, scratchesIn } from '../core/index.ts'
 import { DiskFiles, type DiskOptions } from './disk-files.ts'
+import { fileOwner } from './file-owner.ts'
 import { OwnedFiles } from './owned-files.ts'
 import { StagingDirectory } from './staging-directory.ts'
 import { statCheck } from './stat-check.ts'
@@ -37,7 +38,10 @@ const SCRATCH_BYTES = 1 << 20
 
 async function own(files: DiskFiles, owner: string): Promise<OwnedStore> {
   const state = join(files.options.root, '_state')
-  const make = () => StagingDirectory.make(state, owner, files.options.dirMode)
+  const { root, dirMode: mode } = files.options
+  const to = fileOwner(root)
+  files.folders.owner = to
+  const make = () => StagingDirectory.make(state, owner, { mode, fileOwner: to })
   const staging = await files.folders.naming(state, make)
   const owned = new OwnedFiles(files, staging)
 

@@ -2,6 +2,7 @@ import { existsSync, lstatSync, type Stats } from 'node:fs'
 import { mkdir, rmdir, stat } from 'node:fs/promises'
 import { dirname, relative, resolve, sep } from 'node:path'
 import { hasCode } from '../core/index.ts'
+import { type FileOwner, giveFolder } from './file-owner.ts'
 import { fsyncFolder } from './open-file.ts'
 import { DataSetGone } from './staging-directory.ts'
 import { isAbsent, storageError, unlessAbsent } from './storage-error.ts'
@@ -58,6 +59,8 @@ export class LinkGuard {
 /** The folders of a data set: each is made, and its entry fsynced, before a file gets a name in it. */
 export class Folders {
   readonly guard: LinkGuard
+  /** Whom what is made is given to. */
+  owner: FileOwner | null = null
   readonly #root: string
   readonly #mode: number
   readonly #made = new Set<string>()
@@ -135,19 +138,31 @@ export class Folders {
   async #makeNow(folder: string): Promise<void> {
     unlessAbsent(() => this.guard.check(folder))
     const parent = dirname(folder)
-    const isNew = await mkdirIfMissing(folder, this.#mode).catch(async (error: unknown) => {
+    const isNew = await this.#mkdir(folder).catch(async (error: unknown) => {
       if (!hasCode(error, 'ENOENT') || folder === parent) throw error
       // Nothing is made in place of a data set that was removed as a whole: what was named in it would count.
       if (this.#wasThere && !existsSync(this.#root)) throw new DataSetGone()
       this.#made.delete(parent)
       await this.#make(parent)
-      return mkdirIfMissing(folder, this.#mode)
+      return this.#mkdir(folder)
     })
     // A folder that was made is an entry in its parent, which must reach the disk as well.
     if (isNew) await this.fsync(parent)
     if (this.#made.size > MAX_KNOWN) this.#made.clear()
     this.#made.add(folder)
     this.#wasThere ||= isBelow(folder, this.#root)
+  }
+
+  /** @returns whether it was made */
+  async #mkdir(folder: string): Promise<boolean> {
+    try {
+      await mkdir(folder, { mode: this.#mode })
+    } catch (error) {
+      if (hasCode(error, 'EEXIST') && (await stat(folder)).isDirectory()) return false
+      throw error
+    }
+    giveFolder(folder, this.owner)
+    return true
   }
 }
 
@@ -179,17 +194,6 @@ class SharedFsyncs {
     const running = fsyncFolder(folder).finally(() => this.#running.delete(folder))
     this.#running.set(folder, running)
     return running
-  }
-}
-
-/** @returns whether it was made */
-async function mkdirIfMissing(folder: string, mode: number): Promise<boolean> {
-  try {
-    await mkdir(folder, { mode })
-    return true
-  } catch (error) {
-    if (hasCode(error, 'EEXIST') && (await stat(folder)).isDirectory()) return false
-    throw error
   }
 }
 

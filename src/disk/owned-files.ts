@@ -3,6 +3,7 @@ import { link, rm, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { ExportError, hasCode, nameInUse, type TemporaryFile } from '../core/index.ts'
 import type { DiskFiles } from './disk-files.ts'
+import { giveFile } from './file-owner.ts'
 import { linkError, pathIn } from './folders.ts'
 import { createFile, fsyncFile, openToAppend, statOf, writeChunks } from './open-file.ts'
 import type { StagingDirectory } from './staging-directory.ts'
@@ -127,7 +128,9 @@ export class OwnedFiles {
 
   #temporary(mode = this.#files.options.fileMode): { readonly full: string; readonly file: number } {
     const full = this.#staging.temporary()
-    return { full, file: createFile(full, mode) }
+    const file = createFile(full, mode)
+    giveFile(file, this.#files.folders.owner)
+    return { full, file }
   }
 
   #locate(path: string): string {
