@@ -93,7 +93,6 @@ function either(isFirst, second) {
 
 /** Scripts of worker threads. They are in the same folder as the chunks that start them. */
 const threads = {
-  'stat-worker': 'src/disk/stat-worker.ts',
   worker: 'src/run/cpu/worker.ts',
 }
 
@@ -107,7 +106,6 @@ const SCHEMAS = 'state/journal-entry.ts'
 const isForThreads = isIn(
   'core',
   'rows',
-  'disk/stat-check.ts',
   'load/encode/decode-record-batches.ts',
   'load/encode/engine-package.ts',
   'load/encode/record-batch-column.ts',

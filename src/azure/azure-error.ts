@@ -1,4 +1,4 @@
-import { type Cause, causeOf, type StoreErrors } from '../bucket/index.ts'
+import { type Cause, CLOCK, causeOf, type StoreErrors } from '../bucket/index.ts'
 import { codeOf, ExportError } from '../core/index.ts'
 
 const KEYS =
@@ -9,12 +9,12 @@ const DENIED: Cause = [
   'The store does not allow it',
   'The credentials need the role Storage Blob Data Contributor for the container, or a SAS token that may read, add, create, write, delete and list.',
 ]
-const REFUSED: Cause = ['credentials', 'The store rejects the credentials', KEYS]
-const CLOCK: Cause = [
-  'storage',
-  "This machine's clock and the store's are too far apart",
-  'Set the clock, then run again.',
+const REFUSED: Cause = [
+  'credentials',
+  'The store rejects the credentials, or requests from this network',
+  `${KEYS} Check the firewall of the storage account.`,
 ]
+const UNKNOWN: Cause = ['config', 'There are no credentials for object storage', KEYS]
 
 /** By error code of the service and the SDK, where the status says less: what it means, and what to do about it. */
 const CAUSES: Record<string, Cause> = {
@@ -26,14 +26,9 @@ const CAUSES: Record<string, Cause> = {
   AuthenticationFailed: REFUSED,
   InvalidAuthenticationInfo: REFUSED,
   AuthenticationError: REFUSED,
-  AuthorizationFailure: [
-    'credentials',
-    'The store rejects the credentials, or requests from this network',
-    `${KEYS} Check the firewall of the storage account.`,
-  ],
-  AccountIsDisabled: ['config', 'The storage account is disabled', 'Enable it, then run again.'],
-  CredentialUnavailableError: ['config', 'There are no credentials for object storage', KEYS],
-  AggregateAuthenticationError: ['config', 'There are no credentials for object storage', KEYS],
+  AuthorizationFailure: REFUSED,
+  CredentialUnavailableError: UNKNOWN,
+  AggregateAuthenticationError: UNKNOWN,
 }
 
 /** Turns an error of the SDK into an ExportError with its path and an advice. Other errors stay as they are. */

@@ -1,11 +1,4 @@
-import {
-  type ExpectedStat,
-  type OwnedStore,
-  type StatCheck,
-  type Store,
-  scratchesIn,
-  takenOver,
-} from '../core/index.ts'
+import { type ExpectedStat, type OwnedStore, type Store, scratchesIn, takenOver } from '../core/index.ts'
 import { type Chunks, Conflict, type Driver, PART_BYTES, type Upload } from './driver.ts'
 import { Objects, requireConditions } from './objects.ts'
 import { changedByOthers, OwnedObjects, type RequireLock } from './owned-objects.ts'
@@ -95,44 +88,38 @@ function readerOf(objects: Objects): Omit<Store, 'own'> {
     list: (folder) => at(driver, folder, () => objects.names(folder)),
     // Unknown for object storage.
     freeBytes: async () => null,
-    statCheck: () => {
-      const check = statCheck(driver)
-      return { ...check, mismatches: () => at(driver, '.', () => check.mismatches()) }
-    },
+    mismatches: (expected) => at(driver, '.', () => mismatches(driver, expected)),
   }
 }
 
 /** Compares a listing of the bucket, thousands of names a request, with what is expected. */
-function statCheck(driver: Driver): StatCheck {
+async function mismatches(
+  driver: Driver,
+  expected: Iterable<ExpectedStat>,
+): Promise<readonly ExpectedStat[]> {
   const sizes = new Map<string, number>()
   const folders = new Map<string, { readonly names: number; found: number; last: string }>()
-  return {
-    add(expected) {
-      if ('bytes' in expected) sizes.set(expected.path, expected.bytes)
-      else folders.set(expected.path, { names: expected.names, found: 0, last: '' })
-    },
-    async mismatches() {
-      const starts = new Set([...sizes.keys(), ...folders.keys()].map((path) => path.split('/', 1)[0]!))
-      for (const start of starts) {
-        for await (const { name, size } of driver.list(start, true)) {
-          if (sizes.get(name) === size) sizes.delete(name)
-          for (let end = name.lastIndexOf('/'); end > 0; end = name.lastIndexOf('/', end - 1)) {
-            const folder = folders.get(name.slice(0, end))
-            if (folder === undefined) continue
-            // Names of the same subfolder come one after the other.
-            const [child = ''] = name.slice(end + 1).split('/', 1)
-            if (child !== folder.last) folder.found++
-            folder.last = child
-          }
-        }
-      }
-      const different: ExpectedStat[] = []
-      for (const [path, bytes] of sizes) different.push({ path, bytes })
-      for (const [path, { names, found }] of folders) if (names !== found) different.push({ path, names })
-      return different
-    },
-    async close() {},
+  for (const each of expected) {
+    if ('bytes' in each) sizes.set(each.path, each.bytes)
+    else folders.set(each.path, { names: each.names, found: 0, last: '' })
   }
+  const starts = new Set([...sizes.keys(), ...folders.keys()].map((path) => path.split('/', 1)[0]!))
+  for (const start of starts) {
+    for await (const { name, size } of driver.list(start, true)) {
+      if (sizes.get(name) === size) sizes.delete(name)
+      for (let end = name.lastIndexOf('/'); end > 0; end = name.lastIndexOf('/', end - 1)) {
+        const folder = folders.get(name.slice(0, end))
+        if (folder === undefined) continue
+        // Names of the same subfolder come one after the other.
+        const [child = ''] = name.slice(end + 1).split('/', 1)
+        if (child !== folder.last) folder.found++
+        folder.last = child
+      }
+    }
+  }
+  const different: ExpectedStat[] = Array.from(sizes, ([path, bytes]) => ({ path, bytes }))
+  for (const [path, { names, found }] of folders) if (names !== found) different.push({ path, names })
+  return different
 }
 
 /** What an owner changes. */

@@ -11,4 +11,4 @@ export {
   unfit,
   type Write,
 } from './driver.ts'
-export { AGAIN, type Cause, causeOf, type StoreErrors } from './store-error.ts'
+export { AGAIN, type Cause, CLOCK, causeOf, type StoreErrors } from './store-error.ts'

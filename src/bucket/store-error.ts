@@ -5,6 +5,12 @@ export type Cause = readonly [kind: ErrorKind, what: string, next: string]
 
 export const AGAIN = 'run again; the run resumes after its last committed page.'
 
+export const CLOCK: Cause = [
+  'storage',
+  "This machine's clock and the store's are too far apart",
+  'Set the clock, then run again.',
+]
+
 /** How one kind of object storage says what is wrong. */
 export type StoreErrors = {
   /** By error code of the store and its SDK. */

@@ -21,8 +21,8 @@ export type Store = {
   list(folder: string): Promise<readonly string[]>
   /** Free space in bytes; null: unknown. */
   freeBytes(): Promise<number | null>
-  /** Starts a check that stats files and folders, up to a million of them. */
-  statCheck(): StatCheck
+  /** Stats files and folders, up to a million of them. @returns those of another size, missing or not readable */
+  mismatches(expected: Iterable<ExpectedStat>): Promise<readonly ExpectedStat[]>
   /**
    * Begins an ownership, by `_state/open.<owner>`: a directory on a disk, an object in a container.
    * @param owner the fencing token: 12 hex digits that are used once
@@ -85,15 +85,6 @@ export type ExpectedStat = { readonly path: string } & (
   | { readonly bytes: number }
   | { readonly names: number }
 )
-
-/** Stats files while the caller adds more of them. */
-export type StatCheck = {
-  add(expected: ExpectedStat): void
-  /** Call it after the last `add`. @returns files and folders of another size, missing or not readable */
-  mismatches(): Promise<readonly ExpectedStat[]>
-  /** Ends the check, even if it is not finished. */
-  close(): Promise<void>
-}
 
 /** The error of an owner whose rights another owner ended. @param where the missing file or folder */
 export function takenOver(where: string): ExportError {

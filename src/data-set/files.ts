@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
 import {
-  type ExpectedStat,
   ExportError,
   isExportError,
   type Log,
@@ -243,20 +242,6 @@ export async function readShard<T>(
 export function namingShard({ path }: ShardFile, error: unknown): unknown {
   if (!isExportError(error) || error.where !== '') return error
   return new ExportError({ ...plainError(error), where: path, cause: error })
-}
-
-/** What of a data set holds something else than expected. */
-export async function mismatches(
-  store: Store,
-  expected: Iterable<ExpectedStat>,
-): Promise<readonly ExpectedStat[]> {
-  const check = store.statCheck()
-  try {
-    for (const each of expected) check.add(each)
-    return await check.mismatches()
-  } finally {
-    await check.close()
-  }
 }
 
 /** Shards up to this size are read at once, others in ranges: each is a request to a bucket, and opens a file. */

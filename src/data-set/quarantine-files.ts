@@ -2,7 +2,6 @@ import { ExportError, type OwnedStore, sideBySide } from '../core/index.ts'
 import { QUARANTINE_FOLDER, quarantinePath, writeQuarantine } from '../load/index.ts'
 import type { BlobRef, JournalEntry } from '../state/index.ts'
 import { type CheckpointState, type Journal, presentOf, splitPath } from '../state/index.ts'
-import { mismatches } from './files.ts'
 
 /**
  * Brings the quarantine files in line with the checkpoint: rejected items that wait in the log get into the file of their
@@ -19,10 +18,7 @@ export async function bringQuarantine(store: OwnedStore, journal: Journal): Prom
   })
   await journal.append(entries)
   const files = await filesOf(store, state)
-  const others = await mismatches(
-    store,
-    [...files].map(([path, { end }]) => ({ path, bytes: end })),
-  )
+  const others = await store.mismatches([...files].map(([path, { end }]) => ({ path, bytes: end })))
   await sideBySide(others, async ({ path }) => {
     const { partition, end } = files.get(path)!
     await writeQuarantine(store, partition, end, [])

@@ -1,5 +1,5 @@
-import { ExportError, type Log, numberOf, type StatCheck, type Store, sideBySide } from '../core/index.ts'
-import { changedSinceSealed, moveUnknownShards, partOf, sealedPath } from '../load/index.ts'
+import { type ExpectedStat, ExportError, type Log, numberOf, type Store, sideBySide } from '../core/index.ts'
+import { changedSinceSealed, moveUnknownShards, sealedPath } from '../load/index.ts'
 import type { HeaderEntry, JournalEntry } from '../state/index.ts'
 import {
   beginCheckpoint,
@@ -41,16 +41,21 @@ async function openJournal(
     }
     const journal = await Journal.open(store, found)
     if (journal === null) continue
-    if (manifest !== null) await restore(store, journal, manifest)
-    const { state } = journal
-    const replaced = new Set([...state.redo.shards, ...change.flatMap(shardsOf)])
-    await check?.(state, replaced)
-    const { changed } = await publishLeft(store, state)
-    const lost = changed.find(({ shard }) => !replaced.has(shard))
-    // Readers take what is published for whole.
-    if (check !== undefined && lost !== undefined) throw changedSinceSealed(lost)
-    await journal.append(change)
-    return journal
+    try {
+      if (manifest !== null) await restore(store, journal, manifest)
+      const { state } = journal
+      const replaced = new Set([...state.redo.shards, ...change.flatMap(shardsOf)])
+      await check?.(state, replaced)
+      const { changed } = await publishLeft(store, state)
+      const lost = changed.find(({ shard }) => !replaced.has(shard))
+      // Readers take what is published for whole.
+      if (check !== undefined && lost !== undefined) throw changedSinceSealed(lost)
+      await journal.append(change)
+      return journal
+    } catch (error) {
+      await journal.close()
+      throw error
+    }
   }
 }
 
@@ -79,23 +84,17 @@ export async function openSettledJournal(
   accept: Accept = acceptAll,
 ): Promise<Journal> {
   const { store } = owner
-  const stats = store.statCheck()
-  try {
-    let odd: Odd = NOTHING_ODD
-    const journal = await openJournal(owner, header, accept, async (state, replaced) => {
-      addAll(stats, state)
-      odd = await requireWhole(store, state, stats, replaced)
-    })
-    await removeSealed(store, journal.state)
-    const warn = (message: string): void => log('warn', message)
-    await sideBySide(odd.folders, (folder) =>
-      moveUnknownShards(store, folder, (path) => odd.known.has(path), warn),
-    )
-    await journal.sweep()
-    return journal
-  } finally {
-    await stats.close()
-  }
+  let odd: Odd = NOTHING_ODD
+  const journal = await openJournal(owner, header, accept, async (state, replaced) => {
+    odd = await requireWhole(store, state, replaced)
+  })
+  await removeSealed(store, journal.state)
+  const warn = (message: string): void => log('warn', message)
+  await sideBySide(odd.folders, (folder) =>
+    moveUnknownShards(store, folder, (path) => odd.known.has(path), warn),
+  )
+  await journal.sweep()
+  return journal
 }
 
 /** The store of the owner of a data set. */
@@ -108,26 +107,10 @@ export async function readSettledCheckpoint(
   store: Store,
   requireFit: (found: CheckpointState | null) => Promise<void>,
 ): Promise<CheckpointState | null> {
-  const stats = store.statCheck()
-  try {
-    const found = await readState(store)
-    await requireFit(found)
-    if (found !== null) {
-      addAll(stats, found)
-      await requireWhole(store, found, stats, found.redo.shards)
-    }
-    return found
-  } finally {
-    await stats.close()
-  }
-}
-
-function addAll(stats: StatCheck, { shards }: CheckpointState): void {
-  for (const { path, bytes } of shards) {
-    stats.add({ path, bytes })
-    const [folder, name] = splitPath(path)
-    if (partOf(name) === 0) stats.add({ path: folder, names: 1 })
-  }
+  const found = await readState(store)
+  await requireFit(found)
+  if (found !== null) await requireWhole(store, found, found.redo.shards)
+  return found
 }
 
 /** Folders that hold other files than their shards, and the paths of the shards in them. */
@@ -136,14 +119,12 @@ type Odd = { readonly folders: readonly string[]; readonly known: ReadonlySet<st
 const NOTHING_ODD: Odd = { folders: [], known: new Set() }
 
 /**
- * @param stats has been given every sealed shard, and every folder with one shard
  * @param replaced numbers of shards that need not be whole
  * @throws ExportError `damaged` when a shard is missing or short
  */
 async function requireWhole(
   store: Store,
   state: CheckpointState,
-  stats: StatCheck,
   replaced: ReadonlySet<number>,
 ): Promise<Odd> {
   // Neither open nor held shards are in their folders.
@@ -154,15 +135,11 @@ async function requireWhole(
   ]
   for (const folder of folders) absent.set(folder, (absent.get(folder) ?? 0) + 1)
   const present = (folder: string): number => (state.partsOf.get(folder) ?? 0) - (absent.get(folder) ?? 0)
-  for (const [folder, parts] of state.partsOf) {
-    if (parts === 0) continue
-    if (present(folder) !== 1 || state.goneFrom.has(folder))
-      stats.add({ path: folder, names: present(folder) })
+  const expected = function* (): Generator<ExpectedStat> {
+    for (const { path, bytes } of state.shards) yield { path, bytes }
+    for (const [folder, parts] of state.partsOf) if (parts > 0) yield { path: folder, names: present(folder) }
   }
-  const odd = new Set<string>()
-  for (const stat of await stats.mismatches()) {
-    if ('bytes' in stat || stat.names === present(stat.path)) odd.add(stat.path)
-  }
+  const odd = new Set((await store.mismatches(expected())).map(({ path }) => path))
   if (odd.size === 0) return NOTHING_ODD
   // Another file may be there in place of one that is not.
   for (const { path } of state.shards) if (odd.has(path)) odd.add(splitPath(path)[0])

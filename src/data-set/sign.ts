@@ -15,7 +15,6 @@ import {
 } from '../state/index.ts'
 import type { Evidence } from '../summary/index.ts'
 import { type Completeness, completenessOf, leftOutClauses } from './completeness.ts'
-import { mismatches } from './files.ts'
 import { readBegunCheckpoint } from './open-checkpoint.ts'
 import {
   type HoldOptions,
@@ -185,7 +184,7 @@ async function readVouchedManifest(pipeline: Pipeline, store: Store) {
 /** @throws ExportError `damaged` with the first that is missing or has another length */
 export async function requireShards(store: Store, { shards }: Manifest): Promise<void> {
   const expected = shards.map(({ path, bytes }) => ({ path, bytes }))
-  const [first, ...others] = await mismatches(store, expected)
+  const [first, ...others] = await store.mismatches(expected)
   if (first !== undefined) throw otherShards(first.path, others.length)
 }
 

@@ -2,9 +2,9 @@ import { join } from 'node:path'
 import { hasCode, type OwnedStore, type Store, scratchesIn } from '../core/index.ts'
 import { DiskFiles, type DiskOptions } from './disk-files.ts'
 import { fileOwner } from './file-owner.ts'
+import { mismatches } from './mismatches.ts'
 import { OwnedFiles } from './owned-files.ts'
 import { StagingDirectory } from './staging-directory.ts'
-import { statCheck } from './stat-check.ts'
 import { isAbsent, nullIfAbsent, storageError } from './storage-error.ts'
 
 /**
@@ -28,7 +28,7 @@ function storeOf(files: DiskFiles): Store {
     size: (path) => at(path, () => files.size(path)),
     list: (folder) => at(folder, () => files.list(folder)),
     freeBytes: () => files.freeBytes(),
-    statCheck: () => statCheck(files.options.root),
+    mismatches: (expected) => mismatches(files.options.root, expected),
     own: (owner) => at('_state', () => own(files, owner)),
   }
 }

@@ -1,46 +1,39 @@
-import { AGAIN, type Cause, causeOf, type StoreErrors } from '../bucket/index.ts'
+import { AGAIN, type Cause, CLOCK, causeOf, type StoreErrors } from '../bucket/index.ts'
 import { codeOf, ExportError } from '../core/index.ts'
 
-const KEYS = 'Check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, or the profile in ~/.aws'
-
+const REJECTED: Cause = [
+  'credentials',
+  'The store rejects the access key, the secret access key or the session token',
+  `Check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, or the profile in ~/.aws; ${AGAIN}`,
+]
+const UNKNOWN: Cause = [
+  'config',
+  'There are no credentials for object storage',
+  'Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE with a profile in ~/.aws whose session has not ended.',
+]
 const DENIED: Cause = [
   'storage',
   'The store does not allow it',
   'The credentials need s3:ListBucket, s3:ListBucketMultipartUploads, s3:GetObject, s3:PutObject, s3:DeleteObject and s3:AbortMultipartUpload for load.path.',
 ]
-
 const ELSEWHERE: Cause = [
   'config',
-  'The bucket is in another region',
-  'Set load.s3.region or AWS_REGION to it.',
+  'The bucket is in another region, or there is none set',
+  'Set load.s3.region or AWS_REGION to that of the bucket.',
 ]
 
 /** By error code of stores and the SDK, where the status says less: what it means, and what to do about it. */
 const CAUSES: Record<string, Cause> = {
   NoSuchBucket: ['config', 'There is no such bucket', 'Create it, or correct load.path or load.s3.endpoint.'],
-  CredentialsProviderError: [
-    'config',
-    'There are no credentials for object storage',
-    'Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE with a profile in ~/.aws.',
-  ],
-  TokenProviderError: ['config', 'The session of the profile has ended', 'Log in again (`aws sso login`).'],
-  InvalidAccessKeyId: ['credentials', 'The store does not know the access key', `${KEYS}.`],
-  SignatureDoesNotMatch: ['credentials', 'The store rejects the secret access key', `${KEYS}.`],
-  ExpiredToken: ['credentials', 'The session token has expired', `${KEYS}; ${AGAIN}`],
-  InvalidToken: ['credentials', 'The store rejects the session token', `${KEYS}.`],
-  RequestTimeTooSkewed: [
-    'storage',
-    "This machine's clock and the store's are too far apart",
-    'Set the clock, then run again.',
-  ],
+  CredentialsProviderError: UNKNOWN,
+  TokenProviderError: UNKNOWN,
+  InvalidAccessKeyId: REJECTED,
+  SignatureDoesNotMatch: REJECTED,
+  ExpiredToken: REJECTED,
+  InvalidToken: REJECTED,
+  RequestTimeTooSkewed: CLOCK,
   AuthorizationHeaderMalformed: ELSEWHERE,
-  RegionMissing: [
-    'config',
-    'There is no region for object storage',
-    "Set load.s3.region or AWS_REGION to the bucket's.",
-  ],
-  QuotaExceeded: ['storage', 'The store is full', `Free some space, then ${AGAIN}`],
-  InvalidObjectState: ['storage', 'The object lies in an archive', 'Restore it, then run again.'],
+  RegionMissing: ELSEWHERE,
 }
 
 /** Turns an error of the SDK into an ExportError with its path and an advice. Other errors stay as they are. */

@@ -50,7 +50,6 @@ it('holds what users need, and nothing else', async () => {
       'dist/index.d.ts',
       'dist/cli/main.js',
       `dist/${chunks}/worker.js`,
-      `dist/${chunks}/stat-worker.js`,
       `dist/${chunks}/encoder-build.txt`,
       'dist/THIRD-PARTY-NOTICES.txt',
       'docs/architecture.md',
@@ -76,21 +75,21 @@ it('holds what users need, and nothing else', async () => {
 })
 
 // Each thread parses and keeps what it loads: with the modules of whole runs it would be megabytes more.
-it.each([
-  ['stat-worker', ['columns', 'core']],
-  ['worker', ['bloom', 'columns', 'core', 'decoder', 'item-schema', 'shard-coder', 'sync', 'zod']],
-])('the thread %s loads its own modules, and none of the run', (thread, chunks) => {
-  const loaded = new Set<string>()
-  const load = (file: string): void => {
-    if (loaded.has(file)) return
-    loaded.add(file)
-    const source = readFileSync(join(PACKAGE, 'dist', chunksFolder(PACKAGE), file), 'utf8')
-    for (const [, imported] of source.matchAll(/^import .*?"\.\/([^"]+)";$/gm)) load(imported!)
-  }
-  load(`${thread}.js`)
-  loaded.delete(`${thread}.js`)
-  expect([...loaded].map((file) => file.replace(/-.{8}\.js$/, '')).sort()).toEqual(chunks)
-})
+it.each([['worker', ['bloom', 'columns', 'core', 'decoder', 'item-schema', 'shard-coder', 'sync', 'zod']]])(
+  'the thread %s loads its own modules, and none of the run',
+  (thread, chunks) => {
+    const loaded = new Set<string>()
+    const load = (file: string): void => {
+      if (loaded.has(file)) return
+      loaded.add(file)
+      const source = readFileSync(join(PACKAGE, 'dist', chunksFolder(PACKAGE), file), 'utf8')
+      for (const [, imported] of source.matchAll(/^import .*?"\.\/([^"]+)";$/gm)) load(imported!)
+    }
+    load(`${thread}.js`)
+    loaded.delete(`${thread}.js`)
+    expect([...loaded].map((file) => file.replace(/-.{8}\.js$/, '')).sort()).toEqual(chunks)
+  },
+)
 
 it('has every package once: bundled, or installed beside it', async () => {
   const { dependencies, optionalDependencies } = JSON.parse(

@@ -302,7 +302,7 @@ describe('a commit', () => {
     const found = (await findCheckpoint(store))!
     const [first, second] = [await own(store), await own(store)]
     expect(await Journal.open(first, found)).not.toBeNull()
-    expect(await Journal.open(second, (await findCheckpoint(store, undefined))!)).not.toBeNull()
+    expect(await Journal.open(second, (await findCheckpoint(store))!)).not.toBeNull()
     expect(await Journal.open(first, found)).toBeNull()
   })
 })

@@ -3,9 +3,9 @@ import { aLockHolds } from './conformance/a-lock-holds.ts'
 import { anySequence } from './conformance/any-sequence.ts'
 import { errorsNameThePath } from './conformance/errors-name-the-path.ts'
 import { filesAreWhole } from './conformance/files-are-whole.ts'
+import { mismatchesAreFound } from './conformance/mismatches-are-found.ts'
 import { namesAreListed } from './conformance/names-are-listed.ts'
 import { oneOwnerAtATime } from './conformance/one-owner-at-a-time.ts'
-import { statCheckFindsWhatDiffers } from './conformance/stat-check-finds-what-differs.ts'
 import type { MakeWorld } from './conformance/world.ts'
 
 export type ConformanceOptions = {
@@ -27,7 +27,7 @@ export function storeConformance(
     if (isBrief) return
     filesAreWhole(make)
     namesAreListed(make)
-    statCheckFindsWhatDiffers(make)
+    mismatchesAreFound(make)
     errorsNameThePath(make)
     oneOwnerAtATime(make)
   })

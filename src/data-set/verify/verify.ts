@@ -14,7 +14,6 @@ import {
   SIGNATURE_PATH,
 } from '../../state/index.ts'
 import { type Completeness, completenessOf } from '../completeness.ts'
-import { mismatches } from '../files.ts'
 import { namingLocations, nothingExported, openDataSet } from '../open-data-set.ts'
 import { readSteadily } from '../read-manifest.ts'
 import { whyStale } from '../scope.ts'
@@ -270,5 +269,5 @@ async function* filesBelow(
 }
 
 async function isEmptyFolder(path: string, { load }: Pipeline, store: Store): Promise<boolean> {
-  return load.location.kind === 'disk' && (await mismatches(store, [{ path, names: 0 }])).length === 0
+  return load.location.kind === 'disk' && (await store.mismatches([{ path, names: 0 }])).length === 0
 }

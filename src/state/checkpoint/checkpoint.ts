@@ -5,7 +5,6 @@ import { LineWriter, linesOf, parseLine } from '../log/lines.ts'
 import { parseEntry, requireReadable } from '../log/parse-entry.ts'
 import { listLog, readLog } from '../log/read-log.ts'
 import { type CheckpointState, snapshot } from './checkpoint-state.ts'
-import type { SealedShard } from './compact-collections.ts'
 import { JournalFold } from './fold-journal.ts'
 
 export const CHECKPOINT_PATH = '_state/checkpoint.jsonl'
@@ -26,24 +25,17 @@ export type Found = {
 
 /**
  * Reads the state of a data set without changing it, also during a run; null: there is no checkpoint.
- * @param onShard gets every sealed shard while the checkpoint is read
  * @throws ExportError `damaged` if something is missing or not valid, `config` if another version wrote it
  */
-export async function readCheckpoint(
-  store: Store,
-  onShard?: (shard: SealedShard) => void,
-): Promise<CheckpointState | null> {
-  return (await findCheckpoint(store, onShard))?.fold.state ?? null
+export async function readCheckpoint(store: Store): Promise<CheckpointState | null> {
+  return (await findCheckpoint(store))?.fold.state ?? null
 }
 
-export async function findCheckpoint(
-  store: Store,
-  onShard?: (shard: SealedShard) => void,
-): Promise<Found | null> {
+export async function findCheckpoint(store: Store): Promise<Found | null> {
   for (let before: string | null = null; ; ) {
     let seen = ''
     try {
-      return await find(store, onShard, (what) => (seen = what))
+      return await find(store, (what) => (seen = what))
     } catch (error) {
       // An owner replaces the checkpoint, and removes what that covers, while this is read. Damage is what stays.
       if (!isExportError(error, 'damaged') || seen === before) throw error
@@ -53,12 +45,8 @@ export async function findCheckpoint(
 }
 
 /** @param onSeen is told by what to know whether an owner has changed something since */
-async function find(
-  store: Store,
-  onShard: ((shard: SealedShard) => void) | undefined,
-  onSeen: (what: string) => void,
-): Promise<Found | null> {
-  const saved = await readSaved(store, onShard)
+async function find(store: Store, onSeen: (what: string) => void): Promise<Found | null> {
+  const saved = await readSaved(store)
   if (saved === null) return null
   const { fold, bytes } = saved
   const { logEnd } = fold.state
@@ -68,20 +56,11 @@ async function find(
   await readLog(store, logEnd, files, (parts, end, lineBytes) => {
     entryBytes += lineBytes
     for (const { entries, blobs } of parts) {
-      if (onShard !== undefined) tellShards(entries, onShard)
       fold.apply(entries, end, blobs)
       for (const { bytes } of blobs) blobBytes += bytes
     }
   })
   return { fold, saved: { file: logEnd.file, bytes }, entryBytes, blobBytes, files }
-}
-
-function tellShards(entries: readonly JournalEntry[], onShard: (shard: SealedShard) => void): void {
-  for (const entry of entries) {
-    if (entry.kind === 'seal') onShard(entry)
-    if (entry.kind === 'forget')
-      for (const { by } of entry.changes?.shards ?? []) if (by !== null) onShard(by)
-  }
 }
 
 /** The first entry alone; null: no checkpoint. */
@@ -137,7 +116,6 @@ const END = 'end_of_log'
 
 async function readSaved(
   store: Store,
-  onShard?: (shard: SealedShard) => void,
 ): Promise<{ readonly fold: JournalFold; readonly bytes: number } | null> {
   if ((await store.size(CHECKPOINT_PATH)) === null) return null
   let fold: JournalFold | null = null
@@ -163,7 +141,6 @@ async function readSaved(
     }
     const entry = parseEntry(parsed.value)
     if (entry === null) throw number === 1 ? otherVersion() : damagedLine(number, 'is not a known entry')
-    if (onShard !== undefined) tellShards([entry], onShard)
     if (fold !== null) fold.apply([entry], LOG_START, [])
     else if (entry.kind === 'header') fold = new JournalFold(entry)
     else throw noCheckpoint()

@@ -102,13 +102,11 @@ export function bucketsOfOthers(make: () => BucketWorld): void {
         expect(await other.read(folder)).toBeNull()
         expect(await other.read(folder, 0, 0)).toBeNull()
       }
-      const stats = other.statCheck()
-      stats.add({ path: 'credentials', names: 2 })
-      for (const folder of folders) {
-        stats.add({ path: folder, names: 1 })
-        stats.add({ path: `${folder}/part-0`, bytes: 5 })
-      }
-      expect(await stats.mismatches()).toEqual([])
+      const files = folders.flatMap((path) => [
+        { path, names: 1 },
+        { path: `${path}/part-0`, bytes: 5 },
+      ])
+      expect(await other.mismatches([{ path: 'credentials', names: 2 }, ...files])).toEqual([])
       const next = await nextOwner(world)
       await next.remove('credentials/query=a/part-0')
       expect(await next.create('credentials/query=a/part-1', ['1'])).toBe(true)

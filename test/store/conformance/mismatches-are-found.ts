@@ -38,20 +38,12 @@ const OTHERWISE: readonly (readonly ExpectedStat[])[] = [
   ],
 ]
 
-export function statCheckFindsWhatDiffers(make: MakeWorld): void {
-  describe('the stat check', () => {
+export function mismatchesAreFound(make: MakeWorld): void {
+  describe('a comparison with what is expected', () => {
     it('finds files of another size, folders with another number of names, and missing files', async () => {
       const { open } = await make()
       for (const [path, text] of FILES) await write(open(), path, text)
-      const different = async (expected: readonly ExpectedStat[]): Promise<readonly ExpectedStat[]> => {
-        const stats = open().statCheck()
-        try {
-          for (const stat of expected) stats.add(stat)
-          return await stats.mismatches()
-        } finally {
-          await stats.close()
-        }
-      }
+      const different = (expected: readonly ExpectedStat[]) => open().mismatches(expected)
       expect(await different([])).toEqual([])
       expect(await different(AS_EXPECTED)).toEqual([])
       for (const wrong of OTHERWISE) {
@@ -64,18 +56,8 @@ export function statCheckFindsWhatDiffers(make: MakeWorld): void {
       const { open } = await make()
       await write(open(), 'credentials/a/part-00000.csv', 'x')
       await write(open(), 'credentials/a/strange/file', 'x')
-      const stats = open().statCheck()
       const stat = { path: 'credentials/a', names: 1 }
-      stats.add(stat)
-      expect(await stats.mismatches()).toEqual([stat])
-      await stats.close()
-    })
-
-    it('can be aborted', async () => {
-      const { open } = await make()
-      const stats = open().statCheck()
-      stats.add({ path: 'credentials/a', names: 1 })
-      await stats.close()
+      expect(await open().mismatches([stat])).toEqual([stat])
     })
   })
 }
