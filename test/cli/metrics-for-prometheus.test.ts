@@ -74,7 +74,7 @@ it('a run replaces its metrics in one step, readable for others; a failed run ke
     [own('last_run_retries')]: 1,
     [own('last_run_rows')]: 4,
     [own('searches_left')]: 999_999,
-    spillway_exit_code: 4,
+    [own('exit_code')]: 4,
   })
   const version = (JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }).version
   expect(stopped.samples.get(`spillway_info{pipeline="trial",version="${version}"}`)).toBe(1)
@@ -92,19 +92,19 @@ it('a run replaces its metrics in one step, readable for others; a failed run ke
     [own('last_run_failures')]: 0,
     [own('last_run_quarantined')]: 0,
     [own('last_run_duration_seconds')]: expect.any(Number),
-    spillway_exit_code: 0,
+    [own('exit_code')]: 0,
   })
 
   // A run that cannot begin, and one whose file is invalid, keep the earlier metrics.
-  for (const [flags, code, lastRun] of [
-    [[PIPELINE, '--format', 'csv'], 2, 0],
-    [['nowhere.yaml'], 2, undefined],
+  for (const [flags, name, lastRun] of [
+    [[PIPELINE, '--format', 'csv'], 'trial', 0],
+    [['nowhere.yaml'], 'nowhere.yaml', undefined],
   ] as const) {
     const refused = await run(...flags)
-    expect(refused.code).toBe(code)
+    expect(refused.code).toBe(2)
     expect(refused.samples.get(own('last_run_success'))).toBe(lastRun)
     expect(refused.samples.get(own('last_success_timestamp_seconds'))).toBe(success)
-    expect(refused.samples.get('spillway_exit_code')).toBe(code)
+    expect(refused.samples.get(`spillway_exit_code{pipeline="${name}"}`)).toBe(2)
   }
 })
 

@@ -73,7 +73,7 @@ export const run = command({
         target,
       }
       const code = await runEach(found, settings, signals, io)
-      await metrics?.close(code)
+      await metrics?.close()
       return code
     })
   },
@@ -100,6 +100,7 @@ type ReadArgs = OverrideFlags & {
 
 /** A pipeline of the command line. */
 type Found = {
+  readonly file: string
   /** null: its file cannot be read, or is invalid. */
   readonly name: string | null
   /** The pipeline, or why it cannot run, which was printed. */
@@ -115,11 +116,11 @@ async function readEach(args: ReadArgs, io: Io): Promise<readonly Found[]> {
       const pipeline = await pipelineFrom(file, args, io)
       name = pipeline.name
       await requireToRun(pipeline, args, io)
-      found.push({ name, pipeline })
+      found.push({ file, name, pipeline })
     } catch (error) {
       if (!isExportError(error)) throw error
       io.reportError(error)
-      found.push({ name, pipeline: error })
+      found.push({ file, name, pipeline: error })
     }
   }
   return found
@@ -144,23 +145,26 @@ async function runEach(
 ): Promise<number> {
   const codes: number[] = []
   const paths = new Set<string>()
-  for (const { name, pipeline } of found) {
+  for (const { file, name, pipeline } of found) {
+    const own: number[] = []
     try {
       signals.stop.throwIfAborted()
       if (isExportError(pipeline)) throw pipeline
       const { path } = pipeline.load
       // A run by the same id would go on with the one before.
-      const own = paths.has(path) ? { ...io, run: randomUUID() } : io
+      const ownIo = paths.has(path) ? { ...io, run: randomUUID() } : io
       paths.add(path)
-      const code = await runOne(pipeline, settings, signals, own)
-      codes.push(code)
+      const code = await runOne(pipeline, settings, signals, ownIo)
+      own.push(code)
       if (settings.target !== null && !signals.stop.aborted)
-        codes.push(await loadAfter(pipeline, settings.target, code === DONE, settings, signals, io))
+        own.push(await loadAfter(pipeline, settings.target, code === DONE, settings, signals, io))
     } catch (error) {
       if (!isExportError(error)) throw error
-      codes.push(exitCode(error.kind, io.signals.received))
+      own.push(exitCode(error.kind, io.signals.received))
       if (settings.json) await io.stdout.line(plainJson(notBegunJson(name, error)))
     }
+    codes.push(gravest(own))
+    settings.metrics?.exit(name ?? file, gravest(own))
   }
   return gravest(codes)
 }
@@ -184,7 +188,6 @@ async function runOne(
   } catch (error) {
     if (!isExportError(error)) throw error
     io.reportError(error)
-    settings.metrics?.notBegun(pipeline.name)
     throw error
   }
 }

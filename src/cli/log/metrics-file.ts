@@ -1,35 +1,99 @@
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { codeOf, NO_RUN_COUNTS, type Pipeline, runCounts, serial } from '../../core/index.ts'
+import { codeOf, type Pipeline, type RunCounts, type ServiceFigures, serial } from '../../core/index.ts'
 import { version } from '../../package/index.ts'
 import type { Progress, RunSummary } from '../../run/index.ts'
 import { notWritable, requireApart } from '../results/flag-file.ts'
 import { isDevice, replaceFile } from '../results/save-file.ts'
-import { lastSuccesses, metricsText, type PipelineFigures } from './metrics-text.ts'
 
 // About the interval at which collectors read it.
 const WRITE_MS = 30_000
 // The collector is another user, and the file holds no row.
 const MODE = 0o644
 
+/** What is known of a pipeline: of its present run, or of its last one. */
+type Figures = Partial<RunCounts> & {
+  readonly isRunning?: boolean
+  readonly isSuccess?: boolean
+  /** Seconds since the epoch. */
+  readonly at?: number
+  readonly lastSuccess?: number
+  readonly durationSeconds?: number
+  readonly partitions?: { readonly done: number; readonly failed: number; readonly pending: number }
+  readonly service?: ServiceFigures
+  readonly exitCode?: number
+}
+
+/** A value; or several, by another label, with its values. Nothing where it is not known. */
+type Value =
+  | number
+  | boolean
+  | null
+  | undefined
+  | readonly [label: string, values: Readonly<Record<string, number>>]
+
+/** Every metric: its meaning, and its value. All have the label `pipeline`. */
+const METRICS: Readonly<Record<string, readonly [help: string, of: (figures: Figures) => Value]>> = {
+  info: [
+    'Version of spillway; always 1.',
+    ({ at }) => (at === undefined ? null : ['version', { [version]: 1 }]),
+  ],
+  running: ['Whether a run is in progress: 1 or 0.', ({ isRunning }) => isRunning],
+  last_run_timestamp_seconds: [
+    'When these figures were taken: at the end of the last run, or during it.',
+    ({ at }) => at,
+  ],
+  last_run_success: [
+    'Whether the last run exported everything that was requested: 1 or 0.',
+    ({ isSuccess }) => isSuccess,
+  ],
+  last_run_duration_seconds: ['How long the last run took.', ({ durationSeconds }) => durationSeconds],
+  last_run_rows: ['Rows that the last run exported.', ({ rows }) => rows],
+  last_run_requests: ['Requests that the last run sent, retries among them.', ({ requests }) => requests],
+  last_run_searches: [
+    'Searches of the quota that the last run spent, by the number of searches left.',
+    ({ searchesSpent }) => searchesSpent,
+  ],
+  searches_per_request: [
+    'Searches of the quota that a request was measured to cost.',
+    ({ service }) => service?.searchesPerRequest,
+  ],
+  searches_per_thousand_rows: [
+    'Searches of the quota that 1,000 rows were measured to cost.',
+    ({ service }) => service?.searchesPer1000Rows,
+  ],
+  page_size_rows: ['Rows requested with the last page.', ({ service }) => service?.pageSize],
+  last_run_retries: ['Requests that the last run sent again.', ({ retries }) => retries],
+  last_run_quarantined: ['Items that the last run quarantined.', ({ quarantined }) => quarantined],
+  last_run_failures: ['Partitions that failed in the last run.', ({ partitions }) => partitions?.failed],
+  searches_left: [
+    'Searches left, as the service last reported.',
+    ({ searchesRemaining }) => searchesRemaining,
+  ],
+  partitions: [
+    'Partitions of the pipeline by state.',
+    ({ partitions }) => (partitions === undefined ? null : ['state', partitions]),
+  ],
+  last_success_timestamp_seconds: [
+    'When a run last exported everything that was requested.',
+    ({ lastSuccess }) => lastSuccess,
+  ],
+  exit_code: ['Exit code of the last run; absent during one.', ({ exitCode }) => exitCode],
+}
+
 /** A file with figures for Prometheus, replaced in one step: when a run begins, every half minute, and at its end. */
 export class MetricsFile {
   readonly #path: string
   readonly #onTrouble: (message: string) => void
-  /** By pipeline, seconds since the epoch. */
-  readonly #successes: Map<string, number>
-  readonly #figures = new Map<string, PipelineFigures>()
+  /** By pipeline. */
+  readonly #figures: Map<string, Figures>
   #startedMs = 0
   #updatedMs = 0
   readonly #inTurn = serial()
 
-  private constructor(
-    path: string,
-    successes: ReadonlyMap<string, number>,
-    onTrouble: (message: string) => void,
-  ) {
+  private constructor(path: string, earlier: string, onTrouble: (message: string) => void) {
     this.#path = path
-    this.#successes = new Map(successes)
+    this.#figures = new Map(lastSuccesses(earlier))
     this.#onTrouble = onTrouble
   }
 
@@ -47,7 +111,7 @@ export class MetricsFile {
     await requireApart(own, pipelines)
     try {
       const text = isDevice(path) || !existsSync(path) ? '' : await readFile(path, 'utf8')
-      const file = new MetricsFile(path, lastSuccesses(text), onTrouble)
+      const file = new MetricsFile(path, text, onTrouble)
       await replaceFile(path, text, MODE)
       return file
     } catch (error) {
@@ -58,7 +122,7 @@ export class MetricsFile {
   /** A run begins. */
   begin(pipeline: string): void {
     this.#startedMs = performance.now()
-    this.#update({ ...this.#nothingOf(pipeline), isRunning: true })
+    this.#update(pipeline, { isRunning: true })
   }
 
   /** Writes the progress, if the last write was {@link WRITE_MS} ago. */
@@ -66,66 +130,75 @@ export class MetricsFile {
     const nowMs = performance.now()
     if (nowMs - this.#updatedMs < WRITE_MS) return
     const { partitionsTotal, partitionsDone: done, partitionsFailed: failed } = progress
-    this.#update({
-      ...this.#nothingOf(pipeline),
-      isRunning: true,
-      durationSeconds: Math.round(nowMs - this.#startedMs) / 1000,
-      ...runCounts(progress),
-      partitions: { done, failed, pending: partitionsTotal - done - failed },
-    })
+    const partitions = { done, failed, pending: partitionsTotal - done - failed }
+    const durationSeconds = Math.round(nowMs - this.#startedMs) / 1000
+    this.#update(pipeline, { ...progress, isRunning: true, durationSeconds, partitions })
   }
 
-  end(summary: RunSummary): void {
-    const { pipeline, status, lastCompleteMs, durationMs, service } = summary
-    const { done, failed, pending } = summary.partitions
-    if (lastCompleteMs !== null) this.#successes.set(pipeline, lastCompleteMs / 1000)
-    this.#update({
-      ...this.#nothingOf(pipeline),
+  /** A run has ended. */
+  end({ pipeline, status, lastCompleteMs, durationMs, ...figures }: RunSummary): void {
+    const { done, failed, pending } = figures.partitions
+    this.#update(pipeline, {
+      ...figures,
+      isRunning: false,
       isSuccess: status === 'complete',
       durationSeconds: durationMs / 1000,
-      ...runCounts(summary),
-      service,
       partitions: { done, failed, pending },
+      ...(lastCompleteMs === null ? {} : { lastSuccess: lastCompleteMs / 1000 }),
     })
   }
 
-  /** A run could not begin. */
-  notBegun(pipeline: string): void {
-    this.#update({ ...this.#nothingOf(pipeline), isSuccess: false })
+  /** Adds the exit code of a pipeline; of one whose run could not begin it is all that is known. */
+  exit(pipeline: string, exitCode: number): void {
+    const { isRunning, at, ...before } = this.#figures.get(pipeline) ?? {}
+    const has = isRunning === false ? before : { lastSuccess: before.lastSuccess, isSuccess: false }
+    this.#update(pipeline, { ...(has as Figures), isRunning: false, exitCode })
   }
 
-  /** Writes the exit code, and waits until the file is written. */
-  async close(exitCode: number): Promise<void> {
-    this.#write(exitCode)
+  /** Waits until the file is written. */
+  async close(): Promise<void> {
     await this.#inTurn(async () => {})
   }
 
-  #nothingOf(pipeline: string): PipelineFigures {
-    return {
-      pipeline,
-      isRunning: false,
-      isSuccess: null,
-      at: Date.now() / 1000,
-      durationSeconds: 0,
-      ...NO_RUN_COUNTS,
-      service: null,
-      partitions: null,
-    }
-  }
-
-  #update(figures: PipelineFigures): void {
+  #update(pipeline: string, figures: Figures): void {
     this.#updatedMs = performance.now()
-    this.#figures.set(figures.pipeline, figures)
-    this.#write(null)
-  }
-
-  #write(exitCode: number | null): void {
-    const pipelines = [...this.#figures.values()]
-    const text = metricsText({ version, pipelines, successes: this.#successes, exitCode })
+    const lastSuccess = figures.lastSuccess ?? this.#figures.get(pipeline)?.lastSuccess
+    const known = lastSuccess === undefined ? {} : { lastSuccess }
+    this.#figures.set(pipeline, { ...figures, ...known, at: Date.now() / 1000 })
+    const text = metricsText(this.#figures)
     void this.#inTurn(() =>
       replaceFile(this.#path, text, MODE).catch((error: unknown) => {
         this.#onTrouble(`the metrics file cannot be written: ${codeOf(error)} (${this.#path})`)
       }),
     )
   }
+}
+
+/** Text in the exposition format of Prometheus, version 0.0.4. */
+function metricsText(all: ReadonlyMap<string, Figures>): string {
+  return Object.entries(METRICS)
+    .map(([name, [help, of]]) => {
+      const lines = [...all].flatMap(([pipeline, figures]) =>
+        samples(`spillway_${name}`, pipeline, of(figures)),
+      )
+      const head = `# HELP spillway_${name} ${help}\n# TYPE spillway_${name} gauge\n`
+      return lines.length === 0 ? '' : `${head}${lines.join('')}`
+    })
+    .join('')
+}
+
+function samples(name: string, pipeline: string, value: Value): readonly string[] {
+  const own = `pipeline="${pipeline.replace(/[\\"\n]/g, (found) => (found === '\n' ? '\\n' : `\\${found}`))}"`
+  if (value === null || value === undefined) return []
+  if (typeof value !== 'object') return [`${name}{${own}} ${Number(value)}\n`]
+  const [label, values] = value
+  return Object.entries(values).map(([key, each]) => `${name}{${own},${label}="${key}"} ${each}\n`)
+}
+
+/** The time of each pipeline's last success, as {@link metricsText} wrote it: all that outlives a command. */
+function lastSuccesses(text: string): readonly (readonly [string, Figures])[] {
+  const found = text.matchAll(
+    /^spillway_last_success_timestamp_seconds\{pipeline="([a-z0-9-]+)"\} ([\d.]+)$/gm,
+  )
+  return Array.from(found, ([, pipeline, seconds]) => [pipeline!, { lastSuccess: Number(seconds) }])
 }
