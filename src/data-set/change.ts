@@ -6,7 +6,7 @@ import { refuseLinks } from './files.ts'
 import { readBegunCheckpoint } from './open-checkpoint.ts'
 import { holdDataSet } from './open-data-set.ts'
 import type { DataSetOptions } from './options.ts'
-import { type Owner, openSettledJournal, openUnchecked } from './recover.ts'
+import { type Owner, openChecked, openUnchecked } from './recover.ts'
 import { settle } from './settle.ts'
 
 /** What a change without a run needs. `build` is for the shard of a data set without rows. */
@@ -40,9 +40,7 @@ export function changeDataSet<T>(
     await requireOwnInCatalog(pipeline, store, options, false)
     const { header } = found
     checkMaskKey(header, maskKey, pipeline)
-    const journal = needsWhole
-      ? await openSettledJournal(owner, header, onLog)
-      : await openUnchecked(owner, header)
+    const journal = needsWhole ? await openChecked(owner, header, onLog) : await openUnchecked(owner, header)
     try {
       const result = await change(journal, owner)
       await settle(pipeline, store, journal, options)

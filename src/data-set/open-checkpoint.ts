@@ -11,7 +11,7 @@ import {
 import { readState } from './find-state.ts'
 import type { DataSetOptions } from './options.ts'
 import type { QuerySecrets } from './queries.ts'
-import { type Owner, openSettledJournal, readSettledCheckpoint } from './recover.ts'
+import { type Owner, openChecked, readChecked } from './recover.ts'
 import { planRedo, redoEntry } from './redo/invalidate.ts'
 import { newChecks, newNames, requireSameNames, requireSameSecrets, secretChecks } from './same-queries.ts'
 import { readSuppression, type Suppression } from './suppression.ts'
@@ -31,7 +31,7 @@ export async function openOwnJournal(
   const { store } = owner
   const { header, checks, requireFit } = admission(pipeline, secrets, options)
   let people: Suppression = { lists: [], name: null }
-  const journal = await openSettledJournal(owner, header, options.onLog, async (found) => {
+  const journal = await openChecked(owner, header, options.onLog, async (found) => {
     await requireFit(found)
     people = await readSuppression(pipeline, store, found, options)
     return redone(pipeline, found, options)
@@ -80,7 +80,7 @@ export async function readOwnCheckpoint(
   options: Continuation,
 ): Promise<CheckpointState | null> {
   const { requireFit } = admission(pipeline, secrets, options)
-  return readSettledCheckpoint(store, requireFit)
+  return readChecked(store, requireFit)
 }
 
 /**

@@ -77,7 +77,7 @@ export async function openUnchecked(owner: Owner, header: HeaderEntry): Promise<
  * full length, and removes what is not committed.
  * @throws ExportError `damaged` when a shard is missing or short; nothing is changed then
  */
-export async function openSettledJournal(
+export async function openChecked(
   owner: Owner,
   header: HeaderEntry,
   log: Log,
@@ -101,9 +101,9 @@ export async function openSettledJournal(
 export type Owner = Pick<Lock, 'store'>
 
 /**
- * Reads a checkpoint with the checks of {@link openSettledJournal}, but changes nothing. Works also during a run.
+ * Reads a checkpoint with the checks of {@link openChecked}, but changes nothing. Works also during a run.
  */
-export async function readSettledCheckpoint(
+export async function readChecked(
   store: Store,
   requireFit: (found: CheckpointState | null) => Promise<void>,
 ): Promise<CheckpointState | null> {

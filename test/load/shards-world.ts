@@ -14,7 +14,7 @@ import {
   windowRange,
 } from '../../src/core/index.ts'
 import { publishLeft } from '../../src/data-set/publish.ts'
-import { openSettledJournal } from '../../src/data-set/recover.ts'
+import { openChecked } from '../../src/data-set/recover.ts'
 import { type Invalidation, invalidationOf, redoEntry } from '../../src/data-set/redo/invalidate.ts'
 import { replaceRedone } from '../../src/data-set/redo/replace.ts'
 import { removeUnnamed } from '../../src/data-set/settle.ts'
@@ -283,7 +283,7 @@ export class World {
     this.own = own
     const warn = (message: string): void => void this.warnings.push(message)
     for (;;) {
-      const journal = await openSettledJournal({ store: own }, HEADER, (_, message) => warn(message))
+      const journal = await openChecked({ store: own }, HEADER, (_, message) => warn(message))
       this.journal = journal
       await removeUnnamed(own, journal.state, new AbortController().signal)
       const { state } = journal

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import type { OwnedStore } from '../../src/core/index.ts'
-import { openSettledJournal } from '../../src/data-set/recover.ts'
+import { openChecked } from '../../src/data-set/recover.ts'
 import { sealedPath } from '../../src/load/index.ts'
 import { anError } from '../disk/errors.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
@@ -21,7 +21,7 @@ describe('sealed shards', () => {
   }
 
   async function settle(store: OwnedStore): Promise<void> {
-    const journal = await openSettledJournal({ store }, HEADER, () => {})
+    const journal = await openChecked({ store }, HEADER, () => {})
     await journal.close()
   }
 

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { OwnedStore, Store } from '../../src/core/index.ts'
 import { clearDataSet } from '../../src/data-set/files.ts'
-import { openSettledJournal } from '../../src/data-set/recover.ts'
+import { openChecked } from '../../src/data-set/recover.ts'
 import { blobsNeeded, type CheckpointState } from '../../src/state/checkpoint/checkpoint-state.ts'
 import type { BlobRef, JournalEntry } from '../../src/state/index.ts'
 import { findCheckpoint, type Journal } from '../../src/state/index.ts'
@@ -98,7 +98,7 @@ it('every owner claims its place before it changes anything, and reads what came
     },
   }
   const accept = async (): Promise<readonly JournalEntry[]> => [query('change')]
-  const journal = await openSettledJournal({ store: noted }, HEADER, () => {}, accept)
+  const journal = await openChecked({ store: noted }, HEADER, () => {}, accept)
   expect(changes.map((path) => path.slice(-16))).toEqual([
     '0000000200000000',
     '0000000300000000',

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type Store, WindowRun } from '../../src/core/index.ts'
 import { bringQuarantine } from '../../src/data-set/quarantine-files.ts'
-import { openSettledJournal } from '../../src/data-set/recover.ts'
+import { openChecked } from '../../src/data-set/recover.ts'
 import { invalidationOf, redoEntry } from '../../src/data-set/redo/invalidate.ts'
 import { quarantinePath, writeQuarantine } from '../../src/load/index.ts'
 import type { JournalEntry } from '../../src/state/index.ts'
@@ -179,7 +179,7 @@ describe('invalidating', () => {
     const { store, state } = await stateOf(LINES, temporaryStore().store)
     await append(store, redoEntry(invalidationOf(state, { partitions: [FIRST], shards: [] })))
     const owner = { store: await own(store) }
-    const refused = await openSettledJournal(owner, HEADER, () => {}).catch((error: unknown) => error)
+    const refused = await openChecked(owner, HEADER, () => {}).catch((error: unknown) => error)
     // The shards of this imagined data set do not exist; those to be replaced need not.
     expect(refused).toMatchObject({ kind: 'damaged', where: `${folder(SECOND)}/part-00000.csv` })
     const again: JournalEntry[] = [
