@@ -228,6 +228,7 @@ const parts = defineConfig({
     'encoder-build': 'src/package/encoder-build.ts',
     journal: 'src/state/log/lines.ts',
     load: 'src/load/index.ts',
+    rows: 'src/rows/index.ts',
     'run-options': 'src/run-options.ts',
     sandbox: 'test/support/sandbox.ts',
     state: 'src/state/index.ts',

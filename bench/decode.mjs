@@ -14,7 +14,7 @@ const { values: options } = parseArgs({
   options: { rounds: { type: 'string', default: '4' }, only: { type: 'string', default: '' } },
 })
 
-const COLUMNS = (await import('../build/parts/core.js')).allColumns('credentials', [])
+const COLUMNS = (await import('../build/parts/rows.js')).allColumns('credentials', [])
 const plan = {
   resource: 'credentials',
   columns: COLUMNS,

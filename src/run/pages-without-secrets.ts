@@ -6,14 +6,8 @@ import { isKnownField, UNNAMED_FIELDS } from '../transform/index.ts'
  * A decoder whose pages hold known secrets only in their rows, which are the data itself: not in names of unknown
  * fields, nor in quarantine. A cursor with a secret cannot be stored, so the chain fails.
  * @param release gets a page that is discarded because of its cursor
- * @param hidesTexts whether names are shown only if they look like names: `hidesQueries` of the pipeline
  */
-export function pagesWithoutSecrets(
-  decode: DecodePage,
-  release: (page: DecodedPage) => void,
-  hidesTexts: boolean,
-): DecodePage {
-  const shownName = hidesTexts ? plainName : nameWithoutSecret
+export function pagesWithoutSecrets(decode: DecodePage, release: (page: DecodedPage) => void): DecodePage {
   return async (body, context) => {
     const page = await decode(body, context)
     if (page.next !== null && isKept(page.next) && repeatsSecret(page.next, 'long')) {
@@ -22,8 +16,8 @@ export function pagesWithoutSecrets(
     }
     return {
       ...page,
-      unknownFields: countedBy(shownName, page.unknownFields),
-      quarantined: page.quarantined.map((item) => ({ ...item, item: cleared(item.item, shownName) })),
+      unknownFields: countedBy(page.unknownFields),
+      quarantined: page.quarantined.map((item) => ({ ...item, item: cleared(item.item) })),
     }
   }
 }
@@ -33,12 +27,7 @@ function isKept(cursor: string): boolean {
   return Buffer.byteLength(cursor) <= MAX_CURSOR_BYTES
 }
 
-type ShownName = (name: string) => string
-
-function countedBy(
-  shownName: ShownName,
-  counts: Readonly<Record<string, number>>,
-): Readonly<Record<string, number>> {
+function countedBy(counts: Readonly<Record<string, number>>): Readonly<Record<string, number>> {
   const cleared = new Map<string, number>()
   for (const [name, times] of Object.entries(counts)) {
     const shown = shownName(name)
@@ -48,31 +37,21 @@ function countedBy(
 }
 
 /** The same value without strings, or names of fields, that repeat a secret. */
-function cleared(value: unknown, shownName: ShownName): unknown {
+function cleared(value: unknown): unknown {
   if (typeof value === 'string') return unlessSecret(value, 'long')
-  if (Array.isArray(value)) return value.map((item) => cleared(item, shownName))
+  if (Array.isArray(value)) return value.map(cleared)
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(
     Object.entries(value).map(([name, inner]) => [
       isKnownField(name) ? name : shownName(name),
-      cleared(inner, shownName),
+      cleared(inner),
     ]),
   )
 }
 
-const MAX_NAME_LENGTH = 100
-
-/** Another name may quote the request: it is one of the unnamed. */
-function plainName(name: string): string {
-  return /^[A-Za-z_][A-Za-z0-9_.-]{0,63}$/.test(name) && !repeatsSecret(name) ? name : UNNAMED_FIELDS
-}
-
-/** The name of a field that the service does not document. It is searched before it is cut. */
-function nameWithoutSecret(name: string): string {
-  return unlessSecret(name)
-    .replace(/\p{Cc}/gu, '')
-    .slice(0, MAX_NAME_LENGTH)
-    .toWellFormed()
+/** The name of a field that the service does not document. */
+function shownName(name: string): string {
+  return repeatsSecret(name) ? UNNAMED_FIELDS : name
 }
 
 function secretInCursor({ partition, page }: PageContext): ExportError {

@@ -1,4 +1,4 @@
-import { type BufferPool, bufferPool, hidesQueries, type NamedPipeline } from '../core/index.ts'
+import { type BufferPool, bufferPool, type NamedPipeline } from '../core/index.ts'
 import type { Owner, QuerySecrets } from '../data-set/index.ts'
 import {
   encodeSettings,
@@ -95,7 +95,7 @@ export async function openSession(
       journal,
       sealed,
       cpu,
-      decode: pagesWithoutSecrets(cpu.decode, cpu.release, hidesQueries(pipeline)),
+      decode: pagesWithoutSecrets(cpu.decode, cpu.release),
       buffers,
       shards,
       nextChain: () => chains++,

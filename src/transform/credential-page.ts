@@ -11,6 +11,8 @@ import type { ChainIds } from './chain-ids.ts'
 import type { CredentialColumns } from './columns/credential-columns.ts'
 import type { ExtraReader } from './extra/extra-reader.ts'
 import type { Suppression } from './mask/index.ts'
+import type { OwnSecret } from './own-secret/own-secret.ts'
+import type { RowSecrets } from './own-secret/row-secrets.ts'
 import { ignoredFilter, PageRange } from './page-range.ts'
 import { type Quarantine, refusedId, refusedTime } from './quarantine.ts'
 import { CREDENTIAL_FIELDS, credentialSchema, SOURCE_FIELDS, UnknownFields, unknownNames } from './schema.ts'
@@ -21,6 +23,7 @@ export type PageTools = {
   readonly ids: ChainIds
   readonly quarantine: Quarantine
   readonly extras: ExtraReader | null
+  readonly secrets: RowSecrets
   /** null: nobody is forgotten. */
   readonly suppression: Suppression | null
 }
@@ -34,6 +37,7 @@ export class CredentialPage {
   readonly #ids: ChainIds
   readonly #quarantine: Quarantine
   readonly #extras: ExtraReader | null
+  readonly #secrets: RowSecrets
   readonly #quarantined: RefusedItem[] = []
   readonly #forgotten: (number | null)[] = []
 
@@ -43,7 +47,7 @@ export class CredentialPage {
   /** Empties columns and ids. */
   constructor(
     settings: Pick<DecodeSettings, 'order'>,
-    { columns, suppression, ids, quarantine, extras }: PageTools,
+    { columns, suppression, ids, quarantine, extras, secrets }: PageTools,
     context: PageContext,
     room?: BatchAllocator,
   ) {
@@ -54,6 +58,7 @@ export class CredentialPage {
     this.#ids = ids
     this.#quarantine = quarantine
     this.#extras = extras
+    this.#secrets = secrets
     columns.reset()
     ids.begin(context)
     this.range = new PageRange(settings.order, context, ids)
@@ -77,7 +82,8 @@ export class CredentialPage {
         this.forget(refusedTime(item))
         return
       }
-      this.#quarantined.push(this.#quarantine(item, [...(result.error?.issues ?? []), ...broken], index))
+      const issues = [...(result.error?.issues ?? []), ...broken]
+      this.#quarantined.push(this.#quarantine(item, issues, index, this.#context.queryValue))
       return
     }
     const credential = result.data
@@ -89,12 +95,11 @@ export class CredentialPage {
       this.forget(credential.imported_at)
       return
     }
-    this.#extras?.hide(
-      this.#extras.hidesSecret ? (credential.hash ?? null) : null,
-      this.#extras.hidesIdentity ? credential.identity_name : null,
-    )
-    this.columns.add(credential, this.#extras?.values ?? [])
-    this.#countUnknown(item as object)
+    const own = this.#secrets.secret(credential.hash)
+    this.#extras?.hide(own, this.#secrets.identity(credential.identity_name))
+    const shown = own === null ? credential : this.#secrets.masked(credential, own, this.#context.queryValue)
+    this.columns.add(shown, this.#extras?.values ?? [])
+    this.#countUnknown(item as object, own)
   }
 
   /** Counts an item of a forgotten person, which is dropped. */
@@ -128,14 +133,13 @@ export class CredentialPage {
     return at !== null && this.range.isLeftToOthers(at)
   }
 
-  #countUnknown(item: { source?: object | null }): void {
-    const { unknown } = this
+  #countUnknown(item: { source?: object | null }, own: OwnSecret | null): void {
     const extras = this.#extras
-    unknown.countAll(unknownNames(item, extras?.itemFields ?? CREDENTIAL_FIELDS))
-    if (item.source) {
-      unknown.countAll(unknownNames(item.source, extras?.sourceFields ?? SOURCE_FIELDS, 'source.'))
-    }
-    if (extras !== null) unknown.countAll(extras.unknown(extras.unknownOfSource))
+    const names = [...unknownNames(item, extras?.itemFields ?? CREDENTIAL_FIELDS)]
+    if (item.source)
+      names.push(...unknownNames(item.source, extras?.sourceFields ?? SOURCE_FIELDS, 'source.'))
+    if (extras !== null) names.push(...extras.unknown(extras.unknownOfSource))
+    this.unknown.countAll(names, own)
   }
 }
 

@@ -5,6 +5,7 @@ import { CredentialColumns } from './columns/credential-columns.ts'
 import type { PageTools } from './credential-page.ts'
 import { ExtraReader } from './extra/extra-reader.ts'
 import { masksOf, Suppression } from './mask/index.ts'
+import { RowSecrets } from './own-secret/row-secrets.ts'
 import { PageReader } from './page-reader.ts'
 import { credentialQuarantine } from './quarantine.ts'
 import { reportDecoder } from './reports.ts'
@@ -48,11 +49,13 @@ function credentialDecoder(settings: DecodeSettings): Decode {
 /** What pages of credentials need. */
 export function pageTools(settings: DecodeSettings): PageTools {
   const masks = masksOf(settings)
+  const secrets = new RowSecrets(settings, masks)
   return {
     columns: new CredentialColumns(settings, masks),
     ids: new ChainIds(),
-    quarantine: credentialQuarantine(masks, settings.extras),
-    extras: settings.extras.length === 0 ? null : new ExtraReader(settings.extras, settings),
+    quarantine: credentialQuarantine(masks, settings.extras, secrets),
+    extras: settings.extras.length === 0 ? null : new ExtraReader(settings.extras),
+    secrets,
     suppression: Suppression.of(settings.suppress),
   }
 }

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { isExportError } from '../core/index.ts'
+import { folded, isExportError } from '../core/index.ts'
 import {
   type BatchAllocator,
   type DecodedPage,
@@ -42,7 +42,7 @@ import {
   skipString,
   skipValue,
 } from './scan/json-steps.ts'
-import { fieldName, type UnknownFields } from './schema.ts'
+import { fieldName } from './schema.ts'
 
 /**
  * Reads pages of credentials. An item's values go from the response's bytes into columns, without objects or strings. An
@@ -62,7 +62,8 @@ export class PageReader {
     this.#settings = settings
     this.#tools = tools
     this.#extras = tools.extras
-    this.#walker = itemWalker(sourceReader(tools.extras))
+    const { searched } = tools.secrets
+    this.#walker = itemWalker(sourceReader(tools.extras, searched !== 0), searched)
   }
 
   /** @throws ExportError as {@link parseResponse}; `data` also when an item was not requested */
@@ -208,11 +209,12 @@ export class PageReader {
   /** Whether the item of a record becomes a row; 'outside' also when it breaks the schema. */
   #admit(walker: ItemWalker<KnownSource>, record: number, page: CredentialPage): Verdict {
     const extras = this.#extras
-    const { columns, range, unknown } = page
+    const { range, unknown } = page
     const slots = record * RECORD_SLOTS
     const source = walker.kinds[slots + SOURCE] === KIND.source ? walker.source(record) : null
     // First, before the item has any effect: a value may violate the type of its column.
     if (extras !== null && !this.#readExtras(extras, walker, record, source)) return 'outside'
+    if (mayRepeatSecret(walker, record, source)) return 'outside'
     const verdict = range.admit(walker.id(record), walker.times[record]!)
     if (verdict !== 'keep') return verdict
     if (page.suppression?.has(textAt(walker, slots + IDENTITY_NAME) ?? '') === true) {
@@ -225,7 +227,7 @@ export class PageReader {
       if (extras === null || !extras.itemFields.has(name)) unknown.count(fieldName('', name))
     }
     if (source !== null && source.unknown.length > 0) unknown.countAll(source.unknown)
-    if (extras !== null) addExtras(extras, walker, slots, columns, unknown, source)
+    if (extras !== null) this.#addExtras(extras, walker, slots, page, source)
     return verdict
   }
 
@@ -278,6 +280,23 @@ export class PageReader {
     return extras.issues.length === 0
   }
 
+  #addExtras(
+    extras: ExtraReader,
+    walker: ItemWalker<KnownSource>,
+    slots: number,
+    { columns, unknown }: CredentialPage,
+    source: KnownSource | null,
+  ): void {
+    const names = extras.unknown(source?.extras?.unknown ?? [])
+    const { secrets } = this.#tools
+    // What is documented is read plainly where it may hold the secret.
+    const isSearched = extras.areUnknown || names.length > 0
+    const own = isSearched ? secrets.secret(textAt(walker, slots + HASH)) : null
+    if (extras.areUnknown) extras.hide(own, secrets.identity(textAt(walker, slots + IDENTITY_NAME)))
+    columns.extras?.add(extras.values)
+    unknown.countAll(names, own)
+  }
+
   #sourceEntry(walker: ItemWalker<KnownSource>, record: number, table: SourceTable): number {
     const { bytes, kinds, starts, ends } = walker
     const slots = record * RECORD_SLOTS
@@ -308,20 +327,16 @@ function addLists(column: ListList | null, walker: ItemWalker<KnownSource>, fiel
   }
 }
 
-function addExtras(
-  extras: ExtraReader,
+/** Whether a text of the item of a record may hold its secret: then it is read plainly, and masked. */
+function mayRepeatSecret(
   walker: ItemWalker<KnownSource>,
-  slots: number,
-  columns: CredentialColumns,
-  unknown: UnknownFields,
+  record: number,
   source: KnownSource | null,
-): void {
-  extras.hide(
-    extras.hidesSecret ? textAt(walker, slots + HASH) : null,
-    extras.hidesIdentity ? textAt(walker, slots + IDENTITY_NAME) : null,
-  )
-  columns.extras?.add(extras.values)
-  unknown.countAll(extras.unknown(source?.extras?.unknown ?? []))
+): boolean {
+  if (walker.mayRepeatSecret(record)) return true
+  if (source === null || source.searched === null) return false
+  const secret = textAt(walker, record * RECORD_SLOTS + HASH)
+  return secret !== null && secret !== '' && source.searched.includes(folded(secret))
 }
 
 function textAt({ bytes, kinds, starts, ends }: ItemWalker<KnownSource>, slot: number): string | null {

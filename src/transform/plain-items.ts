@@ -46,7 +46,8 @@ export function plainDecoder(
       const refusal = id === null ? null : refuse(id, context)
       if (refusal !== null) throw refusal
       if (data === undefined) {
-        if (id === null || ids.isNewRefusal(id)) quarantined.push(quarantine(item, error.issues, index))
+        if (id === null || ids.isNewRefusal(id))
+          quarantined.push(quarantine(item, error.issues, index, context.queryValue))
         continue
       }
       const { imported_at: at } = data

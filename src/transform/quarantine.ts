@@ -10,6 +10,8 @@ import {
 } from '../core/index.ts'
 import type { RefusedItem } from '../rows/index.ts'
 import { type Mask, type Masks, maskText, REDACTED } from './mask/index.ts'
+import { withoutOwnSecrets } from './own-secret/rejected-item.ts'
+import type { RowSecrets } from './own-secret/row-secrets.ts'
 import { CREDENTIAL_FIELDS, fieldName, SOURCE_FIELDS, timestamp } from './schema.ts'
 
 const MAX_ISSUES = 20
@@ -25,30 +27,41 @@ type Rule = (value: unknown) => unknown
 type Issue = Pick<z.core.$ZodIssue, 'path' | 'message'>
 
 /** Makes the quarantine entry of an item that violates the schema: the values that may be shown, and the issues. */
-export type Quarantine = (item: unknown, issues: readonly Issue[], index: number) => RefusedItem
+export type Quarantine = (
+  item: unknown,
+  issues: readonly Issue[],
+  index: number,
+  queryValue: string,
+) => RefusedItem
 
-/** @param extras additional columns */
-export function credentialQuarantine(masks: Masks, extras: readonly ExtraField[]): Quarantine {
+/**
+ * @param extras additional columns
+ * @param secrets masks the item's secret wherever else it is
+ */
+export function credentialQuarantine(
+  masks: Masks,
+  extras: readonly ExtraField[],
+  secrets: RowSecrets,
+): Quarantine {
   const isNamed = extras.some(({ name }) => name === 'credential_hash')
   // These fields are not strings. A string in them has an unknown origin and may be the secret.
   const source = object(
     rules([...SOURCE_FIELDS], { is_alert_enabled: truth, breached_at: time, leaked_at: time }),
   )
-  return quarantine(
-    object(
-      rules([...CREDENTIAL_FIELDS], {
-        identity_name: masked(masks.identity),
-        hash: masked(masks.secret),
-        // A dictionary attack on a digest without a key may reveal the secret.
-        credential_hash: isNamed ? masked(null) : () => REDACTED,
-        id: integer,
-        imported_at: time,
-        source,
-        auth_domains: listed,
-        urls: listed,
-      }),
-    ),
+  const show = object(
+    rules([...CREDENTIAL_FIELDS], {
+      identity_name: masked(masks.identity),
+      hash: masked(masks.secret),
+      // A dictionary attack on a digest without a key may reveal the secret.
+      credential_hash: isNamed ? masked(null) : () => REDACTED,
+      id: integer,
+      imported_at: time,
+      source,
+      auth_domains: listed,
+      urls: listed,
+    }),
   )
+  return quarantine((item, queryValue) => withoutOwnSecrets(show(item), item, secrets, queryValue))
 }
 
 /** @param fields the known fields of an item that holds no secret */
@@ -56,8 +69,8 @@ export function plainQuarantine(fields: ReadonlySet<string>): Quarantine {
   return quarantine(object(rules([...fields], {})))
 }
 
-function quarantine(show: Rule): Quarantine {
-  return (item, issues, index) => ({
+function quarantine(show: (item: unknown, queryValue: string) => unknown): Quarantine {
+  return (item, issues, index, queryValue) => ({
     at: timeOf(item),
     index,
     id: idOf(item),
@@ -67,7 +80,7 @@ function quarantine(show: Rule): Quarantine {
       message,
       found: kindOf(valueAt(item, path)),
     })),
-    item: item === null ? REDACTED : show(item),
+    item: item === null ? REDACTED : show(item, queryValue),
   })
 }
 

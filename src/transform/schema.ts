@@ -96,8 +96,6 @@ export function isKnownField(name: string): boolean {
 
 /** Names per page. Further names are counted together. */
 const MAX_NAMES = 50
-/** This part is searched for secrets; less of it is shown. */
-const MAX_NAME_LENGTH = 1000
 /** Under which fields are counted whose names are not shown. */
 export const UNNAMED_FIELDS = '…'
 
@@ -112,8 +110,9 @@ export class UnknownFields {
     this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1)
   }
 
-  countAll(names: readonly string[]): void {
-    for (const name of names) this.count(name)
+  /** @param own the secret of the row, which a name must not tell */
+  countAll(names: readonly string[], own: { isIn(text: string): boolean } | null = null): void {
+    for (const name of names) this.count(own?.isIn(name) ? UNNAMED_FIELDS : name)
   }
 
   record(): Readonly<Record<string, number>> {
@@ -121,12 +120,12 @@ export class UnknownFields {
   }
 }
 
-/** A field's name as the service chose it, to be searched for secrets: it may contain anything. */
+/** A field's name, if it looks like one: a service may put any text there. */
 export function fieldName(prefix: string, name: string): string {
-  return (prefix + name).slice(0, MAX_NAME_LENGTH).toWellFormed()
+  return /^[\w.-]{1,64}$/.test(name) ? prefix + name : UNNAMED_FIELDS
 }
 
-/** Names of an object's fields that are not in `known`, to be searched for secrets. */
+/** Names of an object's fields that are not in `known`. */
 export function unknownNames(value: object, known: ReadonlySet<string>, prefix = ''): readonly string[] {
   const names: string[] = []
   for (const name in value) if (!known.has(name)) names.push(fieldName(prefix, name))

@@ -1,10 +1,9 @@
 import type { ExtraField } from '../../core/index.ts'
-import type { DecodeSettings } from '../../rows/index.ts'
 import type { ColumnValue } from '../columns/value-columns.ts'
+import type { OwnSecret } from '../own-secret/own-secret.ts'
 import { OPEN_BRACE } from '../scan/json-steps.ts'
 import { CREDENTIAL_FIELDS, SOURCE_FIELDS } from '../schema.ts'
 import { type ExtraNode, ExtraTree } from './extra-tree.ts'
-import { OwnSecret } from './own-secret.ts'
 import { EXPECTED, readExtra } from './read-extra.ts'
 
 /** What is wrong with a field, in the form of the schema's own issues. */
@@ -33,20 +32,14 @@ export class ExtraReader {
   readonly sourceFields: ReadonlySet<string>
   /** Whether fields of the source are among them. */
   readonly hasSource: boolean
-  /** Whether texts have to be searched for the row's secret and identity. */
-  readonly hidesSecret: boolean
-  readonly hidesIdentity: boolean
+  /** Whether there are fields of which nobody knows what they hold. */
+  readonly areUnknown: boolean
   readonly #own: ExtraTree
   readonly #ofSource: ExtraTree
   readonly #raw: string[]
-  readonly #searched: readonly number[]
   readonly #fields: readonly ExtraField[]
 
-  /** @param policies decide which of a row's own values may not turn up elsewhere */
-  constructor(
-    fields: readonly ExtraField[],
-    { secret, identity }: Pick<DecodeSettings, 'secret' | 'identity'>,
-  ) {
+  constructor(fields: readonly ExtraField[]) {
     this.#fields = fields
     this.#own = new ExtraTree(fields, (field) => !isOfSource(field))
     this.#ofSource = new ExtraTree(fields, isOfSource)
@@ -58,12 +51,7 @@ export class ExtraReader {
       ...SOURCE_FIELDS,
       ...this.#ofSource.root.children.flatMap(({ children }) => children.map(({ name }) => name)),
     ])
-    // Of a documented field it is known what it holds.
-    this.#searched = fields.flatMap(({ meaning, type }, field) =>
-      meaning === null && type !== 'boolean' ? [field] : [],
-    )
-    this.hidesSecret = this.#searched.length > 0 && secret !== 'plaintext'
-    this.hidesIdentity = this.#searched.length > 0 && identity !== 'keep'
+    this.areUnknown = fields.some(({ meaning }) => meaning === null)
   }
 
   /** Members of an item that paths begin with, but for its source. */
@@ -133,16 +121,16 @@ export class ExtraReader {
     return [...this.#ofSource.unknown]
   }
 
-  /** Takes the row's own secret and identity out of the values; null: there is none, or it is shown anyway. */
-  hide(secret: string | null, identity: string | null): void {
-    if (this.#searched.every((field) => this.values[field] === null)) return
-    for (const text of [secret, identity]) {
-      if (text === null || text === '') continue
-      const own = new OwnSecret(text)
-      for (const field of this.#searched) {
+  /** Masks the row's own secret and identity in the values; null: there is none, or it is shown anyway. */
+  hide(secret: OwnSecret | null, identity: OwnSecret | null): void {
+    if (secret === null && identity === null) return
+    for (const [field, { type, meaning, path }] of this.#fields.entries()) {
+      // Of a documented field it is known that it holds no identity.
+      for (const own of meaning === null ? [secret, identity] : [secret]) {
         const value = this.values[field]!
-        if (value !== null)
-          this.values[field] = own.takenOutOf(value, this.#fields[field]!.type, this.#raw[field]!)
+        if (value === null || own === null) continue
+        const isOfSource = meaning !== null && path[0] === 'source'
+        this.values[field] = own.maskedInValue(value, type, this.#raw[field]!, isOfSource)
       }
     }
   }

@@ -12,6 +12,7 @@ export type ReadSource<Source> = (bytes: Buffer, start: number, end: number) => 
 export const RECORD_SLOTS = 16
 const IS_SOURCE_ID = 13
 const UNKNOWN = 14
+const MAY_REPEAT = 15
 const KEY_BYTES = 64
 /** Stands for the number of a source that is not kept. */
 const NOT_KEPT = -2
@@ -35,6 +36,7 @@ type Exports = {
   readonly position: Global
   readonly sourceStart: Global
   readonly sourceEnd: Global
+  search(fields: number): void
   open(bytes: number): void
   walk(start: number): number
   endOfValue(at: number): number
@@ -181,6 +183,11 @@ export class ItemWalker<Source extends { readonly id: string }> {
     return this.kinds[record * RECORD_SLOTS + IS_SOURCE_ID] === 1
   }
 
+  /** Whether one of the searched texts of the record may hold its secret; true more often than it is so. */
+  mayRepeatSecret(record: number): boolean {
+    return this.kinds[record * RECORD_SLOTS + MAY_REPEAT] === 1
+  }
+
   /** Its unknown fields, as numbers for {@link unknownField}: the first, and the one after the last. */
   unknownFields(record: number): readonly [first: number, end: number] {
     const slot = record * RECORD_SLOTS + UNKNOWN
@@ -278,12 +285,17 @@ class RecordRun implements FieldRun {
   }
 }
 
-/** Null where there is no WebAssembly with SIMD, or no memory for it. */
+/**
+ * Null where there is no WebAssembly with SIMD, or no memory for it.
+ * @param searched fields that are searched for the secret of their item, a bit each; 0: none
+ */
 export function itemWalker<Source extends { readonly id: string }>(
   readSource: ReadSource<Source>,
+  searched: number,
 ): ItemWalker<Source> | null {
   const walker = instance()
   if (walker === null) return null
+  walker.search(searched)
   const bytes = Buffer.from(walker.memory.buffer)
   for (const [field, [name, kinds]] of FIELDS.entries()) {
     const key = Buffer.from(`"${name}"`)

@@ -49,6 +49,7 @@ import {
   MAX_TEXTS,
   MAX_UNKNOWN,
   MAX_UNKNOWN_OF_ITEM,
+  MAY_REPEAT,
   RUN_ENDS,
   RUN_OFFSETS,
   RUN_STARTS,
@@ -61,10 +62,12 @@ import {
   UNKNOWN,
   UNKNOWN_FIELDS,
 } from './layout'
+import { mayRepeatSecret } from './own-secret'
 import { find, isIdOf, lengthOf } from './sources'
 import { NO_TIME, timestamp } from './timestamp'
 
 export { gatherTexts } from './field-run'
+export { search } from './own-secret'
 export { idOf, learn } from './sources'
 export {
   ALLOWED,
@@ -213,6 +216,7 @@ function item(start: usize): usize {
     const source = load<i32>(SOURCES + 4 * records)
     if (source >= 0) store<u8>(kinds, isIdOf(source, startOf(SOURCE_ID), endOf(SOURCE_ID)), IS_SOURCE_ID)
   }
+  if (mayRepeatSecret(records, <usize>startOf(UNKNOWN), unknownCount)) store<u8>(kinds, 1, MAY_REPEAT)
   return at + 1
 }
 

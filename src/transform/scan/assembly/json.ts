@@ -89,7 +89,7 @@ function escapeSequence(at: usize): usize {
   }
 }
 
-function isHex(byte: u8): bool {
+export function isHex(byte: u8): bool {
   // In lower case `A` to `F` are `a` to `f`.
   return isDigit(byte) || <u8>((byte | 0x20) - 0x61) < 6
 }
