@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type ExtraField, LEFT_OUT } from '../../src/core/index.ts'
+import type { ExtraField } from '../../src/core/index.ts'
 import type { DecodeSettings } from '../../src/rows/index.ts'
+import { masksOf, maskText } from '../../src/transform/mask/index.ts'
 import { CODES, FORMS, HARD_SECRETS, unpleasantSecret } from '../support/quotations.ts'
 import { cases, some } from '../support/thorough.ts'
 import { isEqual, unknownField } from './agreement.ts'
@@ -51,7 +52,9 @@ function itemsThatQuote(secret: string, own: object): readonly (readonly [string
   })
 }
 
-function expectAllLeftOut(secret: string, own: object, plan: Partial<DecodeSettings>): void {
+function expectAllMasked(secret: string, own: object, plan: Partial<DecodeSettings>): void {
+  const masks = masksOf(decodeSettings(plan))
+  const shownAs = [maskText(masks.secret, secret), maskText(masks.identity, secret)]
   const items = itemsThatQuote(secret, own)
   const rows = rowsWith(
     items.map(([, item]) => item),
@@ -60,10 +63,17 @@ function expectAllLeftOut(secret: string, own: object, plan: Partial<DecodeSetti
   )
   expect(rows.length).toBe(items.length)
   for (const [i, { note, deep, key, twice }] of rows.entries()) {
-    expect([note, deep, key, twice], `${JSON.stringify(secret)} ${items[i]![0]}: ${note}`).toEqual([
-      LEFT_OUT,
-      ...Array(3).fill(JSON.stringify(LEFT_OUT)),
-    ])
+    const [form, item] = items[i]!
+    const text: string = JSON.parse(item).note
+    expect(note, `${JSON.stringify(secret)} ${form}`).not.toBe(text.toWellFormed())
+    expect(
+      shownAs.some((mask) => (note as string).includes(mask)),
+      `${JSON.stringify(secret)} ${form}: ${note}`,
+    ).toBe(true)
+    for (const json of [deep, key, twice]) {
+      expect(json).not.toContain(JSON.stringify(text.toWellFormed()))
+      expect(json).toMatch(/\[REDACTED\]|[0-9a-f]{64}/)
+    }
   }
 }
 
@@ -71,9 +81,9 @@ function expectAllLeftOut(secret: string, own: object, plan: Partial<DecodeSetti
 const LONG_ENOUGH = HARD_SECRETS.filter((secret) => secret.length >= 4)
 
 test.each(some(LONG_ENOUGH, 8))(
-  "a row's own secret is left out of its extra columns however it is quoted: %j",
+  "a row's own secret is masked in its extra columns however it is quoted: %j",
   (secret) => {
-    expectAllLeftOut(secret, { hash: secret }, {})
+    expectAllMasked(secret, { hash: secret }, {})
   },
 )
 
@@ -81,13 +91,13 @@ test.each(['dave@corp.test', 'zoë.o’hara+a%b@corp.test', '+33 6 12 34 56 78',
   'so is an identity that the policy hides: %s',
   (identity) => {
     for (const policy of ['drop', 'hmac'] as const)
-      expectAllLeftOut(identity, { identity_name: identity }, { identity: policy })
+      expectAllMasked(identity, { identity_name: identity }, { identity: policy })
   },
 )
 
 test('so is any other secret', () => {
   fc.assert(
-    fc.property(unpleasantSecret, (secret) => expectAllLeftOut(secret, { hash: secret }, {})),
+    fc.property(unpleasantSecret, (secret) => expectAllMasked(secret, { hash: secret }, {})),
     { numRuns: cases(600, 25) },
   )
 }, 300_000)
@@ -100,13 +110,13 @@ test('base64 of a secret of four to six characters is found at any offset, and w
       for (const after of ['', '!', '!!'])
         for (const encoding of ['base64', 'base64url'] as const)
           expect(shown(secret, `Basic ${Buffer.from(before + secret + after).toString(encoding)}`)).toBe(
-            LEFT_OUT,
+            '[REDACTED]',
           )
   // Code of other bytes, of which the characters in the middle agree.
   const [like, unlike] = [Buffer.from('abcd'), Buffer.from('`bcd')]
   expect(shown(String(like), `x${unlike.toString('base64')}`)).toBe(`x${unlike.toString('base64')}`)
   for (const word of ['credentials', 'username', 'information', 'https://example.org/index.html'])
-    expect(shown('rede', word)).toBe(word.includes('rede') ? LEFT_OUT : word)
+    expect(shown('rede', word)).toBe(word.replace('rede', '[REDACTED]'))
 })
 
 test('a secret that is a number or a time is taken out of numbers and times', () => {
@@ -122,7 +132,7 @@ test('a secret that is a number or a time is taken out of numbers and times', ()
   // Seven digits occur in longer numbers by chance.
   expect(shown('int64', '912345678', '1234567')).toBe(912345678)
   expect(shown('int64', '912345678', '12345678')).toBeNull()
-  expect(shown('json', '{"a":[1234567]}', '1234567')).toBe(JSON.stringify(LEFT_OUT))
+  expect(shown('json', '{"a":[1234567]}', '1234567')).toBe('{"a":["[REDACTED]"]}')
   expect(shown('json', '{"a":[1234568]}', '1234567')).toBe('{"a":[1234568]}')
   expect(shown('int64', '9007199254740993', '9007199254740993')).toBeNull()
   expect(shown('int64', '9007199254740993', '9007199254740992')).toBe(9007199254740993n)
@@ -145,8 +155,8 @@ test('a secret of fewer than four characters counts only as a whole', () => {
     ['жук', '%D0%B6ук'],
     ['abc', 'abc'],
   ] as const) {
-    expect(shown([1, { a: quoted }], secret)).toBe(JSON.stringify(LEFT_OUT))
-    expect(shown([1, { [quoted]: 2 }], secret)).toBe(JSON.stringify(LEFT_OUT))
+    expect(shown([1, { a: quoted }], secret)).toBe('[1,{"a":"[REDACTED]"}]')
+    expect(shown([1, { [quoted]: 2 }], secret)).toBe('[1,{"[REDACTED]":2}]')
     expect(shown([`x${quoted}y`], secret)).toBe(JSON.stringify([`x${quoted}y`]))
   }
 })

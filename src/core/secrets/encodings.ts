@@ -46,7 +46,7 @@ export function spelledPattern(text: string): RegExp | null {
 function spelledCharacter(character: string): string {
   if (/[+\s]/u.test(character)) return '(?:[+\\s]|%(?:0[9a-d]|2[0b])|\\\\(?:[ntrf]|u00(?:0[9a-d]|2[0b])))'
   const cases = new Set([character, character.toLowerCase(), character.toUpperCase()])
-  const spellings = [literally(character)]
+  const spellings: string[] = []
   for (const form of cases) {
     spellings.push(literally(Buffer.from(form).toString('hex').replace(/../g, '%$&')))
     const units = Array.from({ length: form.length }, (_, i) => form.charCodeAt(i))
@@ -55,7 +55,8 @@ function spelledCharacter(character: string): string {
   const short = JSON.stringify(character).slice(1, -1)
   if (short.startsWith('\\') && short.length === 2) spellings.unshift(literally(short))
   if (character === '/') spellings.unshift(literally('\\/'))
-  return `(?:${spellings.join('|')})`
+  // Last, since a percent sign is also the beginning of an escape.
+  return `(?:${[...spellings, literally(character)].join('|')})`
 }
 
 function literally(text: string): string {
