@@ -15,6 +15,8 @@ export type Outgoing = Omit<HttpRequest, 'headers'> & {
   readonly hasCursor: boolean
   /** Whether the request counts against the budget. */
   readonly metered: boolean
+  /** Default: those of the settings. */
+  readonly retries?: number
   /** Requested rows; null: it requests no page. */
   readonly size: number | null
   /** The same page with fewer rows, once it did not come in this size; null: none. Absent: its size is as good as any. */

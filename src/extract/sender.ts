@@ -139,6 +139,8 @@ export class Sender {
     const ms = hasEnded({ status: response.status })
     const isUsable = isSuccess(response.status) && !isHtml(response)
     this.#readLimits(response, outgoing, reservation.flight, isUsable)
+    // Of a free request every response tells the time: not every service has what is requested.
+    if (!metered && !isUsable) this.#readDate(response)
     if (isUsable) return { response, ms }
     response.release()
     const error = this.#errorResponses.failure(response, outgoing)
@@ -208,7 +210,7 @@ export class Sender {
 
   /** Has a response read, and releases it. */
   async #read<T>(
-    { response: { body, headers, release }, ms }: Sent,
+    { response, ms }: Sent,
     { where, size, metered }: Outgoing,
     flight: SearchRequest | null,
     read: ReadResponse<T>,
@@ -217,17 +219,21 @@ export class Sender {
       if (flight !== null) this.#parts.searches.read(flight, rows)
     }
     try {
-      const dateMs = Date.parse(headers.date ?? '')
-      if (!Number.isNaN(dateMs)) this.#parts.onDate?.(dateMs)
-      const value = await read(body, where, { ms, size, hasRows })
+      this.#readDate(response)
+      const value = await read(response.body, where, { ms, size, hasRows })
       this.#reasons.clear()
       this.#parts.contact.hasSucceeded ||= metered
       return value
     } catch (error) {
       throw failedAttempt(error, 'shape')
     } finally {
-      release()
+      response.release()
     }
+  }
+
+  #readDate({ headers }: HttpResponse): void {
+    const dateMs = Date.parse(headers.date ?? '')
+    if (!Number.isNaN(dateMs)) this.#parts.onDate?.(dateMs)
   }
 
   /** Decides what the next attempt requests, and waits for it. @returns false: another one would fail as well */
@@ -276,9 +282,9 @@ export class Sender {
   }
 
   /** How many attempts may follow such a failure, in the same size. */
-  #retriesAfter({ error, about }: FailedAttempt, { smaller }: Outgoing): number {
+  #retriesAfter({ error, about }: FailedAttempt, outgoing: Outgoing): number {
     const { settings, contact } = this.#parts
-    const { retries } = settings
+    const { smaller, retries = settings.retries } = outgoing
     if (about === 'shape') return Math.min(RETRIES_OF_A_SHAPE, retries)
     if (about === 'size' && smaller !== undefined) return Math.min(RETRIES_OF_A_SIZE, retries)
     return isWebPage(error) && !contact.hasSucceeded ? Math.min(RETRIES_OF_A_WEB_PAGE, retries) : retries

@@ -94,7 +94,8 @@ function foundBy(status: number | null): SearchPath['found'] {
 
 const THERE: ReadonlySet<number> = new Set([400, 401, 405, 415, 422])
 
-async function tokenTest(service: Service, settings: ServiceSettings): Promise<TokenTest> {
+/** Requests it once. @throws ExportError as {@link testToken} */
+export async function tokenTest(service: Service, settings: ServiceSettings): Promise<TokenTest> {
   const { auth, baseUrl } = settings
   // Beside the exchange. Source: public API documentation.
   const url =

@@ -67,6 +67,7 @@ it.each(some(SIDES, 1))(
       `the service's ${day(ms / DAY)}`,
       'Set the clock right and run again; nothing was marked done.',
     )
+    expect(here.searches()).toEqual([])
     const { value } = await here.json('status')
     expect(value).toMatchObject({ totals: { done: 0, rows: 0 } })
     here.skew.ms = 0

@@ -15,19 +15,16 @@ const DATE_STEP_MS = 1000
  * @returns to be called with the `Date` of each response. It throws ExportError `config`, for all responses, if the
  *   clocks differ by more than `extract.lag` and windows depend on the present time
  */
-export function clockCheck({ extract }: Pipeline, clock: Clock, log: Log): (dateMs: number) => void {
-  const { resource, windows } = extract
+export function clockCheck(pipeline: Pipeline, clock: Clock, log: Log): (dateMs: number) => void {
+  const { windows } = pipeline.extract
   const plannedMs = clock.now()
   let verdict: ExportError | null | undefined
   return (dateMs) => {
     if (verdict === undefined) {
       const nowMs = clock.now()
       const differenceMs = Math.max(plannedMs - dateMs - DATE_STEP_MS, dateMs - nowMs)
-      const dependsOnNow =
-        windows !== null &&
-        rulesOf(resource).reading !== 'feed' &&
-        (windows.until === 'now' || windows.until > (Math.min(plannedMs, dateMs) - windows.lagMs) * 1000)
-      verdict = dependsOnNow && differenceMs > windows.lagMs ? wrongClock(nowMs, dateMs) : null
+      const isWrong = dependsOnNow(pipeline, Math.min(plannedMs, dateMs)) && differenceMs > windows!.lagMs
+      verdict = isWrong ? wrongClock(nowMs, dateMs) : null
       if (verdict === null && differenceMs > NOTABLE_MS) {
         const fields = { event: 'clock', clock: seconds(nowMs), service: seconds(dateMs) }
         log('warn', "this machine's clock and the service's differ by more than a minute", fields)
@@ -35,6 +32,12 @@ export function clockCheck({ extract }: Pipeline, clock: Clock, log: Log): (date
     }
     if (verdict !== null) throw verdict
   }
+}
+
+/** Whether windows of a pipeline end by the present time. */
+export function dependsOnNow({ extract: { resource, windows } }: Pipeline, nowMs: number): boolean {
+  if (windows === null || rulesOf(resource).reading === 'feed') return false
+  return windows.until === 'now' || windows.until > (nowMs - windows.lagMs) * 1000
 }
 
 function wrongClock(nowMs: number, dateMs: number): ExportError {

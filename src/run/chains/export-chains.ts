@@ -21,8 +21,9 @@ import {
   presentOf,
   searchesByMonth,
 } from '../../state/index.ts'
-import { clockCheck } from '../admission/clock-check.ts'
+import { clockCheck, dependsOnNow } from '../admission/clock-check.ts'
 import type { Progress } from '../options.ts'
+import { tokenTest } from '../service-calls.ts'
 import { wrongAddress } from './chain-failure.ts'
 import { ChainProgress } from './chain-progress.ts'
 import { ChainQueue } from './chain-queue.ts'
@@ -54,11 +55,14 @@ export async function exportChains(run: RunContext): Promise<Ending> {
   const sizes = new PageSizes(pipeline.extract.pageSize, session.journal.state.service)
   const measurements = new Measurements(service, sizes, run.earlier)
   const queue = new ChainQueue(plan.chains(), concurrency)
+  let comparison: Promise<void> | null = null
   const work = async (shared: ChainsContext): Promise<void> => {
     try {
       for (;;) {
         const next = halt.halted ? null : await queue.next()
         if (next === null || halt.halted) break
+        comparison ??= compareClocks(run, service)
+        await comparison
         const chain = await beginOrResumeChain(next, run)
         if (chain === null) continue
         await new ChainRun(chain, shared).follow()
@@ -105,6 +109,22 @@ export async function exportChains(run: RunContext): Promise<Ending> {
   const { requests, retries, searchesSpent, searchesRemaining } = service.counters
   const error = halt.error ?? interruption(options.stop, tally, counts)
   return { status: statusOf(error, tally), error, requests, retries, searchesSpent, searchesRemaining }
+}
+
+/**
+ * Where windows end by the present time, the service's clock is known before a search is sent: the exchange of an API key
+ * tells it, or else a test of the token.
+ * @throws ExportError `config` when the clocks differ too much
+ */
+async function compareClocks({ pipeline, options }: RunContext, service: Service): Promise<void> {
+  const { auth } = pipeline.service
+  if (auth.kind === 'api-key' || !dependsOnNow(pipeline, options.clock.now())) return
+  try {
+    await tokenTest(service, pipeline.service)
+  } catch (error) {
+    // All else concerns the test, which not every service has: the first search shows it.
+    if (!isExportError(error) || error.kind === 'config') throw error
+  }
 }
 
 /** Partitions that failed for what came of them: they are done if this run permits it, else they fail again. */
