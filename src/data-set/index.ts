@@ -1,3 +1,4 @@
+export { bringTables, type TableSummary } from './bring-tables.ts'
 export {
   type CatalogComparison,
   type CatalogSummary,
@@ -43,7 +44,7 @@ export {
   requireReachable,
   withLocation,
 } from './open-data-set.ts'
-export { bringTables, requireOwnTables, type TableSummary } from './open-tables.ts'
+export { requireOwnTables } from './open-tables.ts'
 export type { DataSetOptions } from './options.ts'
 export {
   countFeeds,

@@ -2,8 +2,6 @@ import { createHash } from 'node:crypto'
 import type { Log, OwnedStore, Pipeline, Store } from '../core/index.ts'
 import {
   type CatalogDeps,
-  CatalogError,
-  catalogTable,
   mayHaveTables,
   requireOwnTables as requireOwn,
   type TableState,
@@ -11,16 +9,8 @@ import {
 } from '../open-tables/index.ts'
 import { columnsOf } from '../rows/index.ts'
 import { MANIFEST_PATH, parseManifest } from '../state/index.ts'
-import { type CatalogSummary, requireOwnInCatalog, showInCatalog } from './catalog.ts'
-import { readShard, refuseLinks, type ShardFile, tableOwner } from './files.ts'
-import { readBegunCheckpoint } from './open-checkpoint.ts'
-import {
-  type HoldOptions,
-  holdDataSet,
-  namingLocations,
-  nothingExported,
-  openDataSet,
-} from './open-data-set.ts'
+import { type CatalogSummary, showInCatalog } from './catalog.ts'
+import { readShard, type ShardFile, tableOwner } from './files.ts'
 
 export type TableOptions = Omit<CatalogDeps, 'isBrief'> & {
   readonly onLog: Log
@@ -96,62 +86,6 @@ export async function requireOwnTables(pipeline: Pipeline, store: Store, whereve
   const { tables } = pipeline.load
   if (tables.formats.length > 0)
     await requireOwn(store, { ...tables, ...(await tableOwner(store)) }, wherever)
-}
-
-export type TablesOptions = HoldOptions & Pick<TableOptions, 'onLog' | 'rebuild' | 'readSecret'>
-
-/** A table over the shards, as it is after the command. */
-export type TableSummary = {
-  readonly format: TableState['format']
-  readonly location: string
-  readonly snapshot: number
-  readonly rows: number
-  readonly files: number
-}
-
-export type BroughtTables = {
-  readonly tables: readonly TableSummary[]
-  /** null: the pipeline has none, or there is no table yet. */
-  readonly catalog: CatalogSummary | null
-  /** Why the catalog is not in line; null: it is. */
-  readonly failure: CatalogError | null
-}
-
-/**
- * Brings the tables of a data set, and their catalog, in line with its manifest. Sends no request to the service.
- * @throws ExportError `config` when nothing is exported, or another program's table is in the way, `locked` during a
- *   run, and as `updateTables`
- */
-export function bringTables(pipeline: Pipeline, options: TablesOptions): Promise<BroughtTables> {
-  return namingLocations(pipeline, async () => {
-    // Before the lock, which would create the folder, also if there is no data set.
-    if ((await openDataSet(pipeline).size(MANIFEST_PATH)) === null) throw nothingExported(pipeline)
-    return holdDataSet(pipeline, options, async ({ store }) => {
-      await refuseLinks(store)
-      await requireOwnTables(pipeline, store, options.rebuild === true)
-      // Refuses the data set of another pipeline.
-      await readBegunCheckpoint(pipeline, store)
-      await requireOwnInCatalog(pipeline, store, options, false)
-      let committed: readonly TableState[] = []
-      try {
-        const updated = await updateTables(pipeline, store, options, (tables) => {
-          committed = tables
-        })
-        return { ...updated, tables: updated.tables.map(summaryOf), failure: null }
-      } catch (failure) {
-        if (!(failure instanceof CatalogError)) throw failure
-        const { catalog } = pipeline.load
-        const behind = catalog && { table: catalogTable(catalog), metadataLocation: null, inLine: false }
-        return { tables: committed.map(summaryOf), catalog: behind, failure }
-      }
-    })
-  })
-}
-
-function summaryOf({ format, location, snapshot, shards }: TableState): TableSummary {
-  let rows = 0
-  for (const shard of shards.values()) rows += shard.rows
-  return { format, location, snapshot, rows, files: shards.size }
 }
 
 /** Keeps each result until as many callers had it, so that no footer is read twice. */

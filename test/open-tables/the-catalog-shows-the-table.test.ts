@@ -254,8 +254,10 @@ it('a forget that the catalog cannot follow says which files stay, and the next 
   })
   expect(existsSync(join(world.out, gone))).toBe(true)
   catalog.onRequest = () => null
-  await world.run()
+  expect(existsSync(join(world.out, '_SUCCESS'))).toBe(false)
+  await world.bring()
   expect(existsSync(join(world.out, gone))).toBe(false)
+  expect(existsSync(join(world.out, '_SUCCESS'))).toBe(true)
   const names = await readdir(join(world.out, '_iceberg/metadata'))
   expect(names.filter((name) => name.endsWith('.json'))).toHaveLength(1)
 })

@@ -1,0 +1,96 @@
+import type { NamedPipeline, Pipeline } from '../core/index.ts'
+import { CatalogError, catalogTable, type TableState } from '../open-tables/index.ts'
+import { type CheckpointState, MANIFEST_PATH } from '../state/index.ts'
+import { type CatalogSummary, isOfCatalog, requireOwnInCatalog } from './catalog.ts'
+import type { ChangeOptions } from './change.ts'
+import { refuseLinks } from './files.ts'
+import { readBegunCheckpoint } from './open-checkpoint.ts'
+import {
+  type HoldOptions,
+  holdDataSet,
+  namingLocations,
+  nothingExported,
+  openDataSet,
+} from './open-data-set.ts'
+import { requireOwnTables, type TableOptions, updateTables } from './open-tables.ts'
+import { namePipeline } from './queries.ts'
+import { type Owner, openUnchecked } from './recover.ts'
+import { settle } from './settle.ts'
+
+export type TablesOptions = HoldOptions & ChangeOptions & Pick<TableOptions, 'rebuild'>
+
+/** A table over the shards, as it is after the command. */
+export type TableSummary = {
+  readonly format: TableState['format']
+  readonly location: string
+  readonly snapshot: number
+  readonly rows: number
+  readonly files: number
+}
+
+export type BroughtTables = {
+  readonly tables: readonly TableSummary[]
+  /** null: the pipeline has none, or there is no table yet. */
+  readonly catalog: CatalogSummary | null
+  /** Why the catalog is not in line; null: it is. */
+  readonly failure: CatalogError | null
+}
+
+/**
+ * Brings the tables of a data set, and their catalog, in line with its manifest, after it has finished what another
+ * command has begun. Sends no request to the service.
+ * @throws ExportError `config` when nothing is exported, or another program's table is in the way, `locked` during a
+ *   run, and as `updateTables`
+ */
+export function bringTables(given: Pipeline, options: TablesOptions): Promise<BroughtTables> {
+  const pipeline = namePipeline(given, options.maskKey)
+  return namingLocations(pipeline, async () => {
+    // Before the lock, which would create the folder, also if there is no data set.
+    if ((await openDataSet(pipeline).size(MANIFEST_PATH)) === null) throw nothingExported(pipeline)
+    return holdDataSet(pipeline, options, async (owner) => {
+      const { store } = owner
+      await refuseLinks(store)
+      await requireOwnTables(pipeline, store, options.rebuild === true)
+      // Refuses the data set of another pipeline.
+      const found = await readBegunCheckpoint(pipeline, store)
+      await requireOwnInCatalog(pipeline, store, options, false)
+      if (found !== null) await finish(pipeline, owner, found.header, options)
+      let committed: readonly TableState[] = []
+      try {
+        const updated = await updateTables(pipeline, store, options, (tables) => {
+          committed = tables
+        })
+        return { ...updated, tables: updated.tables.map(summaryOf), failure: null }
+      } catch (failure) {
+        if (!(failure instanceof CatalogError)) throw failure
+        const { catalog } = pipeline.load
+        const behind = catalog && { table: catalogTable(catalog), metadataLocation: null, inLine: false }
+        return { tables: committed.map(summaryOf), catalog: behind, failure }
+      }
+    })
+  })
+}
+
+/** Settles a data set that another command has left unsettled. */
+async function finish(
+  pipeline: NamedPipeline,
+  owner: Owner,
+  header: CheckpointState['header'],
+  options: TablesOptions,
+): Promise<void> {
+  const journal = await openUnchecked(owner, header)
+  try {
+    // A table is made anew in any case; a catalog that does not follow is found out again.
+    if (!journal.state.isSettled) await settle(pipeline, owner.store, journal, options)
+  } catch (error) {
+    if (!isOfCatalog(error)) throw error
+  } finally {
+    await journal.close()
+  }
+}
+
+function summaryOf({ format, location, snapshot, shards }: TableState): TableSummary {
+  let rows = 0
+  for (const shard of shards.values()) rows += shard.rows
+  return { format, location, snapshot, rows, files: shards.size }
+}
