@@ -1,163 +1,168 @@
 import { randomBytes } from 'node:crypto'
-import * as z from 'zod'
 import { parseTimestamp } from './data/timeline.ts'
 import { DEMO_DOMAINS, seedBits } from './data/words.ts'
 
-/** Everything has a default; rates are shares between 0 and 1, times are milliseconds. */
-export type SandboxOptions = { [Key in keyof Options]?: Options[Key] | undefined }
-
-type Options = {
-  /** Default 0: a free port. Always bound to 127.0.0.1. */
-  port: number
-  /** Credentials per domain. Default 1000. */
-  records: number
+/** Every option with its default. Rates are shares between 0 and 1, times are milliseconds. */
+const DEFAULTS = {
+  /** 0: a free port. Always bound to 127.0.0.1. */
+  port: 0,
+  /** Credentials per domain. */
+  records: 1000,
   /** The same seed and data options give the same data and the same cursors. */
-  seed: number | string
-  /** A ready bearer token. Default: random. */
-  token: string
-  /** The key that `POST /tokens/generate` exchanges. Default: random. */
-  apiKey: string
-  /** Search tier. Default 1; 0 = unlimited. */
-  requestsPerSecond: number
-  /** Basic tier: everything but global searches. Default 4; 0 = unlimited. */
-  basicRequestsPerSecond: number
-  /** Searches left this month. Default 1,000,000. At 0: status 403, code `QUOTA_EXCEEDED`. */
-  quota: number
+  seed: 'spillway' as number | string,
+  /** A ready bearer token; null: a random one. */
+  token: null as string | null,
+  /** The key that `POST /tokens/generate` exchanges; null: a random one. */
+  apiKey: null as string | null,
+  /** Search tier; 0 = unlimited. */
+  requestsPerSecond: 1,
+  /** Basic tier: everything but global searches; 0 = unlimited. */
+  basicRequestsPerSecond: 4,
+  /** Searches left this month. At 0: status 403, code `QUOTA_EXCEEDED`. */
+  quota: 1_000_000,
   /**
-   * Rows that one search of the quota covers, along a sequence of cursors. Default 100, as the documentation says; 0: a
-   * page is one search, however many rows it has.
+   * Rows that one search of the quota covers, along a sequence of cursors, as the documentation says; 0: a page is one
+   * search, however many rows it has.
    */
-  rowsPerSearch: number
-  /** How long a token lives. Default: exchanged ones 1 hour, the ready one for ever. */
-  tokenLifetimeMs: number
-  domains: readonly string[]
-  /** `imported_at` lies in [from, until). Default 2024-01-01 to 2025-01-01. */
-  from: string
-  until: string
-  /** Distinct sources. Default 200. */
-  sources: number
-  /** Share of records with awkward text. Default 0.002. */
-  nastyRate: number
-  /** Share of records whose `hash` is null; `domain` and `source` are null more rarely. Default 0.02. */
-  nullRate: number
-  /** Share of records that break the schema. Default 0. */
-  invalidRate: number
+  rowsPerSearch: 100,
+  /** How long a token lives; null: exchanged ones 1 hour, the ready one for ever. */
+  tokenLifetimeMs: null as number | null,
+  domains: DEMO_DOMAINS as readonly string[],
+  /** `imported_at` lies in [from, until). */
+  from: '2024-01-01',
+  until: '2025-01-01',
+  /** Distinct sources. */
+  sources: 200,
+  /** Share of records with awkward text. */
+  nastyRate: 0.002,
+  /** Share of records whose `hash` is null; `domain` and `source` are null more rarely. */
+  nullRate: 0.02,
+  /** Share of records that break the schema. */
+  invalidRate: 0,
   /** Adds fields that nobody knows. */
-  unknownFields: boolean
+  unknownFields: false,
   /** Adds the optional fields of the public documentation (`event_uid`, `pii_tags`, …). */
-  publicFields: boolean
-  /** Share of pages that come empty although `next` is set. Default 0, at most 0.9. */
-  emptyPageRate: number
-  /** Share of pages that hold fewer items than requested. Default 0. */
-  shortPageRate: number
-  /** How the last page says that it is the last. Default 'null'. */
-  lastNext: 'null' | 'missing'
-  /** Share of credentials that the feeds get up to 45 days after their import. Default 0. */
-  lateRate: number
-  /** Share of credentials of the feeds that are remediated some time later, a quarter as many ignored. Default 0.1. */
-  stateRate: number
-  /** The order of an identifier's feed. Default 'desc'. */
-  identifierOrder: 'asc' | 'desc'
-  /** How long the feeds accept a cursor. Default null: for ever. */
-  cursorLifetimeMs: number | null
+  publicFields: false,
+  /** Share of pages that come empty although `next` is set, at most 0.9. */
+  emptyPageRate: 0,
+  /** Share of pages that hold fewer items than requested. */
+  shortPageRate: 0,
+  /** How the last page says that it is the last. */
+  lastNext: 'null' as 'null' | 'missing',
+  /** Share of credentials that the feeds get up to 45 days after their import. */
+  lateRate: 0,
+  /** Share of credentials of the feeds that are remediated some time later, a quarter as many ignored. */
+  stateRate: 0.1,
+  /** The order of an identifier's feed. */
+  identifierOrder: 'desc' as 'asc' | 'desc',
+  /** How long the feeds accept a cursor; null: for ever. */
+  cursorLifetimeMs: null as number | null,
   /** A broken service: `filters` are checked, then ignored. */
-  ignoreFilters: boolean
-  /** Wait before every response, or a range to draw from. Default 0. */
-  latencyMs: number | readonly [number, number]
-  /** What each row of a response adds to the wait. Default 0. */
-  msPerRow: number
-  /** A gateway cuts off longer requests after this time: status 504, plain text. Default 0: there is none. */
-  gatewayTimeoutMs: number
-  /** Share of searches that fail with status 503. Default 0. */
-  errorRate: number
-  /** Compresses responses for clients that accept gzip. Default false. */
-  gzip: boolean
-  /** Signs cursors. Another key refuses the cursors saved under this one. Default: from seed and data. */
-  cursorKey: string
-  /** The prefix segment of the base URL. Default 'firework'. */
-  prefix: string
+  ignoreFilters: false,
+  /** Wait before every response, or a range to draw from. */
+  latencyMs: 0 as number | readonly [number, number],
+  /** What each row of a response adds to the wait. */
+  msPerRow: 0,
+  /** A gateway cuts off longer requests after this time: status 504, plain text; 0: there is none. */
+  gatewayTimeoutMs: 0,
+  /** Share of searches that fail with status 503. */
+  errorRate: 0,
+  /** Compresses responses for clients that accept gzip. */
+  gzip: false,
+  /** Signs cursors. Another key refuses the cursors saved under this one; null: from seed and data. */
+  cursorKey: null as string | null,
+  /** The prefix segment of the base URL. */
+  prefix: 'firework',
   /** Milliseconds since 1970, also for the `Date` of responses. Default: the machine's clock. */
-  now: () => number
+  now: (): number => performance.timeOrigin + performance.now(),
 }
 
+type Options = typeof DEFAULTS
+
+/** Everything has a default; rates are shares between 0 and 1, times are milliseconds. */
+export type SandboxOptions = { readonly [Key in keyof Options]?: Options[Key] | undefined }
+
 /** All options, with their defaults. */
-export type Settings = Readonly<Omit<Options, 'seed' | 'tokenLifetimeMs' | 'from' | 'until'>> & {
+export type Settings = Readonly<
+  Omit<Options, 'seed' | 'token' | 'apiKey' | 'cursorKey' | 'from' | 'until'>
+> & {
   readonly seed: number
+  readonly token: string
+  readonly apiKey: string
+  readonly cursorKey: string
   /** Microseconds since 1970. */
   readonly from: number
   readonly until: number
-  readonly tokenLifetimeMs: number | null
 }
 
-const share = z.number().min(0).max(1)
-const count = z.number().int().min(0)
-const schema = z.strictObject({
-  port: count.max(65_535).default(0),
-  records: count.max(500_000_000).default(1000),
-  seed: z.union([z.number(), z.string()]).default('spillway'),
-  token: z.string().min(1).optional(),
-  apiKey: z.string().min(1).optional(),
-  requestsPerSecond: z.number().min(0).default(1),
-  basicRequestsPerSecond: z.number().min(0).default(4),
-  quota: count.default(1_000_000),
-  rowsPerSearch: count.default(100),
-  tokenLifetimeMs: z.number().positive().nullable().default(null),
-  domains: z
-    .array(z.string().regex(/^[a-z0-9-]+(\.[a-z0-9-]+)+$/))
-    .min(1)
-    .default([...DEMO_DOMAINS]),
-  from: z.string().default('2024-01-01'),
-  until: z.string().default('2025-01-01'),
-  sources: count.min(1).default(200),
-  nastyRate: share.default(0.002),
-  nullRate: share.default(0.02),
-  invalidRate: share.default(0),
-  unknownFields: z.boolean().default(false),
-  publicFields: z.boolean().default(false),
-  emptyPageRate: share.max(0.9).default(0),
-  shortPageRate: share.default(0),
-  lastNext: z.enum(['null', 'missing']).default('null'),
-  lateRate: share.default(0),
-  stateRate: share.default(0.1),
-  identifierOrder: z.enum(['asc', 'desc']).default('desc'),
-  cursorLifetimeMs: z.number().positive().nullable().default(null),
-  ignoreFilters: z.boolean().default(false),
-  latencyMs: z.union([z.number().min(0), z.tuple([z.number().min(0), z.number().min(0)])]).default(0),
-  msPerRow: z.number().min(0).default(0),
-  gatewayTimeoutMs: z.number().min(0).default(0),
-  errorRate: share.default(0),
-  gzip: z.boolean().default(false),
-  cursorKey: z.string().optional(),
-  prefix: z
-    .string()
-    .regex(/^[a-z0-9-]+$/)
-    .default('firework'),
-  now: z.custom<() => number>((now) => typeof now === 'function').default(() => machineNow),
-})
+/** What an option has to be, if its type does not say it, and whether a value is that. */
+type Check = readonly [expected: string, isRight: (value: never) => boolean]
+
+const within = (max: number, isWhole = false): Check => [
+  `${isWhole ? 'an integer' : 'a number'} ${max === Number.POSITIVE_INFINITY ? 'from 0 on' : `from 0 to ${max}`}`,
+  (value: number) => value >= 0 && value <= max && (!isWhole || Number.isInteger(value)),
+]
+const SHARE = within(1)
+const AMOUNT = within(Number.POSITIVE_INFINITY)
+const COUNT = within(Number.POSITIVE_INFINITY, true)
+const LIFETIME: Check = ['a number above 0', (value: number | null) => value === null || value > 0]
+const NAME = /^[a-z0-9-]+(\.[a-z0-9-]+)+$/
+
+const CHECKS: { readonly [Key in keyof Options]?: Check } = {
+  port: within(65_535, true),
+  records: within(500_000_000, true),
+  token: ['a text', (token: string | null) => token !== ''],
+  apiKey: ['a text', (key: string | null) => key !== ''],
+  requestsPerSecond: AMOUNT,
+  basicRequestsPerSecond: AMOUNT,
+  quota: COUNT,
+  rowsPerSearch: COUNT,
+  tokenLifetimeMs: LIFETIME,
+  cursorLifetimeMs: LIFETIME,
+  domains: [
+    'domains such as acme.com, in lower case',
+    (domains: readonly string[]) => domains.length > 0 && domains.every((name) => NAME.test(name)),
+  ],
+  sources: ['an integer from 1 on', (value: number) => Number.isInteger(value) && value > 0],
+  nastyRate: SHARE,
+  nullRate: SHARE,
+  invalidRate: SHARE,
+  emptyPageRate: within(0.9),
+  shortPageRate: SHARE,
+  lateRate: SHARE,
+  stateRate: SHARE,
+  latencyMs: [
+    'a number from 0 on, or two',
+    (value: number | readonly number[]) => [value].flat().every((ms) => ms >= 0),
+  ],
+  msPerRow: AMOUNT,
+  gatewayTimeoutMs: AMOUNT,
+  errorRate: SHARE,
+  prefix: ['a segment of a path: a-z, 0-9 and -', (prefix: string) => /^[a-z0-9-]+$/.test(prefix)],
+}
 
 /**
  * Fills in the defaults.
- * @throws SandboxOptionError that names the options which are out of range
+ * @throws SandboxOptionError that names an option which is out of range, or that there is none of
  */
 export function resolveOptions(options: SandboxOptions): Settings {
   const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
-  const parsed = schema.safeParse(given)
-  if (!parsed.success) throw new SandboxOptionError(faultsOf(parsed.error))
-  const values = parsed.data
+  for (const name of Object.keys(given))
+    if (!Object.hasOwn(DEFAULTS, name)) throw new SandboxOptionError(name, 'one of the known options')
+  const values: Options = { ...DEFAULTS, ...given }
+  for (const [name, [expected, isRight]] of Object.entries(CHECKS))
+    if (!isRight(values[name as keyof Options] as never)) throw new SandboxOptionError(name, expected)
   const from = parseTimestamp(values.from)
   const until = parseTimestamp(values.until)
-  if (from === null || until === null || from >= until) {
-    throw new SandboxOptionError('from and until must be ISO 8601 date-times, from before until')
-  }
-  const { domains } = values
+  if (from === null) throw new SandboxOptionError('from', 'a date or date-time')
+  if (until === null || from >= until) throw new SandboxOptionError('until', 'a date or date-time after from')
+  const { domains, records } = values
   // Positions are hashed as 32-bit integers; beyond that, records would repeat.
-  if (domains.length * values.records > 2 ** 31) {
-    throw new SandboxOptionError('records times domains must not pass 2,147,483,648')
-  }
-  const data = [values.seed, domains, values.records, from, until]
+  if (domains.length * records > 2 ** 31)
+    throw new SandboxOptionError('records', 'at most 2,147,483,648 in all domains')
+  const data = [values.seed, domains, records, from, until]
   return {
     ...values,
-    domains,
     from,
     until,
     seed: seedBits(values.seed),
@@ -168,12 +173,13 @@ export function resolveOptions(options: SandboxOptions): Settings {
 }
 
 /** An option that is out of range, or that there is none of. */
-export class SandboxOptionError extends Error {}
+export class SandboxOptionError extends Error {
+  readonly option: string
+  readonly expected: string
 
-function faultsOf({ issues }: z.ZodError): string {
-  return issues.map(({ path, message }) => [path.join('.'), message].filter(Boolean).join(': ')).join('; ')
-}
-
-function machineNow(): number {
-  return performance.timeOrigin + performance.now()
+  constructor(option: string, expected: string) {
+    super(`${option}: expected ${expected}`)
+    this.option = option
+    this.expected = expected
+  }
 }

@@ -18,8 +18,15 @@ it('a port in use, and options out of range, are exit 2', async () => {
   const { sandbox, cli } = await newWorkspace({})
   const { port } = new URL(sandbox.origin)
   await exits(2, cli('sandbox', '--port', port), `The port is taken (port ${port}). Choose another port`)
-  expect((await cli('sandbox', '--port', '0', '--error-rate', '2')).code).toBe(2)
-  expect((await cli('sandbox', '--port', '99999')).code).toBe(2)
+  for (const [flag, value, expected] of [
+    ['--error-rate', '2', 'a number from 0 to 1'],
+    ['--domain', 'Acme', 'domains such as acme.com'],
+    ['--latency', 'long', 'a duration such as 500ms, 30s or 1h'],
+    ['--token-lifetime', '0s', 'a number above 0'],
+    ['--until', '2023-01-01', 'a date or date-time after from'],
+  ] as const)
+    await exits(2, cli('sandbox', '--port', '0', flag, value), `${flag}: expected ${expected}`)
+  await exits(2, cli('sandbox', '--port', '99999'), '--port: expected an integer from 0 to 65535')
 })
 
 it('reports go to one file each, readable by their owner alone', async () => {

@@ -14,6 +14,8 @@ export type Flag = Options & {
   readonly needs?: readonly string[]
   /** It chooses lines of a table, and several files have a table each. */
   readonly isOfOneFile?: true
+  /** What its value has to be, where it became NaN. Default: a number. */
+  readonly expected?: string
 }
 type Flags = Readonly<Record<string, Flag>>
 type Rules = Pick<Flag, 'excludes' | 'needs' | 'isOfOneFile'>
@@ -37,6 +39,18 @@ export const limitValue = (describe: string) =>
     // A flag that is given twice is a list, which is rejected later.
     coerce: (text: string): number | 'none' =>
       text === 'none' || Array.isArray(text) ? (text as 'none') : Number(text),
+  }) as const
+/** `500ms`, `30s`, `1h`: milliseconds. */
+export const durationValue = (describe: string) =>
+  ({
+    type: 'string',
+    requiresArg: true,
+    describe,
+    expected: 'a duration such as 500ms, 30s or 1h',
+    coerce: (text: string): number => {
+      const [, number, unit = 'ms'] = /^(\d+(?:\.\d+)?)(ms|s|m|h)?$/.exec(text) ?? []
+      return Number(number) * { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }[unit]!
+    },
   }) as const
 /** It may be given several times. */
 export const stringValues = (describe: string, rules: Rules = {}) =>
@@ -108,9 +122,10 @@ type Values = Readonly<Record<string, unknown>>
  * flag that would be ignored.
  */
 export function checkFlags(args: Values, { flags }: Pick<Command, 'flags'>): true {
-  for (const [name, { array = false }] of Object.entries<Flag>({ ...COMMON, ...flags })) {
+  for (const [name, each] of Object.entries<Flag>({ ...COMMON, ...flags })) {
+    const { array = false, expected = 'a number' } = each
     const value = args[name]
-    if (Number.isNaN(value)) throw new Error(`--${name}: expected a number`)
+    if (Number.isNaN(value)) throw new Error(`--${name}: expected ${expected}`)
     if (Array.isArray(value) && !array) throw new Error(`--${name} is given more than once`)
   }
   const isGiven = (name: string): boolean => {

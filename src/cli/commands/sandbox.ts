@@ -1,8 +1,9 @@
 import { once } from 'node:events'
 import { startSandbox } from '../../library.ts'
-import { sandboxBanner } from '../../sandbox/index.ts'
+import { SandboxOptionError, type SandboxOptions, sandboxBanner } from '../../sandbox/index.ts'
 import {
   command,
+  durationValue,
   grouped,
   numberValue,
   stringValue,
@@ -30,47 +31,55 @@ const LIMITS = grouped('Limits:', {
   'basic-requests-per-second': numberValue('Everything else; 0: no limit [4]'),
   quota: numberValue('Searches left this month [1000000]'),
   'rows-per-search': numberValue('Rows that one search covers; 0: a page is one search [100]'),
-  latency: numberValue('Wait before every response, in milliseconds [0]'),
+  latency: durationValue('Wait before every response, for example 200ms [0]'),
   'ms-per-row': numberValue('What each row of a response adds to that [0]'),
-  'gateway-timeout': stringValue('Longer responses become 504, for example 30s [none]'),
+  'gateway-timeout': durationValue('Longer responses become 504, for example 30s [none]'),
 })
 
 const TROUBLE = grouped('Trouble:', {
   'error-rate': numberValue('Share of searches that fail with 503 [0]'),
   'invalid-rate': numberValue('Share of items that break the schema [0]'),
   'empty-page-rate': numberValue('Share of empty pages [0]'),
-  'token-lifetime': numberValue('Seconds until tokens end'),
+  'token-lifetime': durationValue('Until tokens end, for example 30s [1h, the ready one never]'),
 })
 
+const FLAGS = { ...SERVED, ...LIMITS, ...TROUBLE }
+
+/** The option of the sandbox that each flag sets. */
+const OPTIONS = {
+  port: 'port',
+  records: 'records',
+  seed: 'seed',
+  token: 'token',
+  domain: 'domains',
+  'public-fields': 'publicFields',
+  from: 'from',
+  until: 'until',
+  'requests-per-second': 'requestsPerSecond',
+  'basic-requests-per-second': 'basicRequestsPerSecond',
+  quota: 'quota',
+  'rows-per-search': 'rowsPerSearch',
+  latency: 'latencyMs',
+  'ms-per-row': 'msPerRow',
+  'gateway-timeout': 'gatewayTimeoutMs',
+  'error-rate': 'errorRate',
+  'invalid-rate': 'invalidRate',
+  'empty-page-rate': 'emptyPageRate',
+  'token-lifetime': 'tokenLifetimeMs',
+} as const satisfies Record<keyof typeof FLAGS, keyof SandboxOptions>
+
 export const sandbox = command({
-  flags: { ...SERVED, ...LIMITS, ...TROUBLE },
+  flags: FLAGS,
   examples: [
     ['$0 sandbox --records 5000', 'Then run a pipeline of its domains against it'],
     ['$0 sandbox --port 0 --requests-per-second 0', 'On a free port, without a rate limit'],
   ],
   async run(args, io) {
     const signals = io.signals.listen(() => {})
-    const { domain, latency, gatewayTimeout, tokenLifetime } = args
-    const service = await startSandbox({
-      port: args.port,
-      records: args.records,
-      seed: args.seed,
-      token: args.token,
-      domains: domain && [...new Set(domain)],
-      publicFields: args.publicFields,
-      from: args.from,
-      until: args.until,
-      requestsPerSecond: args.requestsPerSecond,
-      basicRequestsPerSecond: args.basicRequestsPerSecond,
-      quota: args.quota,
-      rowsPerSearch: args.rowsPerSearch,
-      latencyMs: latency,
-      msPerRow: args.msPerRow,
-      gatewayTimeoutMs: milliseconds(gatewayTimeout),
-      errorRate: args.errorRate,
-      invalidRate: args.invalidRate,
-      emptyPageRate: args.emptyPageRate,
-      tokenLifetimeMs: tokenLifetime === undefined ? undefined : tokenLifetime * 1000,
+    const domains = args.domain && [...new Set(args.domain)]
+    const given = Object.entries(OPTIONS).map(([flag, option]) => [option, Reflect.get(args, flag)])
+    const service = await startSandbox({ ...Object.fromEntries(given), domains }).catch((error: unknown) => {
+      throw asFlag(error)
     })
     try {
       await io.stdout.line(sandboxBanner(service, args.domain))
@@ -83,12 +92,10 @@ export const sandbox = command({
   },
 })
 
-function milliseconds(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined
-  const [, number, unit] = /^(\d+(?:\.\d+)?)(ms|s|m)?$/.exec(text) ?? []
-  if (number !== undefined) return Number(number) * { ms: 1, s: 1000, m: 60_000 }[unit ?? 's']!
-  throw wrongUsage(
-    '--gateway-timeout is a duration such as 500ms, 30s or 1m',
-    'See `spillway sandbox --help`.',
-  )
+/** The error of an option that is out of range, with the name of its flag. */
+function asFlag(error: unknown): unknown {
+  const cause = error instanceof Error ? error.cause : null
+  if (!(cause instanceof SandboxOptionError)) return error
+  const [flag = cause.option] = Object.entries(OPTIONS).find(([, option]) => option === cause.option) ?? []
+  return wrongUsage(`--${flag}: expected ${cause.expected}`, 'See `spillway sandbox --help`.')
 }
