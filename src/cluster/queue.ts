@@ -1,4 +1,5 @@
 import type * as Bull from 'bullmq'
+import type { Redis } from 'ioredis'
 import {
   type Clock,
   codeOf,
@@ -22,7 +23,12 @@ export type Queue = {
    * The entries of an organization. No worker takes jobs from this queue: the owner of the organization's job reads it.
    */
   pipelinesOf(organization: string): Bull.Queue
-  worker(process: (job: Bull.Job, token: string) => Promise<unknown>, options: WorkerTimes): Bull.Worker
+  /** @param onFailure called with an error that does not pass; the worker has closed then */
+  worker(
+    process: (job: Bull.Job, token: string) => Promise<unknown>,
+    options: WorkerTimes,
+    onFailure: (error: unknown) => void,
+  ): Bull.Worker
   /** The server's time (epoch ms). */
   now(): Promise<number>
   /** Whether leases are measured by the clocks of the workers. */
@@ -48,6 +54,14 @@ const PREFIX = 'spillway'
 const ORGANIZATIONS = 'organizations'
 /** Codes of failures that do not pass by themselves: no such database, no rights in it, and those of TLS. */
 const LASTING = /^(?:3D000|42501|EPROTO|ERR_(?:SSL|TLS|OSSL)_\w+|UNABLE_TO_\w+|\w*CERT\w*)$/
+/** Answers of Redis that pass by themselves: it starts, fails over, or is busy. */
+const PASSING = /^(?:LOADING|MASTERDOWN|CLUSTERDOWN|READONLY|TRYAGAIN|BUSY|NOREPLICAS|OOM)$/
+
+/** Whether an error is an answer of the server, and the same request would get the same one. */
+function isFinalAnswer(error: unknown): boolean {
+  const code = queueCodeOf(error)
+  return LASTING.test(code) || (error instanceof Error && error.name === 'ReplyError' && !PASSING.test(code))
+}
 
 type QueueOptions = {
   readonly clock: Clock
@@ -86,7 +100,7 @@ export async function openQueue(url: string | null, options: QueueOptions): Prom
       return queueOn(bull, server, label, options)
     } catch (cause) {
       const error = asExportError(cause, label)
-      const isAway = isExportError(error, 'target') && !LASTING.test(queueCodeOf(error.cause))
+      const isAway = isExportError(error, 'target') && !isFinalAnswer(error.cause)
       if (wait === undefined || !isAway) throw error
       if (clock.monotonicMs() - warnedMs >= WARN_MS) {
         warn(`${error.what} (${label}); the worker waits for it`)
@@ -105,10 +119,19 @@ type Server = Pick<Queue, 'now' | 'isTimedByWorkers'> & {
   end(): Promise<void>
 }
 
+/** What a user of Redis has to be allowed, asked for once: BullMQ would ask in a loop. Nothing is changed. */
+const NEEDED: readonly ((redis: Redis) => Promise<unknown>)[] = [
+  (redis) => redis.info('server'),
+  (redis) => redis.time(),
+  (redis) => redis.eval("return redis.call('EXISTS', KEYS[1])", 1, `${PREFIX}:${ORGANIZATIONS}:meta`),
+  (redis) => redis.hgetall(`${PREFIX}:${ORGANIZATIONS}:meta`),
+  (redis) => redis.bzpopmin(`${PREFIX}:${ORGANIZATIONS}:asked`, 0.01),
+]
+
 async function connectRedis(url: URL, { password, wait }: QueueOptions): Promise<Server> {
-  const { Redis } = await import('ioredis')
+  const { Redis: Client } = await import('ioredis')
   // It does not connect: its options are what the driver makes of the address.
-  const given = new Redis(url.href, {
+  const given = new Client(url.href, {
     lazyConnect: true,
     // Servers and proxies older than Redis 6 do not know HELLO; BullMQ needs nothing that RESP3 adds.
     protocol: 2,
@@ -130,6 +153,7 @@ async function connectRedis(url: URL, { password, wait }: QueueOptions): Promise
   })
   try {
     await withTimeout(redis.ping(), () => last)
+    for (const ask of NEEDED) await withTimeout(ask(redis))
   } catch (error) {
     redis.disconnect()
     throw error
@@ -223,7 +247,7 @@ function queueOn(
     label,
     organizations: queue(ORGANIZATIONS),
     pipelinesOf: (organization) => queue(`pipelines.${encodeURIComponent(organization)}`),
-    worker(process, times) {
+    worker(process, times, onFailure) {
       const worker = new bull.Worker(
         ORGANIZATIONS,
         (job, token) => process(job, token ?? ''),
@@ -238,6 +262,12 @@ function queueOn(
         backend,
       )
       worker.on('error', warnOnce)
+      // BullMQ would ask again at once, for ever, and no signal would be heard meanwhile.
+      worker.on('error', (error) => {
+        if (!isFinalAnswer(error)) return
+        onFailure(asExportError(error, label))
+        void worker.close(true)
+      })
       return worker
     },
     ...time,
@@ -294,13 +324,20 @@ function asExportError(error: unknown, label: string): unknown {
     })
   }
   const isRefused = /^(?:28P01|28000|NOAUTH|WRONGPASS)$/.test(code)
+  const [, command] = /the '([a-z|]+)' command/.exec(error.message) ?? []
+  const isAnswered = isFinalAnswer(error)
   return new ExportError({
     kind: isRefused ? 'credentials' : 'target',
     what: isRefused
       ? `The queue refuses the password (${code})`
-      : `The queue ${LASTING.test(code) ? 'cannot be used' : 'does not respond'} (${code})`,
+      : code === 'NOPERM'
+        ? `The user of the queue may not do what it is needed for: ${command?.toUpperCase() ?? 'a command, or its keys'} (NOPERM)`
+        : `The queue ${isAnswered ? 'cannot be used' : 'does not respond'} (${code})`,
     where: label,
-    next: `Check ${QUEUE_VARIABLE}, the password and the server, then run again.`,
+    next:
+      code === 'NOPERM'
+        ? `Grant it: ACL SETUSER … +@all -@dangerous +info +client ~${PREFIX}:*, then run again.`
+        : `Check ${QUEUE_VARIABLE}, the password and the server, then run again.`,
     cause: error,
   })
 }

@@ -23,6 +23,7 @@ export type Submission = {
 /**
  * Adds a pipeline to the queue of its organization. Idempotent: a pending one of the same file stays, one of another
  * file, or of the file as it was, is replaced.
+ * @param turn resolves when those before it are in the queue: pipelines run in this order
  * @throws ExportError `target` when the queue does not respond
  */
 export async function submitPipeline(
@@ -30,8 +31,10 @@ export async function submitPipeline(
   file: SubmittedPipeline['file'],
   queue: Queue,
   options: RunOptions,
+  turn: Promise<unknown> = Promise.resolve(),
 ): Promise<Submission> {
   const organization = await organizationOf(given, options)
+  await turn
   const { allowPlaintext } = options
   const data = { version: 1, submission: randomUUID(), allowPlaintext, name: given.name, file } as const
   const job = pipelineJobId(given)
@@ -41,9 +44,14 @@ export async function submitPipeline(
   const there = found?.data as SubmittedPipeline | undefined
   let submission: string = data.submission
   if (found !== undefined && there !== undefined && there.submission !== submission) {
-    const isPending = statusOf(found)?.state !== 'done'
-    if (isPending && isDeepStrictEqual({ ...there, submission }, data)) submission = there.submission
-    else await withTimeout(found.updateData(data))
+    const state = statusOf(found)?.state ?? null
+    if (state !== 'done' && isDeepStrictEqual({ ...there, submission }, data)) submission = there.submission
+    else if (state === 'active' || state === 'waiting') await withTimeout(found.updateData(data))
+    else {
+      // Its place is that of the former submission.
+      await withTimeout(found.remove())
+      await withTimeout(pipelines.add(given.name, data, { jobId: job }))
+    }
   }
   await wake(queue, organization)
   return { organization, job, run: submission, how: submission === data.submission ? 'submitted' : 'there' }

@@ -30,6 +30,7 @@ export async function work(options: WorkerOptions): Promise<void> {
   const { DelayedError, UnrecoverableError } = await import('bullmq')
   const thread = shareThread()
   const slices = new Map<string, TimeSlice>()
+  let failure = null as { readonly error: unknown } | null
   const worker = queue.worker(
     async (job, token) => {
       const slice = new TimeSlice(job, token, thread, { ...options, leaseMs })
@@ -52,6 +53,9 @@ export async function work(options: WorkerOptions): Promise<void> {
       name: `${hostname()}:${process.pid}`,
       lockDuration: leaseMs,
       stalledInterval: Math.ceil(leaseMs / 4.5),
+    },
+    (error) => {
+      failure ??= { error }
     },
   )
   worker.on('error', ({ message }) => log('debug', `the queue: ${message}`))
@@ -79,7 +83,6 @@ export async function work(options: WorkerOptions): Promise<void> {
   }
   log('info', 'worker started', { event: 'worker.start', worker: worker.id, slots: concurrency })
   let isRunning = false
-  let failure = null as { readonly error: unknown } | null
   let nextCheckMs = Number.NEGATIVE_INFINITY
   try {
     while (!stop.aborted && failure === null) {

@@ -1,4 +1,5 @@
 import {
+  ExportError,
   isExportError,
   nullIf,
   numberOf,
@@ -22,9 +23,21 @@ import {
   type UpdatedTable,
 } from './table.ts'
 
+/** The package that writes Avro generates code. */
+function neededCode(cause: unknown): never {
+  if (!(cause instanceof EvalError)) throw cause
+  throw new ExportError({
+    kind: 'config',
+    what: 'Iceberg tables need code that is generated from strings, which this process may not do',
+    where: 'load.table_formats',
+    next: 'Start Node.js without --disallow-code-generation-from-strings, or write Delta tables: table_formats: [delta].',
+    cause,
+  })
+}
+
 /** Every format by its name, loaded when a data set has it. A new one is a file and an entry. */
 const TABLES: Readonly<Record<TableFormat, () => Promise<OpenTable>>> = {
-  iceberg: async () => (await import('./iceberg/iceberg-table.ts')).icebergTable,
+  iceberg: async () => (await import('./iceberg/iceberg-table.ts').catch(neededCode)).icebergTable,
   delta: async () => (await import('./delta/delta-table.ts')).deltaTable,
 }
 
@@ -40,10 +53,13 @@ export async function updateTables(
   update: TableUpdate,
 ): Promise<readonly TableState[]> {
   const updated: UpdatedTable[] = []
+  const isWanted = (format: TableFormat): boolean => settings.formats.includes(format)
+  const names = TABLE_FORMATS.every(isWanted) ? [] : await store.list('')
   for (const format of TABLE_FORMATS) {
+    if (!isWanted(format) && !names.includes(FOLDERS[format])) continue
     const table = await TABLES[format]()
     const isOwn = await table.isOwn(store, settings)
-    if (!settings.formats.includes(format)) {
+    if (!isWanted(format)) {
       if (isOwn === true) await table.remove(store)
     } else if (isOwn === false) throw foreignTable(FOLDERS[format])
     // Before the first shard there is no table.

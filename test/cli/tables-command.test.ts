@@ -70,3 +70,20 @@ describe('tables', () => {
     })
   })
 })
+
+it('without code generation Iceberg tables are refused in words, before a request; Delta tables need none', async () => {
+  const NODE_OPTIONS = '--disallow-code-generation-from-strings'
+  for (const [formats, code] of [
+    [['iceberg'], 2],
+    [['delta'], 0],
+  ] as const) {
+    const here = await newWorkspace({ load: { table_formats: [...formats] } })
+    Object.assign(here.env, { NODE_OPTIONS })
+    for (const command of ['plan', 'run']) {
+      const ended = await here.cli(command, 'pipeline.yaml')
+      expect(ended.code, ended.stderr).toBe(code)
+      if (code === 2) expect(ended.stderr).toMatch(/Iceberg tables need code.*table_formats: \[delta\]/)
+    }
+    expect(here.searches().length > 0).toBe(code === 0)
+  }
+})

@@ -3,11 +3,13 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { openQueue, type Queue } from '../../src/cluster/index.ts'
 import { type ExportError, isExportError, systemClock } from '../../src/core/index.ts'
 import { CERTIFICATE_PATH as PEM } from '../e2e/support/proxy.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
 import { portOf } from '../support/listening.ts'
 import { PASSWORD } from '../support/postgres/client.ts'
 import { newDatabase } from '../support/postgres/database.ts'
 import { elsewhere, front } from '../support/postgres/front.ts'
 import { startPostgres } from '../support/postgres/server.mjs'
+import { start } from '../support/run-cli.ts'
 import { THOROUGH } from '../support/thorough.ts'
 import { until, world } from './support/world.ts'
 
@@ -28,7 +30,7 @@ async function failure(url: string, password: string | null = null): Promise<Exp
 type Spoken = { readonly port: number; readonly commands: readonly (readonly string[])[] }
 
 /** Speaks enough of Redis for a queue to be opened, and keeps what it is told. */
-async function redisDouble(): Promise<Spoken> {
+async function redisDouble(denied: () => readonly string[] = () => []): Promise<Spoken> {
   const commands: string[][] = []
   const bulk = (text: string): string => `$${text.length}\r\n${text}\r\n`
   const port = await portOf(
@@ -53,7 +55,10 @@ async function redisDouble(): Promise<Spoken> {
           text = text.slice(at)
           commands.push(words)
           const name = words[0]?.toLowerCase()
-          if (name === 'info') socket.write(bulk('redis_version:7.2.0\r\nmaxmemory_policy:noeviction\r\n'))
+          if (denied().includes(name ?? ''))
+            socket.write(`-NOPERM User worker has no permissions to run the '${name}' command\r\n`)
+          else if (name === 'info')
+            socket.write(bulk('redis_version:7.2.0\r\nmaxmemory_policy:noeviction\r\n'))
           else if (name === 'time') socket.write(`*2\r\n${bulk('1700000000')}${bulk('250000')}`)
           else socket.write('+OK\r\n')
         }
@@ -63,6 +68,32 @@ async function redisDouble(): Promise<Spoken> {
   )
   return { port, commands }
 }
+
+it.each(['info', 'eval', 'bzpopmin'])(
+  'a user of Redis without %s is told so at the start: exit 1',
+  async (name) => {
+    const { port } = await redisDouble(() => [name])
+    const refused = {
+      kind: 'target',
+      what: `The user of the queue may not do what it is needed for: ${name.toUpperCase()} (NOPERM)`,
+      next: expect.stringContaining('ACL SETUSER'),
+    }
+    expect(await failure(`redis://127.0.0.1:${port}`)).toMatchObject(refused)
+    // A worker does not wait for it either.
+    const worker = start(['worker'], scratchFolder(), { SPILLWAY_QUEUE_URL: `redis://127.0.0.1:${port}` })
+    expect(await worker.result).toMatchObject({ code: 1, stderr: expect.stringContaining(refused.what) })
+  },
+)
+
+it('a right that is taken away later ends the worker', async () => {
+  let denied: readonly string[] = []
+  const { port, commands } = await redisDouble(() => denied)
+  const worker = start(['worker'], scratchFolder(), { SPILLWAY_QUEUE_URL: `redis://127.0.0.1:${port}` })
+  await worker.until((text) => text.includes('worker started'))
+  await until('it asks for jobs', () => commands.some(([name]) => /^evalsha$/i.test(name ?? '')))
+  denied = ['evalsha', 'eval', 'bzpopmin']
+  expect(await worker.result).toMatchObject({ code: 1, stderr: expect.stringContaining('NOPERM') })
+})
 
 describe('to another machine nothing is sent in clear', () => {
   it('on Redis, unless the address says so', async () => {

@@ -1,8 +1,9 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { pendingOf } from '../../src/cluster/submitted-pipelines.ts'
 import { newDatabase } from '../support/postgres/database.ts'
-import { jsonLines } from '../support/run-cli.ts'
+import { exits, jsonLines } from '../support/run-cli.ts'
 import { BACKENDS, startRedis, undisturbed, withQueue, world } from './support/world.ts'
 
 describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
@@ -32,6 +33,27 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
       expect(jsonLines(again.stdout)).toMatchObject(
         [0, 1, 2].map(() => ({ status: 'complete', requests: 0 })),
       )
+    },
+  )
+
+  it.skipIf(skip)(
+    'pipelines of an organization run in the order of submission, the second time too',
+    async () => {
+      const here = await world({ backend, organizations: 3, parts: { service: { organization: 'shared' } } })
+      const files = here.organizations.map(here.file)
+      const pending = () =>
+        withQueue(here.env.SPILLWAY_QUEUE_URL!, async (queue) =>
+          (await pendingOf(queue, 'shared', () => {})).map(({ submitted }) => submitted.name),
+        )
+      await exits(0, here.cli('submit', ...files))
+      expect(await pending()).toEqual(here.organizations)
+      const worker = here.worker()
+      await exits(0, here.cli('submit', ...files, '--wait'))
+      worker.kill('SIGTERM')
+      await worker.ended
+      expect(await pending()).toEqual([])
+      await exits(0, here.cli('submit', ...files.toReversed()))
+      expect(await pending()).toEqual(here.organizations.toReversed())
     },
   )
 

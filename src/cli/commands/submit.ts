@@ -40,9 +40,16 @@ export const submit = command({
       return await withQueue(io, async (queue) => {
         // They run at the same time, and print in the order of the files.
         let before: Promise<unknown> = Promise.resolve()
+        let turn: Promise<unknown> = Promise.resolve()
         const ended = args.pipeline.map((file) => {
           const printed = before
-          const ending = submitOne(file, args, { queue, signals, io, printed })
+          const mine = turn
+          let onSubmitted = (): void => {}
+          turn = new Promise<void>((resolve) => {
+            onSubmitted = resolve
+          })
+          const context = { queue, signals, io, printed, turn: mine, onSubmitted }
+          const ending = submitOne(file, args, context)
           before = Promise.allSettled([printed, ending])
           return ending
         })
@@ -61,13 +68,17 @@ type SubmitContext = {
   readonly io: Io
   /** Resolves when the results of the pipelines before this one are printed. */
   readonly printed: Promise<unknown>
+  /** Resolves when those before it are in the queue. */
+  readonly turn: Promise<unknown>
+  /** It is in the queue, or never will be. */
+  readonly onSubmitted: () => void
 }
 
 /** @returns the exit code */
 async function submitOne(
   file: string,
   args: Args,
-  { queue, signals, io, printed }: SubmitContext,
+  { queue, signals, io, printed, turn, onSubmitted }: SubmitContext,
 ): Promise<number> {
   const { stdout, cwd, env } = io
   const { stop, abort } = signals
@@ -79,7 +90,8 @@ async function submitOne(
     const log: Io['log'] = (level, message, fields) => io.log(level, message, { pipeline: name, ...fields })
     const { allowPlaintext } = args
     const options = await runOptions(pipeline, { env, stop, abort, onLog: log, allowPlaintext })
-    const submitted = await submitPipeline(pipeline, await submittedFile(file, cwd), queue, options)
+    const submitted = await submitPipeline(pipeline, await submittedFile(file, cwd), queue, options, turn)
+    onSubmitted()
     if (!args.wait) {
       await printed
       const { organization, run, how } = submitted
@@ -111,6 +123,8 @@ async function submitOne(
       await stdout.line(plainJson(notBegunJson(pipeline?.name ?? null, error)))
     }
     return exitCode(error.kind, io.signals.received)
+  } finally {
+    onSubmitted()
   }
 }
 

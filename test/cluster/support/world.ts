@@ -216,14 +216,15 @@ function follow(child: ChildProcess): WorkerProcess {
 }
 
 /** Opens a queue as workers do, until the work is done. */
-export async function withQueue(url: string, use: (queue: Queue) => Promise<void>): Promise<void> {
+export async function withQueue<T>(url: string, use: (queue: Queue) => Promise<T>): Promise<T> {
   const queue = await openQueue(url.replace('postgres@', `postgres:${PASSWORD}@`), {
     clock: systemClock,
     password: null,
     warn: () => {},
   })
-  await use(queue)
+  const result = await use(queue)
   await queue.close()
+  return result
 }
 
 /** The result of one undisturbed run of the same pipeline and data, and its number of searches. */
