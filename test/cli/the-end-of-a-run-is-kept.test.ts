@@ -62,7 +62,8 @@ it('a used-up budget is told with the command that goes on', async () => {
 it('a run at work is named with its process', async () => {
   const here = await trial({ extract: ONE_SLOT }, { faults: [{ kind: 'hang', requests: [2] }] })
   const running = here.start('run', PIPELINE)
-  await expect.poll(async () => (await here.call('status')).stdout).toMatch(/^at work: process \d+ on host /m)
+  await expect.poll(() => here.searches().length).toBe(2)
+  expect((await here.call('status')).stdout).toMatch(/^at work: process \d+ on host /m)
   const { holder } = JSON.parse((await here.call('status', '--json')).stdout)
   expect(holder).toEqual({ pid: expect.any(Number), host: expect.any(String), since: expect.any(String) })
   running.child.kill('SIGKILL')

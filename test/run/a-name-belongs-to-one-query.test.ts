@@ -51,7 +51,10 @@ it.each(['keep', 'hmac'])('under identity: %s a name that another query had is r
   expect(await run(first)).toBe('complete')
   expect(await run(first)).toBe('complete')
   expect(await run([email('b@scatterholt.com', 'case')])).toBe(ANOTHER('email.case'))
-  expect(await run([email('A@scatterholt.com', 'case')])).toBe(ANOTHER('email.case'))
+  // Digests are of the normal form, so that another spelling is the same query.
+  expect(await run([email('A@scatterholt.com', 'case')])).toBe(
+    identity === 'hmac' ? 'complete' : ANOTHER('email.case'),
+  )
   expect(await run([domain('quillmere.net', 'ours.example')])).toBe(ANOTHER('domain.ours.example'))
   // A given name cannot be the default name of another query either, nor the other way round.
   expect(await run([domain('ours.example')])).toBe(ANOTHER('domain.ours.example'))

@@ -71,11 +71,15 @@ const SHARDS = Object.fromEntries(['a', 'b', 'c'].map((path, id) => [path, { row
 /** A database whose sessions have a setting. */
 async function databaseWith(setting: string): Promise<string> {
   const url = await newDatabase()
+  await set(url, setting)
+  return url
+}
+
+async function set(url: string, setting: string): Promise<void> {
   await pgRows(
     url,
     `do $$ begin execute format('alter database %I set ${setting}', current_database()); end $$`,
   )
-  return url
 }
 
 async function load(url: string, ...[options]: [Parameters<typeof loadValues>[3]?]) {
@@ -138,7 +142,7 @@ it.each([
   ["idle_in_transaction_session_timeout = ''100ms''", 'idle_in_transaction_session_timeout', '25P03'],
   ["idle_session_timeout = ''100ms''", 'idle_session_timeout', '57P05'],
 ])('the error of %s names the setting', async (setting, name, code) => {
-  const url = await databaseWith(setting)
+  const url = await newDatabase()
   await load(url)
   await pgRows(url, 'delete from credentials; delete from spillway_loads')
   if (name === 'statement_timeout')
@@ -146,6 +150,7 @@ it.each([
       url,
       'create function slow() returns trigger language plpgsql as $$ begin perform pg_sleep(60); return new; end $$; create trigger slow before insert on credentials execute function slow()',
     )
+  await set(url, setting)
   const held = name === 'lock_timeout' ? await lockedTable(url) : async () => {}
   const error = await load(url, {
     ...(name.startsWith('idle_in') ? { onManifest: () => later(600) } : {}),
