@@ -53,7 +53,7 @@ async function openJournal(
       await journal.append(change)
       return journal
     } catch (error) {
-      await journal.close()
+      await journal.refuse()
       throw error
     }
   }

@@ -49,7 +49,7 @@ export function header(from: string, to: string): Damage {
       return `${body},"crc":"${hex(crc32(body))}${hex(sum)}"}`
     }
     const body = first.slice(0, first.lastIndexOf(',"crc"')).replace(from, to)
-    return [line(body), line('{"kind":"position","sequence":0,"checksum":0'), '']
+    return [line(body), line('{"kind":"end_of_log","file":0,"bytes":0,"checksum":0'), '']
   })
 }
 

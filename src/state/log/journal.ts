@@ -50,8 +50,8 @@ export class Journal implements CommitLog {
   readonly #fold: JournalFold
   /** Files of the log, by number. */
   readonly #files: Set<number>
-  /** The end of the log, if nothing has changed since the checkpoint but for the claim. */
-  #unchanged = LOG_START
+  /** Where the claim ends, and whether the checkpoint covers all before it. */
+  #claim = { end: LOG_START, followsCheckpoint: false }
   /** The last file that the checkpoint covers, and its own size in bytes. */
   #saved: { readonly file: number; readonly bytes: number }
   /** Files up to this one do not grow any more. */
@@ -88,7 +88,7 @@ export class Journal implements CommitLog {
     const journal = new Journal(store, found)
     const claim: JournalEntry = { kind: 'claim', after: [file, bytes], nonce: randomBytes(8).toString('hex') }
     const isFirst = await journal.#write([{ entries: [claim], blobs: [] }], claimFile(claimOf(file) + 1))
-    if (file === found.saved.file) journal.#unchanged = journal.state.logEnd
+    journal.#claim = { end: journal.state.logEnd, followsCheckpoint: file === found.saved.file }
     return isFirst === null ? null : journal
   }
 
@@ -140,9 +140,8 @@ export class Journal implements CommitLog {
   async close(): Promise<void> {
     try {
       await this.#turns(async () => {
-        if (this.#failure !== null) return
-        if (this.state.logEnd === this.#unchanged && this.#store.extend !== undefined) await this.#withdraw()
-        else if (this.#isWorthSaving) await this.#save()
+        if (this.#failure !== null || (this.#claim.followsCheckpoint && (await this.#withdraw()))) return
+        if (this.#isWorthSaving) await this.#save()
       })
     } catch (error) {
       this.#failure ??= { error }
@@ -152,11 +151,22 @@ export class Journal implements CommitLog {
     }
   }
 
-  /** In a bucket the claim stays: a removal that is late could concern that of a later owner. */
-  async #withdraw(): Promise<void> {
-    const path = commitPath(this.state.logEnd.file)
+  /** Ends it where nothing may be changed. */
+  async refuse(): Promise<void> {
+    if (!(await this.#turns(() => this.#withdraw()))) await this.close()
+  }
+
+  /**
+   * Takes the claim back, if nothing was committed since. In a bucket it stays: a removal that is late could concern that
+   * of a later owner.
+   */
+  async #withdraw(): Promise<boolean> {
+    const { end } = this.#claim
+    if (this.state.logEnd !== end || this.#store.extend === undefined) return false
+    const path = commitPath(end.file)
     this.#failure = { error: takenOver(path) }
     await this.#store.remove(path)
+    return true
   }
 
   get #isWorthSaving(): boolean {
