@@ -4,7 +4,7 @@ import { dirname } from 'node:path'
 import type { BufferPool } from '../core/index.ts'
 import { Folders, linkError, pathIn } from './folders.ts'
 import { openFile, readRange, statOf } from './open-file.ts'
-import { nullIfAbsent, unlessAbsent } from './storage-error.ts'
+import { isAbsent, nullIfAbsent, unlessAbsent } from './storage-error.ts'
 
 export type DiskOptions = {
   /** Absolute path of the data set. */
@@ -59,12 +59,15 @@ export class DiskFiles {
   }
 
   async freeBytes(): Promise<number | null> {
-    try {
-      const { bavail, bsize, blocks } = statfsSync(this.options.root)
-      // Some file systems over a network do not report their size.
-      return blocks === 0 ? null : bavail * bsize
-    } catch {
-      return null
+    for (let folder = this.options.root; ; folder = dirname(folder)) {
+      try {
+        const { bavail, bsize, blocks } = statfsSync(folder)
+        // Some file systems over a network do not report their size.
+        return blocks === 0 ? null : bavail * bsize
+      } catch (error) {
+        // Before the first run there is no folder.
+        if (!isAbsent(error) || folder === dirname(folder)) return null
+      }
     }
   }
 

@@ -1,2 +1,2 @@
 export { diskStore } from './disk-store.ts'
-export { requireWritable } from './storage-error.ts'
+export { requireWritable } from './require-writable.ts'

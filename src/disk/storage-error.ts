@@ -1,7 +1,4 @@
-import { constants } from 'node:fs'
-import { access, lstat, stat } from 'node:fs/promises'
-import { dirname } from 'node:path'
-import { codeOf, ExportError, hasCode, isExportError } from '../core/index.ts'
+import { codeOf, ExportError, hasCode } from '../core/index.ts'
 
 const LINK = 'There is a symbolic link below load.path, where links are not followed'
 
@@ -50,49 +47,6 @@ export function storageError(error: unknown, path: string): unknown {
     'Check the disk and load.path, then run again.',
   ]
   return new ExportError({ kind: 'storage', what, where: path, next, cause: error })
-}
-
-/**
- * Checks that files can be made in a folder, or in the nearest folder above it that exists. Makes nothing.
- * @param where names the folder in messages
- * @throws ExportError `config` when nothing can ever be written there, else `storage`, as the first write would
- */
-export async function requireWritable(folder: string, where = folder): Promise<void> {
-  try {
-    for (let path = folder; ; path = dirname(path)) {
-      const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
-        if (error.code === 'ENOENT' && path !== dirname(path)) return null
-        throw error
-      })
-      if (found === null) {
-        const isLink = (await lstat(path).catch(nullIfAbsent))?.isSymbolicLink() === true
-        if (isLink) throw danglingLink(path)
-        continue
-      }
-      if (!found.isDirectory()) throw Object.assign(new Error(), { code: 'ENOTDIR' })
-      return await access(path, constants.W_OK | constants.X_OK)
-    }
-  } catch (error) {
-    throw asSetting(error, storageError(error, where))
-  }
-}
-
-function danglingLink(path: string): ExportError {
-  return new ExportError({
-    kind: 'config',
-    what: 'There is a symbolic link to a folder that is not there',
-    where: path,
-    next: 'Make that folder, mount it, or correct load.path.',
-  })
-}
-
-/** Before anything is changed, these mean that the setting is wrong, not the disk. */
-const SETTINGS = ['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'EEXIST']
-
-function asSetting(error: unknown, translated: unknown): unknown {
-  if (!isExportError(translated) || !hasCode(error, ...SETTINGS)) return translated
-  const { what, where, next } = translated
-  return new ExportError({ kind: 'config', what, where, next, cause: error })
 }
 
 export function isAbsent(error: unknown): boolean {

@@ -1,4 +1,5 @@
 export { clockCheck } from './admission/clock-check.ts'
+export { requireRoom } from './chains/halt.ts'
 export { type SharedThread, shareThread } from './cpu/cpu.ts'
 export {
   flagsOf,

@@ -58,7 +58,10 @@ export type TokenTest = {
 }
 
 /** Whether the search path exists; `unknown`: the response to a GET does not show it. */
-export type SearchPath = { readonly url: string; readonly found: 'yes' | 'no' | 'web page' | 'unknown' }
+export type SearchPath = {
+  readonly url: string
+  readonly found: 'yes' | 'no' | 'web page' | 'redirect' | 'unknown'
+}
 
 /**
  * Requests once, free of charge, to whom the token belongs: at the configured address, or else at that of the public
@@ -89,6 +92,7 @@ export function testService(
 function foundBy(status: number | null): SearchPath['found'] {
   if (status === 200) return 'web page'
   if (status === 404) return 'no'
+  if (status !== null && status >= 300 && status < 400) return 'redirect'
   return status !== null && THERE.has(status) ? 'yes' : 'unknown'
 }
 

@@ -2,7 +2,7 @@ export type { DdlInput } from './ddl/dialect.ts'
 export { DIALECT_NAMES, DIALECTS, type DialectName, SYNCS } from './ddl/index.ts'
 export { tableMounts } from './ddl/table-mounts.ts'
 export { DuckdbWarehouse, lacksDuckdb } from './duckdb/duckdb.ts'
-export { requireDuckdbFile, type TargetWait } from './duckdb/duckdb-file.ts'
+export type { TargetWait } from './duckdb/duckdb-file.ts'
 export { findRows, LOOKUP, type ShardGroup } from './duckdb/find-rows.ts'
 export {
   type QueryOptions,
@@ -14,6 +14,7 @@ export {
 export { type LoadResult, loadDataSet } from './load-data-set.ts'
 export { PostgresWarehouse } from './postgres/postgres.ts'
 export { postgresAddress } from './postgres/postgres-address.ts'
+export { requireTarget } from './require-target.ts'
 export { dataSetRows, shardRows } from './table/shard-rows.ts'
 export { requireNames, tableOf } from './table/table.ts'
 export { LOAD_MODES, type LoadMode, type Warehouse } from './table/warehouse.ts'

@@ -44,3 +44,13 @@ it('an invalid target is refused before any request', async () => {
   expect(stderr).toContain('duckdb:<file>')
   expect(here.sandbox.requests).toHaveLength(0)
 })
+
+it.each([
+  ['a server that is not there', 'postgres://me@127.0.0.1:1/leaks', 1, 'PGPASSWORD'],
+  ['a folder that is not there', 'duckdb:nowhere/leaks.db', 1, ''],
+])('%s is found before any request', async (_, target, expected) => {
+  const here = await newWorkspace({}, {}, { PGPASSWORD: 'secret' })
+  const { code, stderr } = await here.cli('run', 'pipeline.yaml', '--load', target)
+  expect(code, stderr).toBe(expected)
+  expect(here.sandbox.requests).toHaveLength(0)
+})

@@ -18,6 +18,7 @@ import {
   type Probe,
   probeService,
   readPlan,
+  requireRoom,
   type SearchPath,
   type TokenTest,
   testService,
@@ -151,6 +152,7 @@ async function checkDataSet(pipeline: Pipeline, { env }: Io): Promise<string> {
   }
   const { partitions } = await readPlan(pipeline, options)
   const { total, done, partial } = partitions
+  if (done < total) await requireRoom(pipeline)
   return `${pipeline.load.path}: ${counted(total, 'partition')}, ${done} done, ${partial} partial`
 }
 
@@ -225,10 +227,18 @@ function tokenText({ url, info }: TokenTest): string {
   return `the token is accepted${details.length === 0 ? '' : `: ${details.join(', ')}`}`
 }
 
-/** @throws ExportError `config` when nothing is there */
+/** @throws ExportError when a run would fail there: `config`, `refused` */
 function searchText({ url, found }: SearchPath): string {
   if (found === 'yes') return 'the search path exists'
   if (found === 'unknown') return `the search path is not tested: a GET of ${url} does not show it`
+  if (found === 'redirect') {
+    throw new ExportError({
+      kind: 'refused',
+      what: 'The search path redirects, to a login for instance: redirects are not followed, because the token would go along',
+      where: url,
+      next: 'Correct service.base_url or service.search_path.',
+    })
+  }
   throw new ExportError({
     kind: 'config',
     what:

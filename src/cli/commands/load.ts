@@ -4,7 +4,7 @@ import { command, flag, stringValue } from '../command-line/command.ts'
 import { DATA_SET, dataSetFrom, OUTPUT } from '../command-line/pipeline-options.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { untilStopped } from '../terminal/signals.ts'
-import { loadTables, requireUsable } from '../work/load-tables.ts'
+import { loadTables, requireOutside } from '../work/load-tables.ts'
 
 export const load = command({
   positionals: { pipeline: DATA_SET },
@@ -33,7 +33,7 @@ export const load = command({
   async run(args, io) {
     const target = parseTarget(args.to, io.cwd)
     const { pipeline, planned } = await dataSetFrom(args, io)
-    await requireUsable(target, pipeline)
+    await requireOutside(target, pipeline.load)
     return untilStopped(io, async (signals) => {
       const { schema = null, table = null, mode, evolve, json } = args
       await loadTables({ pipeline, planned }, target, { schema, table, mode, evolve, json }, signals.stop, io)

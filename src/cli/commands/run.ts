@@ -61,7 +61,7 @@ export const run = command({
       const pipelines = found.flatMap(({ pipeline }) => (isExportError(pipeline) ? [] : [pipeline]))
       if (target !== null) {
         const { requireUsable } = await import('../work/load-tables.ts')
-        for (const pipeline of pipelines) await requireUsable(target, pipeline)
+        await requireUsable(target, pipelines, signals.stop)
       }
       if (args.fresh && !args.yes && pipelines.length > 0) await askToStartOver(pipelines, io)
       const metrics = await openMetrics(args.metricsFile, pipelines, io)

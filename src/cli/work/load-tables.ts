@@ -6,7 +6,7 @@ import {
   loadWarehouse,
   readCompleteness,
 } from '../../data-set/index.ts'
-import { requireDuckdbFile, type Target, type TargetWait } from '../../warehouse/index.ts'
+import { requireTarget, type Target, type TargetWait } from '../../warehouse/index.ts'
 import type { Io } from '../command-line/command.ts'
 import { pathWithin } from '../results/save-file.ts'
 import { completenessText } from '../results/summary.ts'
@@ -27,11 +27,20 @@ export const PLAIN_LOAD: LoadSettings = {
 }
 
 /**
- * Checks, before anything is exported or loaded, that a target would not lie among the files of the data set, nor take
- * the name of a file of another kind.
- * @throws ExportError `config`
+ * Checks, before anything is exported, that a target can be used, and would not lie among the files of a data set.
+ * @throws ExportError as the load would
  */
-export async function requireUsable(target: Target, { load: { location } }: Pipeline): Promise<void> {
+export async function requireUsable(
+  target: Target,
+  pipelines: readonly Pipeline[],
+  stop: AbortSignal,
+): Promise<void> {
+  for (const { load } of pipelines) await requireOutside(target, load)
+  await requireTarget(target, stop)
+}
+
+/** @throws ExportError `config` when it would lie among the files of the data set */
+export async function requireOutside(target: Target, { location }: Pipeline['load']): Promise<void> {
   if (target.kind !== 'duckdb') return
   if (location.kind === 'disk' && (await pathWithin(target.file, location.root)) !== null) {
     throw new ExportError({
@@ -41,7 +50,6 @@ export async function requireUsable(target: Target, { load: { location } }: Pipe
       next: 'Choose another folder.',
     })
   }
-  await requireDuckdbFile(target.file)
 }
 
 /** Loads the export into a database, shows the progress, and prints the result. @throws ExportError */

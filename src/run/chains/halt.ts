@@ -1,4 +1,5 @@
 import { ExportError, type Pipeline, type Store } from '../../core/index.ts'
+import { openDataSet } from '../../data-set/index.ts'
 
 /** Stops all of a run for an error in one part of it. */
 export class Halt {
@@ -53,6 +54,12 @@ export async function shortageOfDiskSpace(
     where: load.path,
     next: 'Free some space and run again to resume from the last committed page; a smaller extract.concurrency or page_size needs less.',
   })
+}
+
+/** @throws ExportError `storage` when the first page of a run would not fit */
+export async function requireRoom(pipeline: Pipeline): Promise<void> {
+  const shortage = await shortageOfDiskSpace(pipeline, openDataSet(pipeline))
+  if (shortage !== null) throw shortage
 }
 
 function megabytes(bytes: number): string {
