@@ -42,18 +42,23 @@ export class ErrorResponses {
     this.#parts = parts
   }
 
-  /** @returns what to throw */
-  failure(response: HttpResponse, outgoing: Outgoing): Error {
+  /** @param sentMs when the request was sent, on the monotonic clock. @returns what to throw */
+  failure(response: HttpResponse, outgoing: Outgoing, sentMs: number): Error {
     const { status } = response
     const error = responseError(response, this.#parts, outgoing)
     // A service that sends Retry-After only needs time.
     const isOfSize = SIZE_STATUSES.has(status) && response.headers['retry-after'] === undefined
     if (isOfSize && (outgoing.smaller !== undefined || error.kind === 'transient'))
       return new FailedAttempt(error, 0, 'size')
-    return error.kind === 'transient' ? this.#demandedWait(response, outgoing, error) : error
+    return error.kind === 'transient' ? this.#demandedWait(response, outgoing, sentMs, error) : error
   }
 
-  #demandedWait({ status, headers }: HttpResponse, { about, tier }: Outgoing, error: ExportError): Error {
+  #demandedWait(
+    { status, headers }: HttpResponse,
+    { about, tier }: Outgoing,
+    sentMs: number,
+    error: ExportError,
+  ): Error {
     const { budget, clock, log, pace } = this.#parts
     const requestedMs = retryAfterMs(headers, clock.now())
     if (requestedMs !== null && requestedMs > LONGEST_WAIT_MS) {
@@ -65,6 +70,7 @@ export class ErrorResponses {
     if (status !== 429) return new FailedAttempt(error, requestedMs ?? 0)
     const pauseMs = Math.max(requestedMs ?? RATE_LIMITED_MS, MIN_PAUSE_MS)
     for (const limit of Object.values(pace)) limit.pauseUntil(clock.monotonicMs() + pauseMs)
+    if (!pace[tier].slowDown(sentMs)) return new FailedAttempt(error, null)
     log('warn', 'the service responded with 429; all requests wait', {
       event: 'wait',
       for: 'pause',

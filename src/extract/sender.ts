@@ -118,6 +118,7 @@ export class Sender {
     const { outgoing, attempts } = sending
     const { metered, size } = outgoing
     const { token, permit } = await this.#admitted(outgoing)
+    let sentMs = 0
     let hasEnded = (_outcome: Readonly<Record<string, string | number>>): number => 0
     let response: HttpResponse | null
     try {
@@ -126,6 +127,7 @@ export class Sender {
         reservation.spend()
         contact.isReached = true
         if (metered && attempts > 1) contact.retries++
+        sentMs = this.#parts.clock.monotonicMs()
         hasEnded = this.#begin(outgoing, attempts)
         return true
       })
@@ -143,7 +145,7 @@ export class Sender {
     if (!metered && !isUsable) this.#readDate(response)
     if (isUsable) return { response, ms }
     response.release()
-    const error = this.#errorResponses.failure(response, outgoing)
+    const error = this.#errorResponses.failure(response, outgoing, sentMs)
     const isRejected = response.status === 401 && isExportError(error, 'credentials')
     throw isRejected ? await this.#renewed(sending, token, error) : error
   }
@@ -324,8 +326,8 @@ type Sent = {
 }
 
 /** null: the service does not report it, or reports an impossible number (-1 as an unsigned 64-bit integer). */
-function searchesLeft(header: string | readonly string[] | undefined): number | null {
-  if (typeof header !== 'string' || !/^\d+$/.test(header)) return null
+function searchesLeft(header: string | undefined): number | null {
+  if (header === undefined || !/^\d+$/.test(header)) return null
   const left = Number(header)
   return Number.isSafeInteger(left) ? left : null
 }

@@ -167,13 +167,14 @@ export class Service {
   }
 
   /**
-   * Requests what the token permits, once: free of charge, outside the budget.
+   * Requests what the token permits: free of charge, outside the budget.
+   * @param retries default: those of the settings
    * @returns null when the response does not contain it
    * @throws ExportError as `request` does
    */
-  async testToken(url: string): Promise<TokenInfo | null> {
+  async testToken(url: string, retries = this.#parts.settings.retries): Promise<TokenInfo | null> {
     const outgoing = this.#free('GET', endpoint(this.#parts.settings.baseUrl, url), 'token test')
-    return this.#sender.send({ ...outgoing, retries: 0 }, async (body, where) =>
+    return this.#sender.send({ ...outgoing, retries }, async (body, where) =>
       testedToken(body, where, this.#parts.hidesTexts),
     )
   }

@@ -40,10 +40,20 @@ export type SettingKeys = {
   readonly timeout: string | null
 }
 
+/** By name in small letters. */
+export type ResponseHeaders = Readonly<Record<string, string | undefined>>
+
+/** Of a header that comes twice the first counts. */
+function responseHeaders(given: IncomingHttpHeaders): ResponseHeaders {
+  const headers: Record<string, string | undefined> = {}
+  for (const [name, value] of Object.entries(given)) headers[name] = Array.isArray(value) ? value[0] : value
+  return headers
+}
+
 /** A response whose body is not decoded. */
 type RawResponse = {
   readonly status: number
-  readonly headers: IncomingHttpHeaders
+  readonly headers: ResponseHeaders
   readonly coding: ContentCoding
   readonly body: Uint8Array
   /** The memory that the response takes. The receiver releases it. */
@@ -157,11 +167,12 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#endBy(this.#request.abort)
   }
 
-  onResponseStart(_: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
+  onResponseStart(_: Dispatcher.DispatchController, status: number, given: IncomingHttpHeaders): void {
     if (status < 200) return
+    const headers = responseHeaders(given)
     const { timeoutMs, maxResponseBytes, buffers } = this.#limits
     const { where } = this.#request
-    const coding = contentCoding(String(headers['content-encoding'] ?? ''))
+    const coding = contentCoding(headers['content-encoding'] ?? '')
     this.#head = { status, headers, coding, share: this.#share }
     const announced = announcedBytes(headers)
     if (!isSuccess(status)) {
@@ -273,7 +284,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 }
 
-function announcedBytes(headers: IncomingHttpHeaders): number | null {
+function announcedBytes(headers: ResponseHeaders): number | null {
   const length = headers['content-length']
   return length !== undefined && /^\d+$/.test(length) ? Number(length) : null
 }

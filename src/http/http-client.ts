@@ -1,4 +1,3 @@
-import type { IncomingHttpHeaders } from 'node:http'
 import { type BufferPool, freshBuffers } from '../core/index.ts'
 import type { Connections } from './connections.ts'
 import { gunzipped } from './content-coding.ts'
@@ -9,13 +8,14 @@ import {
   type HttpRequest,
   isSuccess,
   MAX_ERROR_BYTES,
+  type ResponseHeaders,
 } from './exchange.ts'
 import { proxiesOf } from './proxies.ts'
 import { responseMemory } from './response-memory.ts'
 
 export type HttpResponse = {
   readonly status: number
-  readonly headers: IncomingHttpHeaders
+  readonly headers: ResponseHeaders
   /** Decoded. Of a response other than 2xx: its first 64 kB, empty when it cannot be read. */
   readonly body: Uint8Array
   /** To be called when the body is no longer needed: another large response may wait for memory. */

@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders } from 'node:http'
+import type { ResponseHeaders } from './exchange.ts'
 
 const BASE_MS = 500
 const CAP_MS = 60_000
@@ -17,7 +17,7 @@ const LONGEST_MS = 366 * 86_400_000
  * A date is compared with the response's own `Date` if it has one: the two clocks need not agree.
  * @returns null when there is no valid header
  */
-export function retryAfterMs(headers: IncomingHttpHeaders, nowMs: number): number | null {
+export function retryAfterMs(headers: ResponseHeaders, nowMs: number): number | null {
   const value = headers['retry-after']?.trim()
   if (value === undefined) return null
   if (/^\d+(\.\d+)?$/.test(value)) return Math.min(Number(value) * 1000, LONGEST_MS)

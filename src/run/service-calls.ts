@@ -98,14 +98,18 @@ function foundBy(status: number | null): SearchPath['found'] {
 
 const THERE: ReadonlySet<number> = new Set([400, 401, 405, 415, 422])
 
-/** Requests it once. @throws ExportError as {@link testToken} */
-export async function tokenTest(service: Service, settings: ServiceSettings): Promise<TokenTest> {
+/** @throws ExportError as {@link testToken} */
+export async function tokenTest(
+  service: Service,
+  settings: ServiceSettings,
+  retries = settings.retries,
+): Promise<TokenTest> {
   const { auth, baseUrl } = settings
   // Beside the exchange. Source: public API documentation.
   const url =
     auth.kind === 'api-key' ? new URL('test', auth.tokenUrl).href : new URL('/tokens/test', baseUrl).href
   try {
-    return { url, info: await service.testToken(url) }
+    return { url, info: await service.testToken(url, retries) }
   } catch (error) {
     // The service may have no test. Only a rejected token is meaningful.
     if (isWebPage(error) || (error instanceof ResponseError && error.status !== 401))

@@ -25,6 +25,37 @@ describe('after a 429', () => {
     expect(times).toEqual([0, pauseMs])
   })
 
+  it('of several Retry-After the first counts', async () => {
+    const clock = fakeClock()
+    const times: number[] = []
+    const server = await serve((_request, response, index) => {
+      times.push(clock.monotonicMs())
+      if (index === 0)
+        sendJson(response, RATE_LIMITED, { status: 429, headers: { 'retry-after': ['4', '9'] } })
+      else sendPage(response, null)
+    })
+    await collect(open(server.url, { clock }), domainChain())
+    expect(times).toEqual([0, 4000])
+  })
+
+  it('all requests in flight are one incident', async () => {
+    const held: ServerResponse[] = []
+    const server = await serve((_request, response, index) => {
+      if (index < 4) held.push(response)
+      else sendPage(response, null)
+    })
+    const warnings: string[] = []
+    const log = (level: string, message: string): void => {
+      if (level === 'warn') warnings.push(message)
+    }
+    const service = open(server.url, { clock: fakeClock(), log, limits: { connections: 4 } })
+    const all = Promise.all(Array.from({ length: 4 }, () => collect(service, domainChain())))
+    await eventually(() => expect(held).toHaveLength(4))
+    for (const response of held) sendJson(response, RATE_LIMITED, { status: 429 })
+    await all
+    expect(warnings).toEqual(['the service responded with 429; all requests wait'])
+  })
+
   it.each([
     [4, []],
     [12, ['429 comes again and again: set service.requests_per_second to what the service allows']],

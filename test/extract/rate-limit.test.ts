@@ -41,8 +41,26 @@ describe('the rate', () => {
       const spacing = gaps(await takeAll(limit, clock, 4)).slice(-1)[0]!
       expect(spacing).toBeGreaterThanOrEqual(least)
       expect(spacing).toBeLessThanOrEqual(most)
-      limit.pauseUntil(clock.monotonicMs())
+      limit.slowDown(clock.monotonicMs())
     }
+  })
+
+  it('is halved once by all 429s to requests that were in flight, and comes back after a minute', async () => {
+    const clock = fakeClock()
+    const limit = rateLimit({ requestsPerSecond: 4, slowestPerSecond: 1, clock })
+    const spacing = async (): Promise<number> => gaps(await takeAll(limit, clock, 3)).at(-1)!
+    const sent = await takeAll(limit, clock, 4)
+    const incidents = sent.map((sentMs) => limit.slowDown(sentMs))
+    expect(incidents).toEqual([true, false, false, false])
+    expect(await spacing()).toBeLessThanOrEqual(500 * 1.05)
+    await takeAll(limit, clock, 130)
+    expect(await spacing()).toBeLessThanOrEqual(250 * 1.05)
+    // A 429 after that: the next attempt comes after two minutes.
+    expect(limit.slowDown(clock.monotonicMs())).toBe(true)
+    await takeAll(limit, clock, 130)
+    expect(await spacing()).toBeGreaterThanOrEqual(500)
+    await takeAll(limit, clock, 130)
+    expect(await spacing()).toBeLessThanOrEqual(250 * 1.05)
   })
 
   it('keeps 300 searches at 1/s within 2 % of 300 s, and never less than a second apart', async () => {
@@ -151,6 +169,7 @@ describe('the rate after a pause', () => {
       const [, second, third] = await takeAll(limit, clock, 3)
       paces.push(Math.round(third! - second!))
       limit.pauseUntil(clock.monotonicMs() + 10_000)
+      limit.slowDown(clock.monotonicMs())
     }
     expect(paces.slice(0, 3)).toEqual([1013, 1033, 1054])
     expect(paces.at(-1)).toBe(1100)

@@ -80,7 +80,7 @@ export async function serveRaw(respond: (socket: Socket, index: number) => void)
 export function sendJson(
   response: ServerResponse,
   value: unknown,
-  { status = 200, headers = {} }: { status?: number; headers?: Record<string, string> } = {},
+  { status = 200, headers = {} }: { status?: number; headers?: Record<string, string | string[]> } = {},
 ): void {
   // Bigints become integers, which JSON.stringify refuses to write.
   const json = JSON.stringify(value, (_, each) => (typeof each === 'bigint' ? `bigint ${each}` : each))

@@ -11,6 +11,9 @@ const FIRST_MS = 100
 // Each 429 shows that the margin was not enough. It grows to at most a tenth: a 429 costs far more than a slower pace.
 const WIDER = 1.02
 const WIDEST = 1.1
+// A rate that was halved is doubled after a minute without a 429. If that brings one, the next attempt comes later.
+const FIRST_PATIENCE_MS = 60_000
+const MAX_PATIENCE_MS = 30 * 60_000
 // Timers have a resolution of 1 ms or more. If the interval is as short as that, a late timer may be compensated.
 const CATCH_UP_MS = 20
 
@@ -20,12 +23,18 @@ const CATCH_UP_MS = 20
  */
 export function rateLimit(options: { requestsPerSecond: number; slowestPerSecond?: number; clock: Clock }) {
   const { clock, requestsPerSecond, slowestPerSecond = requestsPerSecond } = options
-  let exactMs = 1000 / requestsPerSecond
+  const fastestMs = 1000 / requestsPerSecond
+  let exactMs = fastestMs
   const slowestMs = 1000 / Math.min(slowestPerSecond, requestsPerSecond)
   let intervalMs = exactMs * MARGIN
   let first = true
   let nextAt = Number.NEGATIVE_INFINITY
   let pausedUntil = Number.NEGATIVE_INFINITY
+  let incidentAt = Number.NEGATIVE_INFINITY
+  /** When the rate last changed, and last grew. */
+  let changedAt = Number.NEGATIVE_INFINITY
+  let raisedAt = Number.NaN
+  let patienceMs = FIRST_PATIENCE_MS
   /** Resolves when the last permit requested so far has ended. */
   let lastEnded: Promise<void> = Promise.resolve()
 
@@ -50,9 +59,19 @@ export function rateLimit(options: { requestsPerSecond: number; slowestPerSecond
     }
   }
 
+  function setRate(exact: number): void {
+    exactMs = exact
+    intervalMs = exact * MARGIN
+  }
+
   function take(requestedAt: number): boolean {
     const now = clock.monotonicMs()
     if (now < pausedUntil) return false
+    if (exactMs > fastestMs && now - changedAt >= patienceMs) {
+      setRate(Math.max(exactMs / 2, fastestMs))
+      changedAt = now
+      raisedAt = now
+    }
     // Lateness is compensated only if this caller was already waiting at the moment it was due.
     const mayCatchUp = intervalMs < CATCH_UP_MS && requestedAt <= nextAt
     const from = mayCatchUp ? Math.max(nextAt, now - CATCH_UP_MS) : now
@@ -86,13 +105,23 @@ export function rateLimit(options: { requestsPerSecond: number; slowestPerSecond
         end,
       }
     },
-    /** After a 429: nobody sends before this moment of the monotonic clock, and a little slower from then on. */
+    /** Nobody sends before this moment of the monotonic clock. */
     pauseUntil(monotonicMs: number): void {
       pausedUntil = Math.max(pausedUntil, monotonicMs)
-      if (exactMs < slowestMs) {
-        exactMs = Math.min(exactMs * 2, slowestMs)
-        intervalMs = exactMs * MARGIN
-      } else intervalMs = Math.min(intervalMs * WIDER, exactMs * WIDEST)
+    },
+    /**
+     * After a 429 the next requests are a little slower; all that were in flight then are one incident.
+     * @param sentMs when the rejected request was sent, on the monotonic clock
+     * @returns whether it is a new incident
+     */
+    slowDown(sentMs: number): boolean {
+      if (sentMs <= incidentAt) return false
+      incidentAt = clock.monotonicMs()
+      if (changedAt === raisedAt) patienceMs = Math.min(2 * patienceMs, MAX_PATIENCE_MS)
+      changedAt = incidentAt
+      if (exactMs < slowestMs) setRate(Math.min(exactMs * 2, slowestMs))
+      else intervalMs = Math.min(intervalMs * WIDER, exactMs * WIDEST)
+      return true
     },
     /** Milliseconds left of the pause; 0: none. */
     pausedForMs: () => Math.max(0, pausedUntil - clock.monotonicMs()),

@@ -120,7 +120,7 @@ async function compareClocks({ pipeline, options }: RunContext, service: Service
   const { auth } = pipeline.service
   if (auth.kind === 'api-key' || !dependsOnNow(pipeline, options.clock.now())) return
   try {
-    await tokenTest(service, pipeline.service)
+    await tokenTest(service, pipeline.service, 0)
   } catch (error) {
     // All else concerns the test, which not every service has: the first search shows it.
     if (!isExportError(error) || error.kind === 'config') throw error
