@@ -1,0 +1,161 @@
+import { existsSync } from 'node:fs'
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { expect, test } from 'vitest'
+import { exportedWorkspace } from '../support/exported-data-set.ts'
+import { exits, runCli } from '../support/run-cli.ts'
+import { newWorkspace, type PipelineParts, type Workspace } from '../support/workspace.ts'
+import { rowsOf } from './rows.ts'
+import { diskFault, shardPaths } from './support.ts'
+
+const WINDOWS = { from: '2024-01-01', until: '2024-05-01', every: 'month' }
+const parts = (load: PipelineParts['load'] = {}): PipelineParts => ({
+  extract: { domains: ['scatterholt.com', 'quillmere.net'], windows: WINDOWS, page_size: 20 },
+  transform: { max_quarantined: '100%' },
+  load: { format: 'csv', partition_by: ['query'], ...load },
+})
+const COMPACT = ['compact', '--min-shards', '2']
+const NO_PRUNE = ['prune', '--older-than', '1200mo', '--yes']
+
+const isMarked = ({ output }: Workspace): boolean => existsSync(join(output, '_SUCCESS'))
+
+/** A data set whose shards are all small. */
+async function smallShards(load: PipelineParts['load'] = {}): Promise<Workspace> {
+  const here = await exportedWorkspace(parts({ ...load, shard_rows: 5 }))
+  await here.write(parts({ ...load, shard_rows: 5000 }))
+  await exits(0, here.run())
+  return here
+}
+
+async function killedAt(
+  here: Workspace,
+  call: string,
+  [command = '', ...flags]: readonly string[],
+  how = 'kill',
+) {
+  const env = { ...here.env, ...diskFault(here.output, `${how}:${call}`) }
+  const ended = await runCli({ args: [command, 'pipeline.yaml', ...flags], cwd: here.folder, env })
+  if (how === 'kill') expect(ended.signal, `${call}\n${ended.stderr}`).toBe('SIGKILL')
+  return ended
+}
+
+const call = (here: Workspace, [command = '', ...flags]: readonly string[]) => here.call(command, ...flags)
+
+test('_SUCCESS does not come back beside a shard that is gone, whatever the command', async () => {
+  const here = await exportedWorkspace(parts({ partition_by: ['query', 'window'] }))
+  const [first] = await shardPaths(here.output)
+  await rm(join(here.output, first!))
+  await rm(join(here.output, '_SUCCESS'))
+  for (const words of [NO_PRUNE, COMPACT]) {
+    await exits(1, call(here, words), /A shard is missing .*--redo/)
+    expect(isMarked(here), words[0]).toBe(false)
+  }
+})
+
+test('where a sealed shard is gone before it was published, what it replaces stays', async () => {
+  const here = await smallShards()
+  const before = await shardPaths(here.output)
+  const rows = await rowsOf(here.output)
+  const folder = dirname(before[0]!)
+  const next = before.filter((path) => path.startsWith(`${folder}/`)).length
+  await killedAt(here, `link ${folder}/part-${String(next).padStart(5, '0')}.csv`, COMPACT)
+  const sealed = join(here.output, '_state/sealed')
+  for (const name of await readdir(sealed)) await rm(join(sealed, name))
+  for (const words of [NO_PRUNE, COMPACT, ['run']]) {
+    await exits(1, call(here, words))
+    expect(isMarked(here), words[0]).toBe(false)
+    const left = await shardPaths(here.output)
+    for (const path of before) expect(left, words[0]).toContain(path)
+    expect(await rowsOf(here.output)).toEqual(rows)
+  }
+})
+
+test('the shards of a compact that was killed are looked at like others', async () => {
+  const here = await smallShards()
+  const before = await shardPaths(here.output)
+  await killedAt(here, 'rename _state/checkpoint.jsonl', COMPACT)
+  const now = await shardPaths(here.output)
+  await rm(join(here.output, now.find((path) => !before.includes(path))!))
+  await exits(1, here.run(), /A shard is missing .*--redo/)
+  expect(isMarked(here)).toBe(false)
+})
+
+test('a compact that is stopped while it removes is finished by a compact that has nothing to do', async () => {
+  const here = await smallShards()
+  const rows = await rowsOf(here.output)
+  await killedAt(here, 'rename _manifest.json', COMPACT)
+  expect(isMarked(here)).toBe(false)
+  await exits(0, call(here, COMPACT))
+  expect(await rowsOf(here.output)).toEqual(rows)
+  expect(isMarked(here)).toBe(true)
+  const { shards } = await here.manifest()
+  expect(await shardPaths(here.output)).toEqual(shards.map(({ path }) => path).sort())
+})
+
+test('a summary page that was not written is written by the next run, signed or not', async () => {
+  const here = await exportedWorkspace(parts())
+  const page = () => readFile(join(here.output, '_report.html'), 'utf8')
+  await killedAt(here, 'rename _report.html', ['run'], 'eio').catch(() => {})
+  const sign = await import('node:crypto').then(({ generateKeyPairSync }) => generateKeyPairSync('ed25519'))
+  await writeFile(join(here.folder, 'key.pem'), sign.privateKey.export({ type: 'pkcs8', format: 'pem' }), {
+    mode: 0o600,
+  })
+  await exits(0, here.call('sign', '--key', 'key.pem'))
+  await exits(0, here.run())
+  const { createHash } = await import('node:crypto')
+  const manifest = await readFile(join(here.output, '_manifest.json'))
+  expect(await page()).toContain(createHash('sha256').update(manifest).digest('hex'))
+})
+
+test('a shard without rows that is gone is made again, without a request', async () => {
+  const here = await newWorkspace({
+    ...parts(),
+    extract: { domains: ['nobody.example'], windows: WINDOWS },
+  })
+  await exits(0, here.run())
+  const [only] = await shardPaths(here.output)
+  const bytes = await readFile(join(here.output, only!))
+  await rm(join(here.output, only!))
+  const sent = here.sandbox.requests.length
+  await exits(0, here.run())
+  expect(here.sandbox.requests).toHaveLength(sent)
+  const [again, ...others] = await shardPaths(here.output)
+  expect(others).toEqual([])
+  expect(await readFile(join(here.output, again!))).toEqual(bytes)
+  expect(isMarked(here)).toBe(true)
+})
+
+test('_SUCCESS of a narrower file goes before the first row of a wider one is committed', async () => {
+  const here = await exportedWorkspace({
+    ...parts(),
+    extract: { ...parts().extract, domains: ['scatterholt.com'] },
+  })
+  expect(isMarked(here)).toBe(true)
+  await here.write(parts())
+  await killedAt(here, 'rename _state/checkpoint.jsonl', ['run'])
+  expect(isMarked(here)).toBe(false)
+})
+
+test('metadata of Iceberg that a killed forget left is removed by a run with nothing new', async () => {
+  const here = await exportedWorkspace(
+    parts({ format: 'parquet', table_formats: ['iceberg'], partition_by: ['query', 'window'] }),
+  )
+  const folder = join(here.output, '_iceberg/metadata')
+  const identity = JSON.parse(
+    [...(await rowsOf(here.output)).keys()].find((row) => /"[\w.]+@[a-z.]+"/.test(row))!,
+  )
+  await writeFile(
+    join(here.folder, 'people.txt'),
+    `${identity.find((value: unknown) => /^[\w.]+@[a-z.]+$/.test(String(value)))}\n`,
+  )
+  const before = await readdir(folder)
+  await killedAt(here, 'rename _iceberg/metadata/version-hint.text', [
+    'forget',
+    '--identities',
+    'people.txt',
+    '--yes',
+  ])
+  await exits(0, here.run())
+  const left = await readdir(folder)
+  for (const name of before) if (name !== 'version-hint.text') expect(left).not.toContain(name)
+})
