@@ -6,7 +6,7 @@ import { refuseLinks } from './files.ts'
 import { readBegunCheckpoint } from './open-checkpoint.ts'
 import { holdDataSet } from './open-data-set.ts'
 import type { DataSetOptions } from './options.ts'
-import { type Owner, openChecked, openUnchecked } from './recover.ts'
+import { type Accept, type Change, NO_CHANGE, type Owner, openChecked } from './recover.ts'
 import { settle } from './settle.ts'
 
 /** What a change without a run needs. `build` is for the shard of a data set without rows. */
@@ -15,20 +15,25 @@ export type ChangeOptions = Pick<
   'clock' | 'stop' | 'onLog' | 'version' | 'build' | 'maskKey' | 'readSecret'
 >
 
+/** How a command changes a data set. */
+export type Work<T> = {
+  /** What needs nothing but the state, committed before shards are looked at. Default: nothing. */
+  readonly first?: (state: CheckpointState) => Change
+  /** Commits the rest. @returns the result */
+  readonly change: (journal: Journal, owner: Owner) => Promise<T>
+  /** Is called instead where nothing is exported yet. */
+  readonly begin: (owner: Owner) => Promise<T>
+}
+
 /**
  * How every change to a data set without a run begins and ends: it is refused where it could not be finished, and
  * settled after what it commits.
- * @param needsWhole whether the shards have to be whole
- * @param change commits the change
- * @param begin is called instead where nothing is exported yet
  * @throws ExportError `locked` when a run holds the data set
  */
 export function changeDataSet<T>(
   pipeline: NamedPipeline,
   options: ChangeOptions,
-  needsWhole: boolean,
-  change: (journal: Journal, owner: Owner) => Promise<T>,
-  begin: (owner: Owner) => Promise<T>,
+  { first, change, begin }: Work<T>,
 ): Promise<T> {
   const { clock, stop, onLog, maskKey } = options
   const warn = (message: string): void => onLog('warn', message)
@@ -40,7 +45,8 @@ export function changeDataSet<T>(
     await requireOwnInCatalog(pipeline, store, options, false)
     const { header } = found
     checkMaskKey(header, maskKey, pipeline)
-    const journal = needsWhole ? await openChecked(owner, header, onLog) : await openUnchecked(owner, header)
+    const accept: Accept = async (state) => (state === null ? NO_CHANGE : (first?.(state) ?? NO_CHANGE))
+    const journal = await openChecked(owner, header, onLog, accept)
     try {
       const result = await change(journal, owner)
       await settle(pipeline, store, journal, options)

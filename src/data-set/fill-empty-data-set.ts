@@ -1,4 +1,4 @@
-import type { NamedPipeline, OwnedStore } from '../core/index.ts'
+import { type NamedPipeline, type OwnedStore, placeOf } from '../core/index.ts'
 import {
   folderOf,
   moveUnknownShards,
@@ -6,11 +6,12 @@ import {
   rewriteShard,
   rowGroupRows,
   shardExtension,
+  stands,
 } from '../load/index.ts'
-import { type Journal, type ManifestShard, manifestShard } from '../state/index.ts'
+import { type Journal, type ManifestShard, manifestShard, type SealEntry } from '../state/index.ts'
 import type { DataSetOptions } from './options.ts'
 import { planAsOfLastRun } from './plan-state.ts'
-import { coderOf } from './rewriting.ts'
+import { coderOf, FreeNumbers } from './rewriting.ts'
 
 /**
  * Gives a data set without rows one shard without rows, in the folder of its first partition: a scheduled reader needs
@@ -39,19 +40,41 @@ export async function fillEmptyDataSet(
     (_, part) => part < known,
     (text) => options.onLog('warn', text),
   )
-  const shard = await rewriteShard(
-    NO_ROWS,
-    { shard: state.nextShard, folder, part: known, partitions: [first.key] },
-    {
-      store,
-      coder: await coderOf(pipeline, options),
-      extension: shardExtension(load.format),
-      rowGroupRows: rowGroupRows(load.format),
-    },
-  )
+  const identity = { shard: state.nextShard, folder, part: known, partitions: [first.key] }
+  const shard = await emptyShard(pipeline, store, options, identity)
   await journal.append([shard])
   await publishSealed(store, shard)
   options.onFilled?.(manifestShard(shard))
+}
+
+/** Makes shards without rows again that are missing, or hold something else. Nothing is requested for them. */
+export async function renewEmptyShards(
+  pipeline: NamedPipeline,
+  store: OwnedStore,
+  journal: Journal,
+  options: Pick<DataSetOptions, 'version' | 'build'>,
+): Promise<void> {
+  const { state } = journal
+  for (const former of [...state.shards].filter(({ rows }) => rows === 0)) {
+    if (await stands(store, former)) continue
+    const { folder } = placeOf(former.path)
+    const identity = { ...new FreeNumbers(state).take(folder), partitions: former.partitions }
+    const { kind: _, ...by } = await emptyShard(pipeline, store, options, identity)
+    await journal.append([{ kind: 'compact', shards: [{ of: [former.shard], by }] }])
+    await publishSealed(store, by)
+  }
+}
+
+async function emptyShard(
+  pipeline: NamedPipeline,
+  store: OwnedStore,
+  options: Pick<DataSetOptions, 'version' | 'build'>,
+  identity: Parameters<typeof rewriteShard>[1],
+): Promise<SealEntry> {
+  const { format } = pipeline.load
+  const coder = await coderOf(pipeline, options)
+  const how = { store, coder, extension: shardExtension(format), rowGroupRows: rowGroupRows(format) }
+  return rewriteShard(NO_ROWS, identity, how)
 }
 
 const NO_ROWS = { async *[Symbol.asyncIterator]() {} }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { ExportError, type NamedPipeline, type Pipeline, type Store } from '../core/index.ts'
-import type { HeaderEntry, JournalEntry } from '../state/index.ts'
+import type { HeaderEntry } from '../state/index.ts'
 import {
   type CheckpointState,
   checkSettings,
@@ -11,7 +11,7 @@ import {
 import { readState } from './find-state.ts'
 import type { DataSetOptions } from './options.ts'
 import type { QuerySecrets } from './queries.ts'
-import { type Owner, openChecked, readChecked } from './recover.ts'
+import { type Change, NO_CHANGE, type Owner, openChecked, readChecked } from './recover.ts'
 import { planRedo, redoEntry } from './redo/invalidate.ts'
 import { newChecks, newNames, requireSameNames, requireSameSecrets, secretChecks } from './same-queries.ts'
 import { readSuppression, type Suppression } from './suppression.ts'
@@ -55,18 +55,18 @@ async function redone(
   pipeline: NamedPipeline,
   state: CheckpointState | null,
   { redo: patterns, clock, onLog }: Pick<DataSetOptions, 'redo' | 'clock' | 'onLog'>,
-): Promise<readonly JournalEntry[]> {
+): Promise<Change> {
   // Before the lock, `runPipeline` has matched them with what a new data set will hold.
-  if (state === null || patterns.length === 0) return []
+  if (state === null || patterns.length === 0) return NO_CHANGE
   const redo = await planRedo(pipeline, state, patterns, clock.now())
-  if (redo === null) return []
+  if (redo === null) return NO_CHANGE
   const { partitions, rows, invalidated } = redo
   onLog('info', 'what is exported again stays until it is replaced', {
     partitions: partitions.size,
     rows,
     shards: invalidated.length,
   })
-  return [redoEntry(redo)]
+  return { entries: [redoEntry(redo)], goes: [...redo.shards] }
 }
 
 /**

@@ -74,9 +74,10 @@ export function asInFile(pipeline: NamedPipeline): NamedPipeline {
 /**
  * Whether everything that the pipeline file plans is exported and readable, which is the meaning of `_SUCCESS`. Flags
  * that narrow a run do not count, nor do queries that the file no longer has, nor pruned partitions.
+ * @param asOfMs windows that end later are not planned yet; default: when the last run began
  */
-export function isWhole(pipeline: NamedPipeline, state: CheckpointState): boolean {
-  const plan = planAsOfLastRun(pipeline, state)
+export function isWhole(pipeline: NamedPipeline, state: CheckpointState, asOfMs = lastBegun(state)): boolean {
+  const plan = planAsOf(pipeline, state, asOfMs)
   if (plan === null) return false
   for (const { key } of plan.partitions()) {
     const folded = state.partitions.get(key)
@@ -96,9 +97,17 @@ export function isWhole(pipeline: NamedPipeline, state: CheckpointState): boolea
  * @returns null when its windows would cut partly exported ones
  */
 export function planAsOfLastRun(pipeline: NamedPipeline, state: CheckpointState): Plan | null {
-  const begun = state.runs.at(-1)?.started_at ?? state.header.created_at
+  return planAsOf(pipeline, state, lastBegun(state))
+}
+
+/** Epoch ms. */
+function lastBegun(state: CheckpointState): number {
+  return Date.parse(state.runs.at(-1)?.started_at ?? state.header.created_at)
+}
+
+function planAsOf(pipeline: NamedPipeline, state: CheckpointState, asOfMs: number): Plan | null {
   try {
-    return planFor(asInFile(pipeline), Date.parse(begun), state)
+    return planFor(asInFile(pipeline), asOfMs, state)
   } catch (error) {
     return nullIf('config')(error)
   }

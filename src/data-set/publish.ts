@@ -1,5 +1,5 @@
-import { type OwnedStore, sideBySide } from '../core/index.ts'
-import { isAsSealed, listSealed, publishSealed, SEALED_FOLDER, sealedPath } from '../load/index.ts'
+import { nameInUse, type OwnedStore, sideBySide } from '../core/index.ts'
+import { isAsSealed, listSealed, publishSealed, SEALED_FOLDER, sealedPath, stands } from '../load/index.ts'
 import { type CheckpointState, type SealedShard, SUCCESS_PATH, splitPath } from '../state/index.ts'
 
 /**
@@ -18,8 +18,11 @@ export async function publishLeft(
     )
     if (left.length > 0 && !state.isSettled) await unmark(store)
     await sideBySide(left, async (shard) => {
-      // What has its name is checked by its size alone.
-      if ((await store.size(shard.path)) !== null) return
+      if ((await store.size(shard.path)) !== null) {
+        // A name is no identity: a file system that folds case gives it another shard's.
+        if (!(await stands(store, shard))) throw nameInUse(shard.path)
+        return
+      }
       if (!(await isAsSealed(store, shard))) return void changed!.push(shard)
       await publishSealed(store, shard)
       published!.push(shard)
@@ -38,9 +41,10 @@ export async function removeSealed(store: OwnedStore, state: CheckpointState): P
   const names = await listSealed(store)
   if (names.length === 0) return
   const known = new Set([...state.held.values()].map(({ shard, sha256 }) => sealedPath(shard, sha256)))
-  for (const { shard, sha256, path } of state.shards) {
+  for (const { shard, sha256, path, bytes } of state.shards) {
     const sealed = sealedPath(shard, sha256)
-    if (names.includes(splitPath(sealed)[1]) && (await store.size(path)) === null) known.add(sealed)
+    if (names.includes(splitPath(sealed)[1]) && !(await stands(store, { path, bytes, sha256 })))
+      known.add(sealed)
   }
   for (const name of names) {
     const path = `${SEALED_FOLDER}/${name}`

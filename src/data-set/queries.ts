@@ -49,19 +49,31 @@ function labelOf(query: Query, { transform, file }: Pipeline, maskKey: Uint8Arra
   })
 }
 
+/** A file system may fold the case of names, and their accents: on every one, two such folders would be the same. */
 function requireDistinct(queries: readonly NamedQuery[], file: string): void {
-  const names = new Set<string>()
+  const names = new Map<string, string>()
   for (const { name } of queries) {
-    if (names.has(name)) {
-      throw new ExportError({
-        kind: 'config',
-        what: `Two queries have the name ${name}`,
-        where: file,
-        next: 'Give one of them another name with as.',
-      })
-    }
-    names.add(name)
+    const other = names.get(foldedName(name))
+    if (other !== undefined) throw sameNames(other, name, file)
+    names.set(foldedName(name), name)
   }
+}
+
+/** The name of a query as a file system may take it: without case, and in one form of accents. */
+export function foldedName(name: string): string {
+  return decodeURIComponent(name).normalize('NFC').toLowerCase()
+}
+
+export function sameNames(one: string, other: string, file: string): ExportError {
+  return new ExportError({
+    kind: 'config',
+    what:
+      one === other
+        ? `Two queries have the name ${one}`
+        : `Two queries have names that some file systems take for the same: ${one} and ${other}`,
+    where: file,
+    next: 'Give one of them another name with as.',
+  })
 }
 
 /** The values of a pipeline's secret queries, by the name of the variable. */

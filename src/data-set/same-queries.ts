@@ -10,7 +10,7 @@ import {
 import type { JournalEntry } from '../state/index.ts'
 import { type CheckpointState, isKnown, secretCheck } from '../state/index.ts'
 import { maskedQueryValue } from '../transform/index.ts'
-import type { QuerySecrets } from './queries.ts'
+import { foldedName, type QuerySecrets, sameNames } from './queries.ts'
 
 /**
  * Refuses a name that belonged to another query before: that query's rows would count as this one's, and this one would
@@ -22,7 +22,11 @@ export function requireSameNames(
   found: CheckpointState,
   maskKey: Uint8Array | null,
 ): void {
+  const exported = new Map([...found.partitions.branches.keys()].map((name) => [foldedName(name), name]))
   for (const query of pipeline.extract.queries) {
+    const other = exported.get(foldedName(query.name))
+    if (other !== undefined && other !== query.name && isKnown(found, other))
+      throw sameNames(other, query.name, pipeline.file)
     const [given, known] = [givenTo(query), found.queries.get(query.name)]
     if (!given && known === undefined) continue
     const value = valueFor(query, pipeline, maskKey)

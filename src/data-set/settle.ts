@@ -5,20 +5,20 @@ import {
   nullIf,
   type OwnedStore,
   plainError,
-  SUMMARY_PAGE_PATH,
   sideBySide,
 } from '../core/index.ts'
 import { changedSinceSealed } from '../load/index.ts'
 import { type CheckpointState, type Journal, type ManifestShard, SUCCESS_PATH } from '../state/index.ts'
 import { replaceManifest } from './files.ts'
-import { fillEmptyDataSet } from './fill-empty-data-set.ts'
+import { fillEmptyDataSet, renewEmptyShards } from './fill-empty-data-set.ts'
+import { look, missingShard, withRows } from './look.ts'
 import { updateTables } from './open-tables.ts'
 import type { DataSetOptions } from './options.ts'
 import { isWhole } from './plan-state.ts'
 import { publishLeft, removeSealed, unmark } from './publish.ts'
 import { bringQuarantine } from './quarantine-files.ts'
 import { replaceRedone } from './redo/replace.ts'
-import { tryToWriteSummaryPage } from './summary-page/write-summary-page.ts'
+import { bringSummaryPage } from './summary-page/write-summary-page.ts'
 import { bringPeople } from './suppression.ts'
 
 export type SettleOptions = Pick<
@@ -46,26 +46,49 @@ export async function settle(
   const { state } = journal
   await bringPeople(store, state)
   await publish(store, journal, options)
-  const whole = isWhole(pipeline, state)
+  const isStanding = await requireStanding(pipeline, store, journal, options)
+  const whole = isStanding && isWhole(pipeline, state)
   if (whole) await fillEmptyDataSet(pipeline, store, journal, options)
   // While shards are there beside those that they replace, rows are there twice.
   if (!whole || state.invalidated.size > 0) await unmark(store)
   await bringQuarantine(store, journal)
-  const isChanged = await replaceManifest(pipeline, store, state, options.onLog)
+  await replaceManifest(pipeline, store, state, options.onLog)
   const failure = await failureOfRemoval(store, state, async () => {
     await updateTables(pipeline, store, options)
-    await removeUnnamed(store, state, options.stop)
+    if (isStanding) await removeUnnamed(store, state, options.stop)
   })
-  const isClean = failure === null
+  const isClean = failure === null && isStanding
   const isMarked = (await store.size(SUCCESS_PATH)) !== null
   const isComplete = whole && (isClean || state.invalidated.size === 0)
   if (isComplete && !isMarked) await store.replace(SUCCESS_PATH, [])
-  // It says whether there is `_SUCCESS`.
-  if (isChanged || isComplete !== isMarked || (await store.size(SUMMARY_PAGE_PATH)) === null)
-    await tryToWriteSummaryPage(pipeline, store, options)
+  await bringSummaryPage(pipeline, store, options)
   if (isClean && !state.isSettled) await journal.append([{ kind: 'settled' }])
   await journal.erase()
   if (failure !== null) throw failure
+}
+
+/**
+ * Looks whether every shard that the checkpoint names stands under its final name. Before that nothing is removed, and
+ * nothing marked. One without rows is made again.
+ * @returns false: some do not that are to be replaced by what is exported again
+ * @throws ExportError `damaged` when another does not
+ */
+async function requireStanding(
+  pipeline: NamedPipeline,
+  store: OwnedStore,
+  journal: Journal,
+  options: SettleOptions,
+): Promise<boolean> {
+  const { state } = journal
+  const seen = await look(store, state)
+  const missing = withRows(seen)
+  const lost = missing.find(({ shard }) => !state.redo.shards.has(shard.shard))
+  if (lost !== undefined) {
+    await unmark(store)
+    throw missingShard(lost)
+  }
+  await renewEmptyShards(pipeline, store, journal, options)
+  return missing.length === 0
 }
 
 /**

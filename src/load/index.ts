@@ -13,7 +13,7 @@ export {
   writeQuarantine,
 } from './quarantine.ts'
 export { rewriteShard } from './rewrite-shard.ts'
-export { changedSinceSealed, isAsSealed, publishSealed } from './sealed.ts'
+export { changedSinceSealed, isAsSealed, publishSealed, stands } from './sealed.ts'
 export {
   type EncodedRows,
   type ShardCoder,

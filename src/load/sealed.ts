@@ -10,6 +10,11 @@ export function isAsSealed(store: Store, sealed: Sealed): Promise<boolean> {
   return holds(store, sealedPath(sealed.shard, sealed.sha256), sealed)
 }
 
+/** Whether a shard has its final name, and the bytes there are its own. */
+export function stands(store: Store, sealed: Pick<Sealed, 'path' | 'bytes' | 'sha256'>): Promise<boolean> {
+  return holds(store, sealed.path, sealed)
+}
+
 /**
  * Gives a shard its final name, and reads it back there: it may have changed after the last look at it. Later runs check
  * only the size of what has its final name.
@@ -43,7 +48,11 @@ export function changedSinceSealed(
   return new ExportError({ kind: 'damaged', what, where: sealedPath(shard, sha256), next })
 }
 
-async function holds(store: Store, path: string, { sha256, bytes }: Sealed): Promise<boolean> {
+async function holds(
+  store: Store,
+  path: string,
+  { sha256, bytes }: Pick<Sealed, 'sha256' | 'bytes'>,
+): Promise<boolean> {
   if ((await store.size(path)) !== bytes) return false
   const hash = createHash('sha256')
   try {

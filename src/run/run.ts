@@ -173,8 +173,9 @@ async function carryOut(
   const found = countPartitions(pipeline, plan, journal.state)
   const scope = { kind: 'scope', ...scopeOf(pipeline) } as const
   const isSame = JSON.stringify(scope) === JSON.stringify({ kind: 'scope', ...journal.state.scope })
+  // It goes before the first entry of a plan that holds more.
+  if (!isWhole(pipeline, journal.state, clock.now())) await unmark(store)
   await journal.append([...(isSame ? [] : [scope]), { kind: 'run', ...begin }])
-  if (!isWhole(pipeline, journal.state)) await unmark(store)
   const counts = isOfFeeds ? { ...found, ...countFeeds(plan, pipeline) } : found
   const tally = new Tally(counts)
   log('info', 'run started', {

@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto'
 import { counted, countText, kindOfRows, rulesOf, SUMMARY_PAGE_START } from '../core/index.ts'
 import type { Manifest } from '../state/index.ts'
 import {
-  countsOf,
   failuresOf,
   figuresOf,
   type Groups,
@@ -47,7 +46,7 @@ export function summaryPage(input: SummaryInput): string {
 <body>
 <header>
 <p class="soft"><bdi>${manifest.pipeline}</bdi></p>
-<h1 class="${complete ? 'whole' : 'lacking'}">${verdict}</h1>
+<h1 class="${classOf(complete)}">${verdict}</h1>
 ${list(reasonsOf(input))}
 </header>
 <main>
@@ -69,33 +68,16 @@ ${script === null ? '' : html`<script>${new Html(script)}</script>`}
   return SUMMARY_PAGE_START + text
 }
 
-/**
- * Whether a page is what this version makes of a data set, edited by nobody. One that another version has made must
- * name the manifest.
- */
-export function isPageOf(page: string, input: Omit<SummaryInput, 'rows'>): boolean {
-  if (!page.includes(input.manifestSha256)) return false
-  if (!page.includes(madeBy(input))) return true
-  const rows = rowsIn(page)
-  // During a run there is no `_SUCCESS`, and the page is that of the run before.
-  const { done, total } = countsOf(input.manifest)
-  const endings = input.complete || done === total ? [true, false] : [false]
-  return endings.some((complete) => page === summaryPage({ ...input, complete, rows }))
+/** Whether a page is one of this manifest, and says whether the data set is complete as it is now. */
+export function isPageOf(
+  page: string,
+  { manifestSha256, complete }: Pick<SummaryInput, 'manifestSha256' | 'complete'>,
+): boolean {
+  return page.includes(manifestSha256) && page.includes(`<h1 class="${classOf(complete)}">`)
 }
 
-/** What only rows tell, as the page has it; anything else that stands there makes another page. */
-function rowsIn(page: string): RowFacts | null {
-  const start = page.indexOf(ROWS_START)
-  if (start < 0) return null
-  try {
-    return JSON.parse(page.slice(start + ROWS_START.length, page.indexOf('</script>', start)))
-  } catch {
-    return null
-  }
-}
-
-function madeBy({ version }: Pick<SummaryInput, 'version'>): string {
-  return `Made by spillway ${version}`
+function classOf(complete: boolean): string {
+  return complete ? 'whole' : 'lacking'
 }
 
 function list(lines: readonly string[]): Html | string {
@@ -211,7 +193,7 @@ ${table(
 }
 
 function scope(input: SummaryInput): Html {
-  const { manifest, manifestSha256 } = input
+  const { manifest, manifestSha256, version } = input
   const { scope, masking, columns, config_digest, retired, resource, format, prunes } = manifest
   const { queries, windows, service } = scope
   const names = [...queries].sort(naturally).slice(0, MAX_QUERIES)
@@ -229,7 +211,7 @@ ${!rulesOf(resource).holdsPeople ? '' : html`<dt>E-mail addresses</dt><dd>${IDEN
 <dt>SHA-256 of the settings</dt><dd><code>${config_digest}</code></dd>
 <dt>SHA-256 of the manifest</dt><dd><code>${manifestSha256}</code></dd>
 </dl>
-<p class="soft">${madeBy(input)} of this manifest, which lists every partition and file. Times are UTC. The page names queries, and small counts may concern few people; it holds no row and no identity besides.</p></section>`
+<p class="soft">Made by spillway ${version} of this manifest, which lists every partition and file. Times are UTC. The page names queries, and small counts may concern few people; it holds no row and no identity besides.</p></section>`
 }
 
 function shards({ shards }: Manifest): Html {

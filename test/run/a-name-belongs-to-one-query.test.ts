@@ -74,3 +74,20 @@ it('under identity: drop no digest of the query is kept', async () => {
   expect(await readFile(join(here.output, '_state/checkpoint.jsonl'), 'utf8')).not.toContain('"kind":"query"')
   expect(await run([email('b@scatterholt.com', 'case')])).toBe('complete')
 })
+
+it('names that differ in case or in the form of accents alone are refused, also against what is exported', async () => {
+  const { run } = await begin('keep')
+  for (const [one, other] of [
+    ['Team', 'team'],
+    ['caf\u00e9', 'cafe\u0301'],
+    ['\u00c9quipe', '\u00e9quipe'],
+  ] as const) {
+    const what = await run([domain('scatterholt.com', one), domain('quillmere.net', other)])
+    expect(what).toMatch(
+      /^Two queries have names that some file systems take for the same: domain\.\S+ and domain\.\S+$/,
+    )
+  }
+  expect(await run([email('j.doe@scatterholt.com', 'one')])).toBe('complete')
+  expect(await run([domain('scatterholt.com', 'Team')])).toBe('complete')
+  expect(await run([domain('quillmere.net', 'team')])).toMatch(/domain\.Team and domain\.team$/)
+})

@@ -97,7 +97,7 @@ it('every owner claims its place before it changes anything, and reads what came
       return owned.create(path, chunks)
     },
   }
-  const accept = async (): Promise<readonly JournalEntry[]> => [query('change')]
+  const accept = async () => ({ entries: [query('change')], goes: [] })
   const journal = await openChecked({ store: noted }, HEADER, () => {}, accept)
   expect(changes.map((path) => path.slice(-16))).toEqual([
     '0000000200000000',

@@ -72,7 +72,7 @@ function compact(pipeline: NamedPipeline, options: CompactOptions): Promise<Comp
     const bytes = shards.reduce((sum, { by }) => sum + by.bytes, 0)
     return resultOf(pipeline, groups, bytes)
   }
-  return changeDataSet(pipeline, options, true, change, async () => resultOf(pipeline, [], 0))
+  return changeDataSet(pipeline, options, { change, begin: async () => resultOf(pipeline, [], 0) })
 }
 
 /** Sealed shards that become one each: neighbours among the small ones of a folder, as many as one may hold. */

@@ -103,10 +103,11 @@ function forget(pipeline: NamedPipeline, people: People, options: ForgetOptions)
     await bringPeople(owner.store, journal.state)
     return remove(pipeline, owner, journal, people, options)
   }
-  return changeDataSet(pipeline, options, true, change, async ({ store }) => {
+  const begin = async ({ store }: Owner): Promise<ForgetResult> => {
     await writePeople(store, withPeople((await readLists(store)) ?? [], people, options))
     return nothingOf(pipeline, people)
-  })
+  }
+  return changeDataSet(pipeline, options, { change, begin })
 }
 
 /** The lists with the digests of people; the same array if they have them all. */

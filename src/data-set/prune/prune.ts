@@ -5,10 +5,12 @@ import {
   type NamedPipeline,
   type Pipeline,
 } from '../../core/index.ts'
-import { CHECKPOINT_PATH, type Journal } from '../../state/index.ts'
+import type { CheckpointState } from '../../state/index.ts'
 import { type ChangeOptions, changeDataSet, readChangeable } from '../change.ts'
+import { readState } from '../find-state.ts'
 import { namingLocations, openDataSet } from '../open-data-set.ts'
 import { namePipeline } from '../queries.ts'
+import { type Change, NO_CHANGE } from '../recover.ts'
 import { type KeptPartition, type OldPartitions, oldPartitions } from './old-partitions.ts'
 
 export type PruneResult = {
@@ -52,26 +54,36 @@ export function pruneDataSet(given: Pipeline, before: Micros, options: ChangeOpt
   const pipeline = namePipeline(given, options.maskKey)
   return namingLocations(pipeline, async () => {
     // The lock would create the folder, also if there is no data set.
-    const isThere = (await openDataSet(pipeline).size(CHECKPOINT_PATH)) !== null
+    const isThere = (await readState(openDataSet(pipeline))) !== null
     return isThere ? prune(pipeline, before, options) : planPruning(pipeline, before)
   })
 }
 
 function prune(pipeline: NamedPipeline, before: Micros, options: ChangeOptions): Promise<PruneResult> {
-  const change = async (journal: Journal): Promise<PruneResult> => {
-    const old = oldPartitions(journal.state, before)
-    const done = resultOf(pipeline, before, old)
-    const { partitions, rows, quarantined, removed } = done
-    if (partitions > 0) {
-      const pruned_at = new Date(options.clock.now()).toISOString()
-      const shards = old.shards.map(({ path, rows, sha256 }) => ({ path, rows, sha256 }))
-      const what = { partitions, rows, quarantined, removed, shards }
-      await journal.append([{ kind: 'prune', pruned_at, before: done.before, ...what }])
-    }
-    return done
+  const pruned_at = new Date(options.clock.now()).toISOString()
+  let done = resultOf(pipeline, before, NOTHING)
+  const first = (state: CheckpointState): Change => {
+    const old = oldPartitions(state, before)
+    done = resultOf(pipeline, before, old)
+    return pruneChange(done, old, pruned_at)
   }
-  // Shards need not be whole: those that are damaged may be among the old ones.
-  return changeDataSet(pipeline, options, false, change, async () => resultOf(pipeline, before, NOTHING))
+  const result = async (): Promise<PruneResult> => done
+  return changeDataSet(pipeline, options, { first, change: result, begin: result })
+}
+
+/** The old shards go, damaged or not. */
+function pruneChange(
+  { before, partitions, rows, quarantined, removed }: PruneResult,
+  { shards }: OldPartitions,
+  pruned_at: string,
+): Change {
+  if (partitions === 0) return NO_CHANGE
+  const gone = shards.map(({ path, rows, sha256 }) => ({ path, rows, sha256 }))
+  const what = { partitions, rows, quarantined, removed, shards: gone }
+  return {
+    entries: [{ kind: 'prune', pruned_at, before, ...what }],
+    goes: shards.map(({ shard }) => shard),
+  }
 }
 
 const NOTHING: OldPartitions = { removed: [], shards: [], kept: [] }

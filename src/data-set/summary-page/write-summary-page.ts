@@ -22,18 +22,20 @@ import {
 import type { DataSetOptions } from '../options.ts'
 
 /**
- * Writes the summary page of the manifest, which says whether there is `_SUCCESS`: call it after everything else is on
- * disk. An error is only logged.
+ * Writes the summary page of the manifest, which says whether there is `_SUCCESS`, unless it is there: call it after
+ * everything else is on disk. An error is only logged.
  * @throws ExportError `locked` when another run has taken the pipeline over
  */
-export async function tryToWriteSummaryPage(
+export async function bringSummaryPage(
   pipeline: Pipeline,
   store: OwnedStore,
   { version, onLog }: Pick<DataSetOptions, 'version' | 'onLog'>,
 ): Promise<void> {
   try {
     const input = await summaryInput(store, version)
-    if (input !== null) await writePage(store, input)
+    if (input === null) return
+    const page = Buffer.from((await store.read(SUMMARY_PAGE_PATH)) ?? []).toString()
+    if (!isPageOf(page, input)) await writePage(store, input)
   } catch (error) {
     if (!isExportError(error) || isExportError(error, 'locked')) throw error
     onLog('warn', `the summary page could not be written: ${withLocation(pipeline, error).message}`)
@@ -63,17 +65,6 @@ function inputFrom(bytes: Uint8Array, complete: boolean, version: string): Summa
 /** The page that a run writes for this manifest. */
 export function pageOfManifest(bytes: Uint8Array, complete: boolean, version: string): Uint8Array {
   return Buffer.from(summaryPage(inputFrom(bytes, complete, version)))
-}
-
-/** Whether the summary page is that of the manifest, edited by nobody; null: there is none of ours. */
-export async function isPageOfManifest(
-  store: Store,
-  bytes: Uint8Array,
-  version: string,
-): Promise<boolean | null> {
-  if ((await isSummaryPage(store)) !== true) return null
-  const page = Buffer.from((await store.read(SUMMARY_PAGE_PATH)) ?? []).toString()
-  return isPageOf(page, inputFrom(bytes, (await store.size(SUCCESS_PATH)) !== null, version))
 }
 
 function notOurs(): ExportError {

@@ -47,7 +47,7 @@ export function commitPath(version: number): string {
 }
 
 /**
- * Reads all commits; null: there is no table.
+ * Reads all commits; null: there is no table, or one that is being removed.
  * @throws ExportError `config` when it is not the data set's own, `storage` when another program has committed to it,
  *   `damaged` when it cannot be read
  */
@@ -64,7 +64,18 @@ export async function readLog(store: Store, owner: TableOwner): Promise<DeltaSta
   if (!isOwn.includes(true)) throw foreignTable(DELTA_FOLDER)
   const foreign = commits.find((_, i) => !isOwn[i]) ?? others[0]
   if (foreign !== undefined) throw committedByOthers(`${DELTA_FOLDER}/${foreign}`)
-  return replay(commits, texts)
+  return isHalfRemoved(commits) ? null : replay(commits, texts)
+}
+
+/** Without its first commit a log is one that `removeLog` has begun to remove. */
+function isHalfRemoved([first]: readonly string[]): boolean {
+  return first !== undefined && `${DELTA_FOLDER}/${first}` !== commitPath(0)
+}
+
+/** Removes what is left of a log that was being removed when the command was stopped. */
+export async function endRemoval(store: OwnedStore): Promise<void> {
+  const names = await store.list(DELTA_FOLDER)
+  if (isHalfRemoved(names.filter((name) => COMMIT.test(name)))) await removeLog(store)
 }
 
 /** Whether the log has commits of the data set; null: there is none. */

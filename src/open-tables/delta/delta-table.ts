@@ -17,6 +17,7 @@ import {
   type DeltaState,
   ENGINE,
   encoded,
+  endRemoval,
   isOwnLog,
   readLog,
   removeLog,
@@ -64,6 +65,7 @@ async function commit(
   content: TableContent,
   update: TableUpdate,
 ): Promise<DeltaState | null> {
+  await endRemoval(store)
   const before = await readLog(store, settings)
   const wanted = new Map(content.shards.map((shard) => [shard.path, shard]))
   const known = before?.shards ?? new Map<string, TableShard>()

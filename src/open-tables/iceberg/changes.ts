@@ -1,7 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import { sideBySide } from '../../core/index.ts'
 import type { ReadStatistics, TableShard } from '../table.ts'
-import { dataFile, ENTRY, encodeManifest, type ManifestFile, type TrackedShard } from './manifest.ts'
+import {
+  dataFile,
+  ENTRY,
+  encodeManifest,
+  type ManifestFile,
+  NO_BOUNDS,
+  type TrackedShard,
+} from './manifest.ts'
 import { avroPath, type IcebergSchema } from './metadata.ts'
 
 /** Larger manifests would be slow to write anew, smaller ones would be many requests to read. */
@@ -45,7 +52,7 @@ export async function manifestChanges(
       if (missing.get(file_path)?.sha256 === each.sha256) {
         missing.delete(file_path)
         staying.push(each)
-      } else removed.push(withStatus(each, ENTRY.deleted, snapshot.id))
+      } else removed.push(withoutBounds(withStatus(each, ENTRY.deleted, snapshot.id)))
     }
     if (staying.length === live.length && live.length > 0) manifests.push(manifest)
     else rewritten.push(...staying)
@@ -76,6 +83,11 @@ export async function manifestChanges(
 function withStatus(tracked: TrackedShard, status: number, snapshotId?: number): TrackedShard {
   const { entry } = tracked
   return { ...tracked, entry: { ...entry, status, snapshot_id: snapshotId ?? entry.snapshot_id } }
+}
+
+/** Bounds of a shard of one row are values of a person, and what is deleted may stay until the next change. */
+function withoutBounds({ entry, sha256 }: TrackedShard): TrackedShard {
+  return { sha256, entry: { ...entry, data_file: { ...entry.data_file, ...NO_BOUNDS } } }
 }
 
 async function trackedShards(

@@ -9,13 +9,17 @@ import type { IcebergSchema } from './metadata.ts'
 export const ENTRY = { existing: 0, added: 1, deleted: 2 } as const
 
 /** An entry of a manifest: a shard, and the snapshot that added or deleted it. */
+export const NO_BOUNDS = { lower_bounds: null, upper_bounds: null } as const
+
 export type ManifestEntry = {
   readonly status: number
   readonly snapshot_id: number
   readonly sequence_number: number
   readonly file_sequence_number: number
-  readonly data_file: ReturnType<typeof dataFile>
+  readonly data_file: DataFile | (Omit<DataFile, keyof typeof NO_BOUNDS> & typeof NO_BOUNDS)
 }
+
+type DataFile = ReturnType<typeof dataFile>
 
 /** A line of a manifest list. */
 export type ManifestFile = {
