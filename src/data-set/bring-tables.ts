@@ -14,7 +14,7 @@ import {
 } from './open-data-set.ts'
 import { requireOwnTables, type TableOptions, updateTables } from './open-tables.ts'
 import { namePipeline } from './queries.ts'
-import { type Owner, openUnchecked } from './recover.ts'
+import { type Owner, openChecked } from './recover.ts'
 import { settle } from './settle.ts'
 
 export type TablesOptions = HoldOptions & ChangeOptions & Pick<TableOptions, 'rebuild'>
@@ -78,7 +78,7 @@ async function finish(
   header: CheckpointState['header'],
   options: TablesOptions,
 ): Promise<void> {
-  const journal = await openUnchecked(owner, header)
+  const journal = await openChecked(owner, header, options.onLog)
   try {
     // A table is made anew in any case; a catalog that does not follow is found out again.
     if (!journal.state.isSettled) await settle(pipeline, owner.store, journal, options)
