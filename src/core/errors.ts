@@ -8,6 +8,7 @@ import { unlessSecret } from './secrets/known-secrets.ts'
  * - `locked`: another run holds the pipeline, or another process holds the DuckDB file to load into (exit 5)
  * - `interrupted`: a signal stopped the run; resumable (exit 130/143)
  * - `transient`: network trouble, timeouts, 408, 429, 5xx, broken responses; retried, then fails the partition
+ * - `shape`: a complete response is none to its request; requested once more, then it is `data`
  * - `refused`: the service responds 4xx to this request; fails the partition at once
  * - `cursor`: the service rejects a cursor, or repeats one
  * - `data`: the response breaks the contract (ignored filter, invalid item under `on_invalid: fail`)
@@ -24,6 +25,7 @@ export const ERROR_KINDS = [
   'locked',
   'interrupted',
   'transient',
+  'shape',
   'refused',
   'cursor',
   'data',

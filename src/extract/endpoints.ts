@@ -24,8 +24,9 @@ export function endpointsOf({ baseUrl, addresses }: ServiceSettings): Endpoints 
   }
 }
 
-export function isSecondSearch({ search }: Endpoints): boolean {
-  return SECOND_SEARCH.test(search.pathname)
+/** @param path of the search, or its whole address without a query string */
+export function isSecondSearch(path: string): boolean {
+  return SECOND_SEARCH.test(path)
 }
 
 /** The rate limits of the tiers. The tier of the feeds is not known, so they have one of their own. */
@@ -35,7 +36,7 @@ export function rateLimits(
   clock: Clock,
 ): Readonly<Record<Tier, RateLimit>> {
   // The rate limit of the second search is not known: sources name four requests a second, and one.
-  const slowest = isSecondSearch(endpoints) ? { slowestPerSecond: 1 } : {}
+  const slowest = isSecondSearch(endpoints.search.pathname) ? { slowestPerSecond: 1 } : {}
   return {
     search: rateLimit({ requestsPerSecond, clock, ...slowest }),
     basic: rateLimit({ requestsPerSecond: basicRequestsPerSecond, clock }),

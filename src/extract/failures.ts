@@ -21,7 +21,8 @@ export class FailedAttempt extends Error {
 export class NotServed extends ExportError {}
 
 /** What to throw for an error without a response, or of a response that cannot be used. */
-export function failedAttempt(error: unknown, about: FailedAttempt['about'] = null): unknown {
+export function failedAttempt(error: unknown, about: 'size' | null = null): unknown {
+  if (isExportError(error, 'shape')) return new FailedAttempt(error, 0, 'shape')
   return isExportError(error, 'transient') ? new FailedAttempt(error, 0, about) : error
 }
 

@@ -46,7 +46,7 @@ export class Sender {
       // After a stop there is no time for a retry, which may have succeeded.
       const isStopped =
         signal.aborted &&
-        (error === signal.reason || !(error instanceof ExportError) || error.kind === 'transient')
+        (error === signal.reason || !(error instanceof ExportError) || isExportError(error, 'transient', 'shape'))
       throw isStopped ? interrupted(where) : error
     }
   }
@@ -227,7 +227,7 @@ export class Sender {
       this.#parts.contact.hasSucceeded ||= metered
       return value
     } catch (error) {
-      throw failedAttempt(error, 'shape')
+      throw failedAttempt(error)
     } finally {
       response.release()
     }
@@ -346,7 +346,8 @@ function requestHeaders({ body }: Outgoing, token: Token): Record<string, string
 const GATEWAY = new Set([502, 503])
 
 function exhausted({ error, about }: FailedAttempt, { attempts, outgoing: { size } }: Sending): ExportError {
-  const { kind, where } = error
+  const { where } = error
+  const kind = error.kind === 'shape' ? 'data' : error.kind
   const what = `${error.what}; failed after ${numberOf(attempts, 'attempt')}`
   const isOfGateway = size !== null && error instanceof ResponseError && GATEWAY.has(error.status)
   const next = isOfGateway

@@ -78,7 +78,7 @@ export class Service {
     setMaxListeners(0, stop, abort, signal)
     const searches = new SearchCount(
       measures,
-      measures.reportsSearchesLeft ?? (isSecondSearch(this.endpoints) ? false : null),
+      measures.reportsSearchesLeft ?? (isSecondSearch(this.endpoints.search.pathname) ? false : null),
     )
     this.board = new WaitBoard(
       () => clock.now(),

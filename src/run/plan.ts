@@ -32,10 +32,12 @@ import {
   statusByQuery,
   statusOfEach,
 } from '../data-set/index.ts'
+import { isSecondSearch } from '../extract/index.ts'
 import { requireEngine } from '../load/index.ts'
 import type { Plan, PlannedChain } from '../pipeline/index.ts'
 import { type CheckpointState, searchesByMonth } from '../state/index.ts'
 import { requirePolicies } from './admission/require-policies.ts'
+import { MIN_PAGES_A_PART } from './chains/division.ts'
 import { type Forecast, forecast } from './forecast.ts'
 import type { RunOptions } from './options.ts'
 
@@ -56,6 +58,8 @@ export type PlanResult = {
    * cannot be estimated, or the endpoint has no quota.
    */
   readonly searches: { readonly low: number | null; readonly high: number | null }
+  /** What a full page costs, as far as it is known; null: the endpoint has no quota. */
+  readonly searchesAPage: { readonly low: number; readonly high: number } | null
   /** The size of most requested pages. */
   readonly pageSize: number
   /** Average estimate of rows for an unfinished partition; null as above. */
@@ -107,17 +111,21 @@ export async function readPlan(
   const nowMs = options.clock.now()
   const plan = planFor(pipeline, nowMs, state)
   const { total, done, begun, pruned } = countPartitions(pipeline, plan, state)
-  const { requests, expected, rows, searches, high } = sumOf(chainCosts(plan, pipeline, state))
+  const { requests, parts, expected, rows, searches, high } = sumOf(chainCosts(plan, pipeline, state))
   const month = monthOf(nowMs)
   const searchesThisMonth = searchesByMonth(state?.runs ?? []).get(month) ?? 0
   const { resource, monthlySearches } = pipeline.extract
   const rate = requestRate(pipeline)
   const measures = state?.service ?? NOT_MEASURED
   const pageSize = pageSizeOf(pipeline, measures)
-  // If responses are slow, each chain has one request in flight.
+  // If responses are slow, each chain, or part of one, has one request in flight.
   const ms = millisecondsAPage(measures.times, pageSize) ?? 0
-  const secondsAPage = Math.max(1 / rate, ms / 1000 / pipeline.extract.concurrency)
-  const isFree = rulesOf(resource).reading !== 'search' || measures.reportsSearchesLeft === false
+  const inFlight = Math.min(pipeline.extract.concurrency, Math.max(1, parts))
+  const secondsAPage = Math.max(1 / rate, ms / 1000 / inFlight)
+  const isFree =
+    rulesOf(resource).reading !== 'search' ||
+    measures.reportsSearchesLeft === false ||
+    isSecondSearch(pipeline.service.addresses.search_path)
   const dearest = isFree ? null : high
   return {
     partitions: { total, done, partial: begun, pending: total - done - begun, pruned },
@@ -127,6 +135,9 @@ export async function readPlan(
     expectedSeconds: expected === null ? null : expected * secondsAPage,
     expectedSearches: isFree ? null : searches,
     searches: { low: isFree ? null : expected, high: dearest },
+    searchesAPage: isFree
+      ? null
+      : { low: mayCost(measures.reading ?? 'request', pageSize), high: mayCost(measures.reading, pageSize) },
     pageSize,
     rowsPerPartition: rows === null || total === done ? null : rows / (total - done),
     months:
@@ -152,6 +163,8 @@ export async function readPlan(
 /** The cost of one chain or several; null: no estimate. */
 type Cost = {
   readonly requests: number
+  /** How many can be followed beside each other, once they are divided. */
+  readonly parts: number
   readonly expected: number | null
   readonly rows: number | null
   /** By measured costs of pages. */
@@ -160,7 +173,7 @@ type Cost = {
   readonly high: number | null
 }
 
-const NOTHING: Cost = { requests: 0, expected: 0, rows: 0, searches: 0, high: 0 }
+const NOTHING: Cost = { requests: 0, parts: 0, expected: 0, rows: 0, searches: 0, high: 0 }
 
 function* chainCosts(
   plan: Plan,
@@ -178,7 +191,8 @@ function* chainCosts(
     const high = rows === null || expected === null ? null : Math.max(expected, mayCost(null, rows))
     const searches =
       rows === null || expected === null ? null : expectedCost(measures.reading, { requests: expected, rows })
-    yield { query, requests: 1, expected, rows, searches, high }
+    const parts = Math.max(1, Math.floor((expected ?? 0) / MIN_PAGES_A_PART))
+    yield { query, requests: 1, parts, expected, rows, searches, high }
   }
 }
 
@@ -186,8 +200,9 @@ function sumOf(costs: Iterable<Cost>): Cost {
   const sum: { -readonly [K in keyof Cost]: Cost[K] } = { ...NOTHING }
   const plus = (a: number | null, b: number | null): number | null =>
     a === null || b === null ? null : a + b
-  for (const { requests, expected, rows, searches, high } of costs) {
+  for (const { requests, parts, expected, rows, searches, high } of costs) {
     sum.requests += requests
+    sum.parts += parts
     sum.expected = plus(sum.expected, expected)
     sum.rows = plus(sum.rows, rows)
     sum.searches = plus(sum.searches, searches)

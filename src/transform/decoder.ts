@@ -19,7 +19,7 @@ export type Decoder = (body: Uint8Array, context: PageContext) => DecodedPage
 
 /**
  * Makes the decoder of a run. It flattens and masks: bytes in, columns out. It reuses its working memory, so one decoder
- * serves one page at a time. Decoding throws ExportError: 'transient' when the bytes are not such a response, 'data'
+ * serves one page at a time. Decoding throws ExportError: 'transient' or 'shape' when the bytes are not such a response, 'data'
  * when the response violates the contract.
  * @throws ExportError 'config' when a policy needs a mask key and there is none
  */

@@ -14,7 +14,7 @@ import { CredentialPage, type PageTools } from './credential-page.ts'
 import type { ExtraReader } from './extra/extra-reader.ts'
 import { type KnownSource, sourceReader } from './known-source.ts'
 import type { Verdict } from './page-range.ts'
-import { brokenResponse, hasByteOrderMark, MAX_ITEMS, pageLocation, parseResponse } from './response.ts'
+import { hasByteOrderMark, MAX_ITEMS, pageLocation, parseResponse, wrongShape } from './response.ts'
 import { parseExactJson } from './scan/exact-json.ts'
 import {
   ANY_FIELDS,
@@ -77,7 +77,7 @@ export class PageReader {
       // Says what is wrong with the response as a whole, which counts before a single item does. The message of a
       // SyntaxError quotes the JSON, so it is not kept.
       parseResponse(body, context)
-      throw isExportError(error) ? error : brokenResponse('has `items` twice', pageLocation(context))
+      throw isExportError(error) ? error : wrongShape('has `items` twice', pageLocation(context))
     }
   }
 

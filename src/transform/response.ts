@@ -24,7 +24,7 @@ export const MAX_ITEMS = 100_000
  * Parses a response: `{items, next}`, or `{report}` for a report requested by its id. A byte order mark is ignored; a
  * missing `next` means the same as null.
  * Source: service spec 4.1 and 4.2.
- * @throws ExportError 'transient' when the bytes are not such a response: another attempt may succeed; 'data' when
+ * @throws ExportError 'transient' when the bytes are no JSON, 'shape' when they are not such a response; 'data' when
  *   parsing would take more memory than a response may
  */
 export function parseResponse(body: Buffer, context: PageContext): ParsedResponse {
@@ -40,31 +40,31 @@ export function pageLocation({ partition, page }: PageContext): string {
 }
 
 function checkedResponse(parsed: unknown, query: Query, where: string): ParsedResponse {
-  if (typeof parsed !== 'object' || parsed === null) throw brokenResponse('is no JSON object', where)
+  if (typeof parsed !== 'object' || parsed === null) throw wrongShape('is no JSON object', where)
   if (query.type === 'report') {
     const report = 'report' in parsed ? parsed.report : null
-    if (typeof report !== 'object' || report === null) throw brokenResponse('has no object `report`', where)
+    if (typeof report !== 'object' || report === null) throw wrongShape('has no object `report`', where)
     return { items: [report], next: null }
   }
   const items = 'items' in parsed ? parsed.items : undefined
-  if (!Array.isArray(items)) throw brokenResponse('has no array `items`', where)
-  if (items.length > MAX_ITEMS) throw brokenResponse('has more `items` than a page can have', where)
+  if (!Array.isArray(items)) throw wrongShape('has no array `items`', where)
+  if (items.length > MAX_ITEMS) throw wrongShape('has more `items` than a page can have', where)
   const next = ('next' in parsed ? parsed.next : null) ?? null
   if (next !== null && typeof next !== 'string') {
-    throw brokenResponse('has a `next` that is neither a string nor null', where)
+    throw wrongShape('has a `next` that is neither a string nor null', where)
   }
   return { items, next }
 }
 
 function parseJson(text: Buffer, where: string): unknown {
   // Decoding invalid UTF-8 would insert replacement characters.
-  if (!isUtf8(text)) throw brokenResponse('is no UTF-8', where)
+  if (!isUtf8(text)) throw badResponse('transient', 'is no UTF-8', where)
   if (hasTooManyValues(text)) throw tooManyValues(where)
   try {
     return parseExactJson(text)
   } catch {
     // The message of a SyntaxError quotes the JSON, so it is not kept as the cause.
-    throw brokenResponse('is no JSON', where)
+    throw badResponse('transient', 'is no JSON', where)
   }
 }
 
@@ -77,9 +77,14 @@ function tooManyValues(where: string): ExportError {
   })
 }
 
-export function brokenResponse(what: string, where: string): ExportError {
+/** The JSON is whole, and no response to such a request. */
+export function wrongShape(what: string, where: string): ExportError {
+  return badResponse('shape', what, where)
+}
+
+function badResponse(kind: 'transient' | 'shape', what: string, where: string): ExportError {
   return new ExportError({
-    kind: 'transient',
+    kind,
     what: `The response ${what}`,
     where,
     next: 'Run again; if the error persists, something between here and the service changes its responses.',

@@ -4,7 +4,13 @@ import { newWorkspace } from '../support/workspace.ts'
 
 const DOMAINS = Array.from({ length: 12 }, (_, i) => `d${i}.example`)
 
-type Parts = { readonly until: string; readonly every?: string; readonly max_requests?: number }
+type Parts = {
+  readonly until: string
+  readonly every?: string
+  readonly max_requests?: number
+  readonly page_size?: number
+  readonly monthly_searches?: number
+}
 
 /** A data set of twelve domains with a row a day each. */
 async function begin(options: { readonly quota?: number; readonly rowsPerSearch?: number } = {}) {
@@ -48,6 +54,31 @@ describe('plan', () => {
       min_requests: 0,
       expected_requests: 0,
     })
+  })
+
+  it('says before the first run what a page costs, as far as it is known, by both readings', async () => {
+    const { call } = await begin()
+    const first = await call('plan', { until: '2024-07-01', page_size: 10_000, monthly_searches: 500 })
+    expect(first).toContain(
+      'a page of 10,000 rows costs 1 to 100 searches, at least 12 to 1,200 searches if all are full; `check --probe` measures it',
+    )
+    expect(first).toMatch(
+      /share of a month: 500 searches, 0 of them spent; so at least 1 to 3 calendar months/,
+    )
+    const small = await call('plan', { until: '2024-07-01' })
+    expect(small).toContain('a page of 40 rows costs 1 search, at least 12 searches if all are full')
+    expect(small).not.toContain('--probe')
+    const second = await call('plan', { until: '2024-07-01', page_size: 10_000 }, '--json')
+    expect(JSON.parse(second)).toMatchObject({ expected_searches: null, searches: { low: null, high: null } })
+  })
+
+  it('estimates both readings where rows are known and the price is not', async () => {
+    const { call } = await begin()
+    await call('run', { until: '2024-03-01', page_size: 1000 })
+    const more = await call('plan', { until: '2024-12-01', page_size: 1000, monthly_searches: 100 })
+    expect(more).toMatch(
+      /a page of 1,000 rows costs 1 to 10 searches, 12 to \d+ searches of the quota; `check --probe` measures it/,
+    )
   })
 
   it('prints how many runs it takes, and the share of the searches that are left', async () => {

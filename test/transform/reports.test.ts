@@ -76,9 +76,9 @@ test('a report that breaks the schema is quarantined', () => {
 
 test('a response of another shape is refused', () => {
   for (const body of [{ items: [] }, { report: null }, { report: 'x' }, []]) {
-    expect(() => decode(body, ONE)).toThrow(expect.objectContaining({ kind: 'transient' }))
+    expect(() => decode(body, ONE)).toThrow(expect.objectContaining({ kind: 'shape' }))
   }
-  expect(() => decode({ report: REPORT }, ALL)).toThrow(expect.objectContaining({ kind: 'transient' }))
+  expect(() => decode({ report: REPORT }, ALL)).toThrow(expect.objectContaining({ kind: 'shape' }))
 })
 
 test('a report with another id than the requested one is an error, also if it breaks the schema as well', () => {

@@ -2,6 +2,7 @@ import {
   inSnakeCase,
   monthAfter,
   monthOf,
+  monthsNeeded,
   type Pipeline,
   requestRate,
   rulesOf,
@@ -91,13 +92,25 @@ function* tableLines(result: PlanResult, shown: Shown): Generator<string> {
   )
 }
 
-/** The cost in searches, the service's unit of quota. */
-function* searchLines({ expectedSearches, searches: { low, high } }: PlanResult): Generator<string> {
+/** The cost in searches, the service's unit of quota, as far as it is known. */
+function* searchLines(result: PlanResult): Generator<string> {
+  const { expectedSearches, minRequests, pageSize, searchesAPage: page } = result
+  const { low, high } = result.searches
+  if (page === null) return
   if (expectedSearches !== null) {
     yield `by what pages were measured to cost about ${counted(expectedSearches, 'search', 'searches')} of the quota`
-  } else if (low !== null && high !== null) {
-    yield `${count(low)} to ${counted(high, 'search', 'searches')} of the quota: not measured yet, and the documentation can be read as one search a request, or one for each 100 rows`
+    return
   }
+  const price = `a page of ${counted(pageSize, 'row')} costs ${rangeText(page.low, page.high)}`
+  const all =
+    low !== null && high !== null
+      ? `${rangeText(low, high)} of the quota`
+      : `at least ${rangeText(minRequests * page.low, minRequests * page.high)} if all are full`
+  yield page.low === page.high ? `${price}, ${all}` : `${price}, ${all}; \`check --probe\` measures it`
+}
+
+function rangeText(low: number, high: number): string {
+  return low === high ? counted(high, 'search', 'searches') : `${count(low)} to ${count(high)} searches`
 }
 
 /** The requests compared with the budget of a run, and the searches with the quota that is left. */
@@ -119,11 +132,7 @@ function budgetLines(
   const about = searches === null ? 'at least' : result.expectedSearches === null ? 'at most' : 'about'
   if (monthlySearches !== null) {
     const share = `share of a month: ${counted(monthlySearches, 'search', 'searches')}, ${count(searchesThisMonth)} of them spent`
-    if (months === null) lines.push(share)
-    else {
-      const last = monthAfter(monthOf(Date.now()), Math.max(0, months - 1))
-      lines.push(`${share}; so ${about} ${counted(months, 'calendar month')}, the last of them ${last}`)
-    }
+    lines.push(months === null ? share : `${share}; so ${monthsText(result, monthlySearches)}`)
   }
   if (rulesOf(resource).reading !== 'search' || searchesRemaining === null) return lines
   const left = `searches left when the service last said so: ${count(searchesRemaining)}`
@@ -135,6 +144,22 @@ function budgetLines(
       ? `${about} ${share}% of them are needed`
       : `${result.expectedSearches === null ? 'perhaps ' : ''}not enough for all of it before the service counts anew: run again then`
   return [...lines, `${left}; ${verdict}`]
+}
+
+/** The months that the searches take, by each reading that is possible. */
+function monthsText(
+  { expectedSearches, searches, minRequests, searchesAPage: page, searchesThisMonth }: PlanResult,
+  share: number,
+): string {
+  const [few, many] = [
+    expectedSearches ?? searches.low ?? minRequests * (page?.low ?? 1),
+    expectedSearches ?? searches.high ?? minRequests * (page?.high ?? 1),
+  ].map((needed) => monthsNeeded(needed, share, searchesThisMonth)) as [number, number]
+  const isLeast = expectedSearches === null && searches.high === null
+  const last = monthAfter(monthOf(Date.now()), Math.max(0, many - 1))
+  const least = isLeast ? 'at least ' : expectedSearches === null ? '' : 'about '
+  const range = few === many ? '' : `${count(few)} to `
+  return `${least}${range}${counted(many, 'calendar month')}, the last of them ${last}`
 }
 
 /** Readers of files with fewer rows spend their time on opening files. */

@@ -22,6 +22,7 @@ export function exitCode(kind: ErrorKind, signal: Signal | null): number {
     case 'interrupted':
       return SIGNAL_CODES[signal ?? 'SIGINT']
     case 'transient':
+    case 'shape':
     case 'refused':
     case 'cursor':
     case 'data':
