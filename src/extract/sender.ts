@@ -46,7 +46,9 @@ export class Sender {
       // After a stop there is no time for a retry, which may have succeeded.
       const isStopped =
         signal.aborted &&
-        (error === signal.reason || !(error instanceof ExportError) || isExportError(error, 'transient', 'shape'))
+        (error === signal.reason ||
+          !(error instanceof ExportError) ||
+          isExportError(error, 'transient', 'shape'))
       throw isStopped ? interrupted(where) : error
     }
   }
