@@ -41,6 +41,18 @@ export function needsMaskKey({ extract, transform }: Pick<Pipeline, 'extract' | 
   )
 }
 
+/** Requests a second for the rows of a pipeline. */
+export function requestRate({
+  extract,
+  service,
+}: {
+  readonly extract: Pick<ExtractSettings, 'resource'>
+  readonly service: Pick<ServiceSettings, 'requestsPerSecond' | 'basicRequestsPerSecond'>
+}): number {
+  const isListed = rulesOf(extract.resource).reading === 'list'
+  return isListed ? service.basicRequestsPerSecond : service.requestsPerSecond
+}
+
 export type ServiceSettings = {
   /** Host plus the fixed prefix segment; never ends in a slash. */
   readonly baseUrl: string

@@ -1,5 +1,3 @@
-import type { ExtractSettings, ServiceSettings } from './pipeline.ts'
-
 /** The code asks for the rules of a resource, never for its name. */
 type Rules = {
   /**
@@ -76,16 +74,4 @@ export function rulesOf(resource: Resource): ResourceRules {
 /** What the rows of a resource are: the name of their folder, of their view and by default of their table. */
 export function kindOfRows(resource: Resource): RowKind {
   return RESOURCES[resource].rows
-}
-
-/** Requests a second for the rows of a pipeline. */
-export function requestRate({
-  extract,
-  service,
-}: {
-  readonly extract: Pick<ExtractSettings, 'resource'>
-  readonly service: Pick<ServiceSettings, 'requestsPerSecond' | 'basicRequestsPerSecond'>
-}): number {
-  const isListed = rulesOf(extract.resource).reading === 'list'
-  return isListed ? service.basicRequestsPerSecond : service.requestsPerSecond
 }

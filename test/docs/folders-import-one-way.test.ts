@@ -60,3 +60,23 @@ test('no folder imports past the index.ts of another', () => {
   const past = imports.filter(({ to }) => !to.endsWith('/index.ts') && to.split('/').length > 2)
   expect(past.map(({ from, to }) => `${from} imports ${to}`)).toEqual(PAST_THE_INDEX)
 })
+
+test('no file imports itself by way of others, not even for types', () => {
+  const importsOf = new Map(
+    sources.map((from) => {
+      const text = readFileSync(join(ROOT, from), 'utf8')
+      const paths = [...text.matchAll(/^(?:import|export)\b[^;]*? from '(\.[^']+)'/gms)]
+      return [from, paths.map(([, path]) => normalize(join(dirname(from), path!)))]
+    }),
+  )
+  const done = new Set<string>()
+  const circles: string[] = []
+  const visit = (file: string, way: readonly string[]): void => {
+    if (way.includes(file)) circles.push([...way.slice(way.indexOf(file)), file].join(' → '))
+    if (done.has(file)) return
+    done.add(file)
+    for (const next of importsOf.get(file) ?? []) visit(next, [...way, file])
+  }
+  for (const file of sources) visit(file, [])
+  expect(circles).toEqual([])
+})

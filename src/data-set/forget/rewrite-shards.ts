@@ -2,11 +2,11 @@ import type { NamedPipeline, OwnedStore } from '../../core/index.ts'
 import type { RowValue } from '../../rows/index.ts'
 import type { ForgetEntry } from '../../state/index.ts'
 import { type CheckpointState, type SealedShard, splitPath } from '../../state/index.ts'
+import type { ChangeOptions } from '../change.ts'
 import { coderOf, FreeNumbers, rewriteShards } from '../rewriting.ts'
 import { stopped } from '../settle.ts'
-import type { ForgetOptions } from './forget.ts'
 import type { People } from './people.ts'
-import { AGAIN, type ShardOfPeople } from './survey.ts'
+import { AGAIN, type OnShard, type ShardOfPeople } from './survey.ts'
 
 /** Writes shards anew without the rows of people, sealed, under names that were never used. Nothing names them yet. */
 export async function rewriteWithout(
@@ -15,7 +15,7 @@ export async function rewriteWithout(
   state: CheckpointState,
   shards: readonly ShardOfPeople[],
   people: People,
-  options: Pick<ForgetOptions, 'stop' | 'onShard' | 'version' | 'build'>,
+  options: Pick<ChangeOptions, 'stop' | 'version' | 'build'> & { readonly onShard: OnShard },
 ): Promise<readonly { readonly shard: number; readonly by: SealedShard | null }[]> {
   if (shards.length === 0) return []
   const { stop, onShard } = options

@@ -1,7 +1,6 @@
 import { ExportError } from '../../core/index.ts'
-import type { ParsedFile } from '../yaml/parse-yaml.ts'
 import { describe } from './describe.ts'
-import { dotted, keyOf, lineOf, locationAt, type Path, type Tree, valueAt } from './tree.ts'
+import { dotted, keyOf, lineOf, locationAt, type ParsedFile, type Path, type Tree, valueAt } from './tree.ts'
 
 const MAX_SHOWN = 100
 

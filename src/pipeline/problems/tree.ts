@@ -1,8 +1,24 @@
-import type { ParsedFile } from '../yaml/parse-yaml.ts'
-
 export type Path = readonly (string | number)[]
 export type Mapping = { readonly [key: string]: unknown }
 type Container = Mapping | readonly unknown[]
+
+/** A file that a pipeline is made of. */
+export type ParsedFile = {
+  readonly file: string
+  /** Relative paths in it start from its folder. */
+  readonly path: string
+  /** null: it has no lines, because a program made it. */
+  readonly lineAt: ((offset: number) => { readonly line: number; readonly col: number }) | null
+  /** Plain values; undefined where {@link faults} tell why there are none. */
+  readonly root: unknown
+  /** What is wrong with the file as YAML, with the offset of each. */
+  readonly faults: readonly (readonly [offset: number, text: string])[]
+  /** The offsets of the key (in a list: of the value) and the value at a path; null: it has no such path. */
+  readonly find: (path: Path) => Offsets | null
+}
+
+/** Where a key and its value stand in a file. */
+export type Offsets = { readonly key: number; readonly value: number }
 
 /** The location of an offset for messages: `acme.yaml:3:5`. */
 export function lineOf({ file, lineAt }: ParsedFile, offset: number): string {

@@ -12,7 +12,7 @@ import {
   type YAMLError,
   type YAMLMap,
 } from 'yaml'
-import type { Path } from '../problems/tree.ts'
+import type { Offsets, ParsedFile, Path } from '../problems/tree.ts'
 import { masked, unmasked } from './mask-references.ts'
 
 /** The text of a file, its name for messages and its absolute path. */
@@ -23,23 +23,6 @@ export type NamedText = {
   /** Whether a program made it: its lines are then not shown. */
   readonly isMade?: boolean
 }
-
-/** A file that a pipeline is made of. */
-export type ParsedFile = {
-  readonly file: string
-  /** Relative paths in it start from its folder. */
-  readonly path: string
-  /** null: it has no lines, because a program made it. */
-  readonly lineAt: ((offset: number) => { readonly line: number; readonly col: number }) | null
-  /** Plain values; undefined where {@link faults} tell why there are none. */
-  readonly root: unknown
-  /** What is wrong with the file as YAML, with the offset of each. */
-  readonly faults: readonly (readonly [offset: number, text: string])[]
-  /** The offsets of the key (in a list: of the value) and the value at a path; null: it has no such path. */
-  readonly find: (path: Path) => Offsets | null
-}
-
-type Offsets = { readonly key: number; readonly value: number }
 
 /** Values that aliases may repeat: a file of a few lines could otherwise unfold to billions. */
 const MAX_ALIASED = 10_000

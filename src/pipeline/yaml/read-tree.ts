@@ -5,6 +5,7 @@ import {
   isMapping,
   keyOf,
   type Mapping,
+  type ParsedFile,
   type Path,
   type Tree,
   valueAt,
@@ -13,7 +14,7 @@ import {
 import type { Environment } from '../secrets/secrets.ts'
 import { readText } from '../values/read-text.ts'
 import { expand } from './expand.ts'
-import { type NamedText, type ParsedFile, parseYaml } from './parse-yaml.ts'
+import { type NamedText, parseYaml } from './parse-yaml.ts'
 
 export type ReadTree = { readonly tree: Tree; readonly problems: Problems }
 
