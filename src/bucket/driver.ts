@@ -1,7 +1,7 @@
 import { ExportError, settleAll } from '../core/index.ts'
 
 /** An object, without its content. */
-export type Head = {
+type Head = {
   readonly size: number
   readonly etag: string
   /** The write that made it. A copy keeps it. */

@@ -58,7 +58,7 @@ const PAUSE_MARGIN_MS = 100
 const INTERVAL_MARGIN = 1.1
 
 /** The result of a time slice. */
-export type SliceEnd = {
+type SliceEnd = {
   /** When the job runs again (epoch ms); null: it is finished, or returned to the queue. */
   readonly laterMs: number | null
   /** Why pipelines failed permanently. */

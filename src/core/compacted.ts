@@ -1,5 +1,5 @@
 /** Parts of a folder, first and last of each range. */
-export type PartRanges = readonly (readonly [first: number, last: number])[]
+type PartRanges = readonly (readonly [first: number, last: number])[]
 
 /** A shard as far as compaction is concerned. */
 export type Compacted = { readonly path: string; readonly stands_for?: PartRanges | undefined }

@@ -35,7 +35,7 @@ export const ERROR_KINDS = [
 ] as const
 
 /** What an error says. `where` may be empty: then the message names no location. */
-export type ErrorDetails = PlainError & ErrorOptions & { readonly untilMs?: number | null }
+type ErrorDetails = PlainError & ErrorOptions & { readonly untilMs?: number | null }
 
 /**
  * An error that says what happened, where, and what to do next. It never carries values of records. A part that repeats

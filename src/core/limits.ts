@@ -29,7 +29,7 @@ export type RunLimits = {
   readonly monthly: MonthlyLimit | null
 }
 
-export type MonthlyLimit = {
+type MonthlyLimit = {
   readonly searches: number
   /** Spent by earlier runs, by month. */
   readonly before: ReadonlyMap<Month, number>

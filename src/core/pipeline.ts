@@ -180,7 +180,7 @@ export const TABLE_FORMATS = ['iceberg', 'delta'] as const
 export type TableFormat = (typeof TABLE_FORMATS)[number]
 export type SecretPolicy = (typeof SECRET_POLICIES)[number]
 export type IdentityPolicy = (typeof IDENTITY_POLICIES)[number]
-export type InvalidPolicy = (typeof INVALID_POLICIES)[number]
+type InvalidPolicy = (typeof INVALID_POLICIES)[number]
 
 export type TransformSettings = {
   readonly secret: SecretPolicy

@@ -24,7 +24,7 @@ type Rules = {
  * Source of the page sizes: public documentation: reports come by 10 and searches by at most 10,000; the largest page of
  * a feed is not documented.
  */
-export const RESOURCES = {
+const RESOURCES = {
   credentials: {
     reading: 'search',
     rows: 'credentials',

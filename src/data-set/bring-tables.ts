@@ -17,7 +17,7 @@ import { namePipeline } from './queries.ts'
 import { type Owner, openChecked } from './recover.ts'
 import { settle } from './settle.ts'
 
-export type TablesOptions = HoldOptions & ChangeOptions & Pick<TableOptions, 'rebuild'>
+type TablesOptions = HoldOptions & ChangeOptions & Pick<TableOptions, 'rebuild'>
 
 /** A table over the shards, as it is after the command. */
 export type TableSummary = {
@@ -28,7 +28,7 @@ export type TableSummary = {
   readonly files: number
 }
 
-export type BroughtTables = {
+type BroughtTables = {
   readonly tables: readonly TableSummary[]
   /** null: the pipeline has none, or there is no table yet. */
   readonly catalog: CatalogSummary | null

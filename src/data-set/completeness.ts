@@ -31,7 +31,7 @@ export type Completeness = {
 }
 
 /** What a data set lacks by intent, however complete it is. */
-export type LeftOut = {
+type LeftOut = {
   /** Items in quarantine. */
   readonly quarantined: number
   /** Partitions that have such items. */

@@ -14,7 +14,7 @@ import {
 import { readLists } from './suppression.ts'
 
 /** What a data set is opened from. */
-export type FoundState = {
+type FoundState = {
   /** The checkpoint and its log; null: there is none. */
   readonly found: Found | null
   /** The manifest that stands in for a checkpoint which is lost, or which another version wrote; null: nothing is lost. */

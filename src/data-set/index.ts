@@ -33,7 +33,7 @@ export {
 export { columnIndices, partsOf } from './match/addresses.ts'
 export { decoded, readCsvTable } from './match/csv-table.ts'
 export { type Directory, readDirectory } from './match/directory.ts'
-export { type Match, type Matches, type MatchOptions, matchPeople } from './match/match.ts'
+export { type Match, type Matches, matchPeople } from './match/match.ts'
 export { type Continuation, openOwnJournal, readOwnCheckpoint } from './open-checkpoint.ts'
 export {
   holdDataSet,

@@ -21,7 +21,7 @@ export type TableOptions = Omit<CatalogDeps, 'isBrief'> & {
 }
 
 /** The tables after an update, and what the catalog shows of them; null: there is none. */
-export type UpdatedTables = {
+type UpdatedTables = {
   readonly tables: readonly TableState[]
   readonly catalog: CatalogSummary | null
 }

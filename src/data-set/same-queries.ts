@@ -77,7 +77,7 @@ function standsForAnother(query: NamedQuery, pipeline: NamedPipeline): ExportErr
 }
 
 /** A secret query's name, its variable, and a check value that distinguishes its secret from others. */
-export type SecretCheck = { readonly query: string; readonly variable: string; readonly check: string }
+type SecretCheck = { readonly query: string; readonly variable: string; readonly check: string }
 
 /**
  * Check values for the secrets of a pipeline's queries. There are none unless secrets are masked by hmac: under other

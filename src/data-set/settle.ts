@@ -21,10 +21,7 @@ import { replaceRedone } from './redo/replace.ts'
 import { bringSummaryPage } from './summary-page/write-summary-page.ts'
 import { bringPeople } from './suppression.ts'
 
-export type SettleOptions = Pick<
-  DataSetOptions,
-  'clock' | 'stop' | 'onLog' | 'version' | 'build' | 'readSecret'
-> & {
+type SettleOptions = Pick<DataSetOptions, 'clock' | 'stop' | 'onLog' | 'version' | 'build' | 'readSecret'> & {
   /** Called with the shard without rows of a data set that has none. */
   readonly onFilled?: (shard: ManifestShard) => void
   /** The run that changed the data set, for the snapshots of tables; default: another command did. */

@@ -29,7 +29,7 @@ export type Outgoing = Omit<HttpRequest, 'headers'> & {
 }
 
 /** What differs between requests of a page in several sizes. */
-export type SizedRequest = Pick<Outgoing, 'url' | 'body' | 'size' | 'smaller'>
+type SizedRequest = Pick<Outgoing, 'url' | 'body' | 'size' | 'smaller'>
 
 /** A request of the basic tier: it has no cursor, and costs no searches. */
 export const BASIC = {
@@ -53,7 +53,7 @@ export type ResponseOutcome = {
 }
 
 /** What requests have shown about a service. */
-export type Contact = {
+type Contact = {
   /** Whether any request was written to a connection. */
   isReached: boolean
   /** Whether the data set ever got a page. Until then any answer may speak about the service, not about its query. */

@@ -1,5 +1,5 @@
 /** A request that failed and waits for its retry. */
-export type RetryWait = {
+type RetryWait = {
   /** The number of the retry, from 1 on, and the limit. */
   readonly number: number
   readonly of: number

@@ -33,7 +33,7 @@ export type HttpLimits = {
   readonly keys: SettingKeys
 }
 
-export type SettingKeys = {
+type SettingKeys = {
   /** Of the server's address: `service.base_url`. */
   readonly address: string
   /** Of the timeout; null: it cannot be set. */

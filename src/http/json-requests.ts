@@ -7,7 +7,7 @@ import { backoffMs, retryAfterMs } from './retry-waits.ts'
 import { serverTexts } from './server-texts.ts'
 import type { Token, TokenSource } from './tokens.ts'
 
-export type JsonRequestsOptions = {
+type JsonRequestsOptions = {
   readonly clock: Clock
   readonly stop: AbortSignal
   /** Of each request. */

@@ -29,7 +29,7 @@ type Header = { readonly magic: Buffer; readonly meta: Readonly<Record<string, B
 type Block = { readonly count: number; readonly data: Buffer }
 
 /** A kind of Avro file: its schema as it is written, and compiled. */
-export type AvroFormat = { readonly schema: string; readonly type: Type }
+type AvroFormat = { readonly schema: string; readonly type: Type }
 
 /** @param schema attributes that Avro does not know are kept */
 export function avroFormat(schema: Schema): AvroFormat {
@@ -59,7 +59,7 @@ export function writeAvro(
   return Buffer.concat([header, BLOCK.toBuffer({ count: rows.length, data, sync })])
 }
 
-export type AvroFile = {
+type AvroFile = {
   readonly metadata: Readonly<Record<string, string>>
   readonly rows: readonly unknown[]
 }

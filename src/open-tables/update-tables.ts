@@ -123,7 +123,7 @@ export async function removeTables(store: OwnedStore, owner: TableOwner): Promis
 }
 
 /** How the current snapshot of a table differs from the manifest. */
-export type TableProblem = { readonly path: string; readonly problem: string }
+type TableProblem = { readonly path: string; readonly problem: string }
 
 /** Compares tables with what the manifest lists. */
 export async function tableProblems(

@@ -52,7 +52,7 @@ export async function readPipeline(file: string, options: ReadOptions): Promise<
 }
 
 /** Where a data set lies: a pipeline as far as the file makes one, and what is wrong with the rest; null: nothing. */
-export type GivenPlace = { readonly pipeline: Pipeline; readonly unknown: ExportError | null }
+type GivenPlace = { readonly pipeline: Pipeline; readonly unknown: ExportError | null }
 
 /**
  * Reads where a data set lies.

@@ -6,7 +6,7 @@ import { type ReadOptions, readPipeline } from './read-pipeline.ts'
 import { learnSecrets } from './secrets/secrets.ts'
 
 /** A pipeline file as it is named to other machines, which have their own copies of it. */
-export type SubmittedFile = {
+type SubmittedFile = {
   /** As it was given to `submit`. */
   readonly path: string
   /** Of its bytes, in hex. */

@@ -5,7 +5,7 @@ import { namesIn } from './yaml/expand.ts'
 import { readTree } from './yaml/read-tree.ts'
 
 /** What a scheduler needs to know of a pipeline file. */
-export type FileNeeds = {
+type FileNeeds = {
   readonly text: string
   /** Whether it names other files. */
   readonly namesOthers: boolean

@@ -39,7 +39,7 @@ export type RowValue = string | boolean | Int64 | readonly (string | null)[] | n
 
 /** `micros`: microseconds since 1970, exact. `date`: a `Date`, which has only milliseconds. */
 export type TimesAs = 'micros' | 'date'
-export type TimeOf<As extends TimesAs> = As extends 'date' ? Date : Int64
+type TimeOf<As extends TimesAs> = As extends 'date' ? Date : Int64
 
 export type RowsOptions<As extends TimesAs = TimesAs> = {
   /** Type of timestamps; left out: `micros`. */
@@ -47,7 +47,7 @@ export type RowsOptions<As extends TimesAs = TimesAs> = {
 }
 
 /** A row as an object; the columns of credentials have their own types. */
-export type RowOf<Name extends string, Time = Int64> = {
+type RowOf<Name extends string, Time = Int64> = {
   [Column in Name]: Column extends CredentialColumn ? Credential<Time>[Column] : RowValue | Time
 }
 

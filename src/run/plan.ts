@@ -80,7 +80,7 @@ export type PlanResult = {
 }
 
 /** The plan of one query. */
-export type QueryPlan = QueryStatus & {
+type QueryPlan = QueryStatus & {
   /** As of {@link PlanResult}. */
   readonly minRequests: number
   readonly expectedRequests: number | null

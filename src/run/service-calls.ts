@@ -27,7 +27,7 @@ import {
 
 export type { Report }
 
-export type ServiceCallOptions = {
+type ServiceCallOptions = {
   readonly clock: Clock
   readonly readSecret: (name: string) => Promise<string | null>
   /** Ends waits and requests. */

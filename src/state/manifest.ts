@@ -210,7 +210,7 @@ export type ManifestShard = {
 }
 
 /** What a manifest has from the pipeline file; all else is from the checkpoint. */
-export type ManifestPlan = {
+type ManifestPlan = {
   readonly scope: Scope
   /** Keys of the partitions that are planned, whether they have begun or not. */
   readonly planned: Iterable<string>

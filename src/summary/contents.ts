@@ -105,7 +105,7 @@ export function figuresOf(input: SummaryInput): readonly (readonly [name: string
   ]
 }
 
-export type FailureGroup = {
+type FailureGroup = {
   readonly cause: string
   readonly next: string
   /** In the manifest's order. */

@@ -123,7 +123,7 @@ function aboutKey(publicKey: KeyObject | null): string {
    openssl pkey -pubin -in public-key.pem -outform DER | sha256sum`
 }
 
-export type PackedEvidence = {
+type PackedEvidence = {
   readonly tar: Uint8Array
   /** Names in it, sorted. */
   readonly files: readonly string[]

@@ -17,7 +17,7 @@ type State = Exclude<ManifestPartition['state'], 'pruned'>
 
 type Cell = { rows: number; state: State }
 
-export type HeatMap = {
+type HeatMap = {
   readonly columns: readonly string[]
   /** How many columns before them are added up in a first one; 0: there is none. */
   readonly earlier: number

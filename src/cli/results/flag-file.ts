@@ -4,7 +4,7 @@ import { codeOf, ExportError, type Pipeline } from '../../core/index.ts'
 import { isDevice, pathWithin } from './save-file.ts'
 
 /** A file that a flag names and that is written: a log, metrics, a heartbeat, an archive. */
-export type FlagFile = {
+type FlagFile = {
   readonly path: string
   /** For messages: `The log file`. */
   readonly what: string

@@ -60,7 +60,7 @@ const STANDARD: Readonly<Record<string, number>> = { '/dev/stdout': 1, '/dev/std
 const { O_APPEND, O_WRONLY, O_NONBLOCK = 0 } = constants
 
 /** Opens a device or a pipe for writing; a pipe that nobody reads is an error: `ENXIO`. */
-export function openDevice(path: string): number {
+function openDevice(path: string): number {
   const standard = STANDARD[path]
   if (standard !== undefined) return standard
   const probe = openSync(path, O_WRONLY | O_NONBLOCK)
@@ -72,7 +72,7 @@ export function openDevice(path: string): number {
   }
 }
 
-export function closeDevice(fd: number): void {
+function closeDevice(fd: number): void {
   if (fd > 2) closeSync(fd)
 }
 

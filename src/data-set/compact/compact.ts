@@ -19,7 +19,7 @@ export type CompactResult = {
   readonly bytes: { readonly before: number; readonly after: number | null }
 }
 
-export type CompactOptions = ChangeOptions & {
+type CompactOptions = ChangeOptions & {
   /** A folder with fewer small shards stays as it is. */
   readonly minShards: number
   /** Called before each shard that is written, with its number. */

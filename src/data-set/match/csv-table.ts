@@ -4,7 +4,7 @@ import { CsvError, parse } from 'csv-parse'
 import { ExportError } from '../../core/index.ts'
 
 /** A table of CSV as directories and spreadsheets write it. */
-export type CsvTable = {
+type CsvTable = {
   readonly header: readonly string[]
   readonly delimiter: string
   readonly rows: AsyncIterable<{ readonly cells: readonly string[]; readonly line: number }>

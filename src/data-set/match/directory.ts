@@ -2,7 +2,7 @@ import { ExportError, getOrInsert } from '../../core/index.ts'
 import { columnIndices, isAddress, partsOf } from './addresses.ts'
 import { readCsvTable } from './csv-table.ts'
 
-export type DirectoryOptions = {
+type DirectoryOptions = {
   /** Columns with addresses; none: those that are known. */
   readonly columns: readonly string[]
   /** The column that stands for a person; null: the first. */

@@ -17,7 +17,7 @@ import { requireShards } from '../sign.ts'
 import type { Directory, DirectoryAddress } from './directory.ts'
 import { shardGroups } from './shard-groups.ts'
 
-export type MatchOptions = {
+type MatchOptions = {
   /** Only rows that were imported then or later; null: all. */
   readonly since: Micros | null
   /** Whether `a+shop@b` is also `a@b`. */

@@ -8,7 +8,7 @@ import { diskStore } from '../../disk/index.ts'
 import { markOwner, sweepPrivateFolders } from '../../state/index.ts'
 
 /** Shards as local files, for readers that need these. */
-export type LocalShards = {
+type LocalShards = {
   /** Absolute path of the folder that paths are relative to. */
   readonly root: string
   readonly store: Store

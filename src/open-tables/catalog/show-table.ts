@@ -3,7 +3,7 @@ import { type CatalogDeps, catalogTable } from '../table.ts'
 import { type CatalogTable, RestCatalog } from './rest-catalog.ts'
 
 /** The Iceberg table of a data set, by its `table-uuid` and the address of its current metadata. */
-export type OwnTable = { readonly uuid: string; readonly metadataLocation: string }
+type OwnTable = { readonly uuid: string; readonly metadataLocation: string }
 
 /** A table may be changed between two looks at it, but not for ever. */
 const MAX_LOOKS = 4

@@ -11,7 +11,7 @@ import {
 } from '../table.ts'
 
 const HINT = 'version-hint.text'
-export const HINT_PATH = `${METADATA_FOLDER}/${HINT}`
+const HINT_PATH = `${METADATA_FOLDER}/${HINT}`
 const VERSION = /^v(\d+)(\.gz)?\.metadata\.json$/
 /** Begins the names of manifests and of lists of them; then comes the id of the data set. */
 const AVRO_START = 'spillway-'

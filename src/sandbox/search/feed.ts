@@ -12,7 +12,7 @@ export type Feed = {
 }
 
 /** What the feeds have. */
-export type Arrivals = {
+type Arrivals = {
   /**
    * Positions on the timeline of what has come so far, in the order in which it came.
    * @param identifier null: the tenant

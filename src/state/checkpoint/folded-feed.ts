@@ -16,7 +16,7 @@ export const NEW_FEED: FeedProgress = {
 }
 
 /** What a page changes of a feed. */
-export type FeedPage<Ids> = {
+type FeedPage<Ids> = {
   /** Of its new rows; null: it has none. */
   readonly ids: Ids | null
   /** The cursor that it was requested with, and the size of its sequence. */

@@ -161,7 +161,7 @@ export class FoldedShards {
 }
 
 /** A shard and the one that takes its place; null: none. */
-export type Swap = { readonly shard: number; readonly by: SealedShard | null }
+type Swap = { readonly shard: number; readonly by: SealedShard | null }
 
 function nowhere(shard: number, { rows, at }: BatchRef): ExportError {
   return new ExportError({

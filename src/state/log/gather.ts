@@ -18,7 +18,7 @@ type Held = {
 }
 
 /** A commit, and where its bytes were before, in their order. */
-export type Gathering = CommitPart & { readonly from: readonly BlobRef[] }
+type Gathering = CommitPart & { readonly from: readonly BlobRef[] }
 
 /**
  * Small files whose bytes are to be gathered: record batches, ids and rejected items. After 20,000 chains of three

@@ -29,7 +29,7 @@ export type Mask = (bytes: Buffer, start: number, end: number) => number
 export const MASK_ROOM = DIGEST_LENGTH
 
 /** The policies of settings, as far as values are concerned. */
-export type MaskPolicies = Pick<DecodeSettings, 'secret' | 'identity' | 'maskKey'>
+type MaskPolicies = Pick<DecodeSettings, 'secret' | 'identity' | 'maskKey'>
 
 /** The masks of settings; null: the value stays as it is. Under `drop`, what cannot be left out is redacted. */
 export type Masks = { readonly secret: Mask | null; readonly identity: Mask | null }
