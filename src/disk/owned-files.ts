@@ -8,6 +8,7 @@ import { linkError, pathIn } from './folders.ts'
 import { createFile, fsyncFile, openToAppend, statOf, writeChunks } from './open-file.ts'
 import type { StagingDirectory } from './staging-directory.ts'
 import { isAbsent, nullIfAbsent, unlessAbsent } from './storage-error.ts'
+import { TemporaryFiles } from './temporary-files.ts'
 
 const COMMITS = '_state/log/'
 
@@ -15,6 +16,10 @@ const COMMITS = '_state/log/'
 export class OwnedFiles {
   readonly #files: DiskFiles
   readonly #staging: StagingDirectory
+  readonly #growing = new TemporaryFiles({
+    make: () => this.#temporary(),
+    name: (full, path) => this.#moveTo(full, this.#locate(path), false),
+  })
 
   constructor(files: DiskFiles, staging: StagingDirectory) {
     this.#files = files
@@ -51,24 +56,7 @@ export class OwnedFiles {
 
   /** An empty temporary file in the staging directory. */
   temporaryFile(): TemporaryFile {
-    const { full, file } = this.#temporary()
-    let isOpen = true
-    const close = (): void => {
-      if (isOpen) closeSync(file)
-      isOpen = false
-    }
-    return {
-      append: async (chunks) => writeChunks(file, chunks),
-      create: async (path) => {
-        await fsyncFile(file)
-        close()
-        return this.#moveTo(full, this.#locate(path), false)
-      },
-      async discard() {
-        close()
-        await rm(full, { force: true })
-      },
-    }
+    return this.#growing.make()
   }
 
   async replace(path: string, chunks: Iterable<string | Uint8Array>, mode?: number): Promise<void> {

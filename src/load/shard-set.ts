@@ -177,6 +177,8 @@ export class ShardSet {
     for (const folder of folders) {
       const shard = this.#open.get(folder)
       if (shard === undefined) continue
+      // There may be thousands, and each opens a file.
+      await this.#backlog.room()
       this.#takeFromOpen(shard)
       this.#backlog.add(this.#sealBehind(shard))
     }

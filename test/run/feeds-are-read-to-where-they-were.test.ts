@@ -164,3 +164,15 @@ test('a state that changes later does not bring its row again', async () => {
   }
   expect(sorted(world.ids()[TENANT])).toEqual(sorted(world.expected(null)))
 })
+
+test('a run that ends at its budget publishes what it has', async () => {
+  const world = await feedWorld(`identifiers: [2], page_size: 10, max_requests: 3, ${ONE_SLOT}`)
+  world.day = 300
+  let published = 0
+  for (let night = 0; night < 3; night++) {
+    expect((await world.run()).status).toBe('budget')
+    const rows = world.ids()[SECOND]?.length ?? 0
+    expect(rows).toBeGreaterThan(published)
+    published = rows
+  }
+})

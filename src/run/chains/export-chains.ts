@@ -92,8 +92,9 @@ export async function exportChains(run: RunContext): Promise<Ending> {
     await settleAll(Array.from({ length: concurrency }, () => work(shared)))
     if (tally.notFound > 0 && tally.notFound === tally.failed && !service.counters.hasSucceeded)
       halt.stopFor(wrongAddress(service))
-    // More rows of feeds are for the next run, in shards of their own.
-    if (halt.error === null && rulesOf(pipeline.extract.resource).reading === 'feed')
+    // More rows of feeds are for the next run, in shards of their own, also after the end of a budget.
+    const isWell = halt.error === null || halt.error.kind === 'quota'
+    if (isWell && rulesOf(pipeline.extract.resource).reading === 'feed')
       await session.shards.seal(session.shards.openFolders)
     // Shards that a failed partition shares with others are sealed, so that the others' rows can be read.
     if (halt.error === null && tally.failed > 0) await sealShared(run, () => true)
