@@ -21,6 +21,7 @@ const NO_CREDENTIALS =
  * @throws ExportError `config` when the SDK is not installed, or a setting cannot be used
  */
 export async function openContainer(location: AzureLocation): Promise<ContainerClient> {
+  keepLoopbackDirect(location.endpoint)
   const sdk = await load('@azure/storage-blob', () => import('@azure/storage-blob'))
   const service = await openService(sdk, location)
   if (isHttp(service.url) && !isLoopback(new URL(service.url).hostname, { subdomains: true })) {
@@ -65,6 +66,19 @@ async function openService(sdk: Sdk, { endpoint }: AzureLocation): Promise<BlobS
     throw incomplete('The address is plain http, and there is neither a key nor a SAS token')
   const identity = await load('@azure/identity', () => import('@azure/identity'))
   return new sdk.BlobServiceClient(address, new identity.DefaultAzureCredential(), OPTIONS)
+}
+
+/** The SDK reads the variables of proxies by itself, and knows no exception for this machine: rows would leave it in clear. */
+function keepLoopbackDirect(endpoint: string | null): void {
+  const hosts = ['localhost', '127.0.0.1', '[::1]']
+  if (endpoint !== null && URL.canParse(endpoint)) {
+    const { hostname } = new URL(endpoint)
+    if (isLoopback(hostname, { subdomains: true })) hosts.push(hostname)
+  }
+  const given = process.env.no_proxy || process.env.NO_PROXY || ''
+  process.env.NO_PROXY = [
+    ...new Set([...given.split(/[\s,]+/).filter((entry) => entry !== ''), ...hosts]),
+  ].join(',')
 }
 
 function isHttp(address: string): boolean {

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
+import { setDefaultAutoSelectFamilyAttemptTimeout } from 'node:net'
 import { basename, relative } from 'node:path'
 import { format } from 'node:util'
-import { ExportError, hasCode, shellWord } from '../core/index.ts'
+import { ADDRESS_ATTEMPT_MS, ExportError, hasCode, shellWord } from '../core/index.ts'
 import type { Io, ProcessContext } from './command-line/command.ts'
 import { type LogSettings, openLog, reportError } from './log/log.ts'
 import { asFlags, overview, parseCommandLine } from './parse.ts'
@@ -13,6 +14,8 @@ import { Signals } from './terminal/signals.ts'
 
 /** Performs the command of this process. @returns the exit code */
 export async function start(): Promise<number> {
+  // For SDKs and drivers of databases too.
+  setDefaultAutoSelectFamilyAttemptTimeout(ADDRESS_ATTEMPT_MS)
   const words = process.argv.slice(2)
   const screen = new Screen(process.stderr, process.env)
   // The message may quote data.

@@ -95,3 +95,9 @@ export function allowedRequests(
   if (!Number.isFinite(allowed)) return null
   return { requests: Math.floor(allowed), by: budget <= quota ? 'budget' : 'quota' }
 }
+
+/**
+ * How long one address of a host is tried before the next one, in milliseconds. Node.js waits 250 ms by itself: a host
+ * with two addresses and a slower handshake, of which one has no route, is never reached then.
+ */
+export const ADDRESS_ATTEMPT_MS = 2500

@@ -1,6 +1,7 @@
 import { maxHeaderSize } from 'node:http'
 import type { Socket } from 'node:net'
 import { Agent, buildConnector, type Dispatcher, type ProxyAgent } from 'undici'
+import { ADDRESS_ATTEMPT_MS } from '../core/index.ts'
 import type { HttpProxy, ProxyOf } from './proxies.ts'
 import { tunnelAgent } from './tunnel.ts'
 
@@ -35,7 +36,11 @@ export function openConnections(options: {
 }): Connections {
   const { connections, proxyOf } = options
   // Explicit, because NODE_TLS_REJECT_UNAUTHORIZED=0 would otherwise turn verification off.
-  const connect = { timeout: options.connectTimeoutMs, rejectUnauthorized: true }
+  const connect = {
+    timeout: options.connectTimeoutMs,
+    autoSelectFamilyAttemptTimeout: ADDRESS_ATTEMPT_MS,
+    rejectUnauthorized: true,
+  }
   const direct = new Agent({ connections, connect: withoutContinue(withReadBuffer(connect)) })
   if (proxyOf === null) return direct
   const tunnels = new Map<HttpProxy, ProxyAgent>()

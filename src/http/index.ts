@@ -10,6 +10,7 @@ export { type HttpClient, type HttpResponse, httpClient } from './http-client.ts
 export { jsonBody } from './json-body.ts'
 export { type JsonRequest, JsonRequests, type JsonResponse } from './json-requests.ts'
 export { UnreachableError } from './network-error.ts'
+export { proxyAgents } from './proxy-agents.ts'
 export { backoffMs, retryAfterMs } from './retry-waits.ts'
 export { serverTexts } from './server-texts.ts'
 export {

@@ -1,6 +1,7 @@
 import { homedir } from 'node:os'
 import type { S3Client, S3ClientConfig } from '@aws-sdk/client-s3'
 import { type DataSetLocation, ExportError, isLoopback } from '../core/index.ts'
+import { proxyAgents } from '../http/index.ts'
 
 export type BucketLocation = Extract<DataSetLocation, { kind: 's3' }>
 
@@ -12,6 +13,8 @@ export type Client = { readonly sdk: Sdk; readonly s3: S3Client }
 // Six requests over some seconds outlast a store that is busy or moves.
 const ATTEMPTS = 6
 const CONNECT_MS = 10_000
+// As the SDK opens them by itself.
+const CONNECTIONS = 50
 const IDLE_MS = 60_000
 const REQUEST_MS = 180_000
 
@@ -48,6 +51,7 @@ export async function openClient({
       socketTimeout: IDLE_MS,
       requestTimeout: REQUEST_MS,
       throwOnRequestTimeout: true,
+      ...proxyAgents(CONNECTIONS, CONNECT_MS),
     },
   })
   if (!allowHttp) refuseHttp(s3, source)

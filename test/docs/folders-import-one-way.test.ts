@@ -15,7 +15,7 @@ const IMPORTS: Readonly<Record<string, readonly string[]>> = {
   extract: ['core', 'http', 'rows'],
   'open-tables': ['core', 'http', 'rows'],
   disk: ['core', 'threads'],
-  s3: ['bucket', 'core'],
+  s3: ['bucket', 'core', 'http'],
   azure: ['bucket', 'core'],
   summary: ['core', 'rows', 'state'],
   warehouse: ['core', 'rows', 'state'],

@@ -1,4 +1,9 @@
-import { expect, it } from 'vitest'
+import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3'
+import { BlobServiceClient, StorageSharedKeyCredential } from '@azure/storage-blob'
+import { expect, it, onTestFinished } from 'vitest'
+import { ACCOUNT, KEY, startAzurite } from '../azure/azurite.ts'
+import { startS3Double } from '../s3/double/server.ts'
+import { CREDENTIALS, REGION } from '../s3/servers.ts'
 import { freePort } from '../support/listening.ts'
 import { type Ended, exits, runCli } from '../support/run-cli.ts'
 import { type Environment, newWorkspace, PIPELINE, type Workspace } from '../support/workspace.ts'
@@ -134,3 +139,57 @@ function expectNoPassword(text: string): void {
     expect(text).not.toContain(form)
   }
 }
+
+it('object storage is reached through HTTPS_PROXY as well', async () => {
+  const server = await startS3Double({ region: REGION, credentials: [CREDENTIALS] })
+  onTestFinished(() => server.close())
+  const client = new S3Client({
+    endpoint: server.endpoint,
+    region: REGION,
+    credentials: CREDENTIALS,
+    forcePathStyle: true,
+  })
+  await client.send(new CreateBucketCommand({ Bucket: 'exports' }))
+  const proxy = await startHttpProxy({ port: await startTls(Number(new URL(server.endpoint).port)) })
+  const s3 = { endpoint: 'https://service.example:9000', region: REGION }
+  const here = await newWorkspace({ ...PARTS, load: { path: 's3://exports/acme', s3 } })
+  const env = {
+    ...TRUST,
+    AWS_ACCESS_KEY_ID: CREDENTIALS.accessKeyId,
+    AWS_SECRET_ACCESS_KEY: CREDENTIALS.secretAccessKey,
+    HTTPS_PROXY: `http://127.0.0.1:${proxy.port}`,
+  }
+  const run = (more: Environment) =>
+    runCli({ args: ['run', PIPELINE], cwd: here.folder, env: { ...here.env, ...env, ...more } })
+  const { code, stderr } = await run({})
+  expect({ code, stderr }).toMatchObject({ code: 0 })
+  expect(new Set(proxy.connects.map(({ target }) => target))).toEqual(new Set(['service.example:9000']))
+  const refusing = await startHttpProxy({ port: 0, refuse: '403 Forbidden' })
+  const refused = await run({ HTTPS_PROXY: `http://127.0.0.1:${refusing.port}` })
+  expect(refused.stderr).toContain(
+    `The proxy 127.0.0.1:${refusing.port} does not connect to service.example:9000`,
+  )
+}, 60_000)
+
+it('an emulator of Azure on this machine is reached without the proxy', async () => {
+  const azurite = await startAzurite()
+  onTestFinished(() => azurite.close())
+  await new BlobServiceClient(azurite.endpoint, new StorageSharedKeyCredential(ACCOUNT, KEY))
+    .getContainerClient('exports')
+    .create()
+  const nowhere = `http://127.0.0.1:${await freePort()}`
+  const load = { path: 'az://exports/acme', azure: { endpoint: azurite.endpoint } }
+  const here = await newWorkspace({ ...PARTS, load })
+  const env = {
+    AZURE_STORAGE_ACCOUNT: ACCOUNT,
+    AZURE_STORAGE_KEY: KEY,
+    HTTP_PROXY: nowhere,
+    HTTPS_PROXY: nowhere,
+  }
+  const { code, stderr } = await runCli({
+    args: ['run', PIPELINE],
+    cwd: here.folder,
+    env: { ...here.env, ...env },
+  })
+  expect({ code, stderr }).toMatchObject({ code: 0 })
+}, 60_000)
