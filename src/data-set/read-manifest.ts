@@ -1,24 +1,18 @@
 import { isExportError, type Store } from '../core/index.ts'
-import { MANIFEST_PATH, type Manifest, parseManifest } from '../state/index.ts'
-
-/** A manifest, and its bytes as they are in the file. */
-export type FoundManifest = { readonly bytes: Uint8Array; readonly manifest: Manifest }
-
-/** null: there is none. @throws ExportError `damaged` */
-export async function findManifest(store: Store): Promise<FoundManifest | null> {
-  const bytes = await store.read(MANIFEST_PATH)
-  return bytes === null ? null : { bytes, manifest: parseManifest(bytes) }
-}
+import { MANIFEST_PATH } from '../state/index.ts'
 
 /**
  * Reads a data set by its manifest, without a lock. Another command may replace the manifest and remove shards meanwhile:
  * so what fails, or finds a problem, counts only if the manifest is still the same, else all is read again.
- * @param bytes of the manifest; null: there is none
+ * @param read gets the bytes of the manifest; null: there is none
+ * @param isProblem whether a result may come of such a change; default: none does
+ * @param mayRepeat whether `read` may begin again; default: always
  */
 export async function readSteadily<T>(
   store: Store,
   read: (bytes: Uint8Array | null) => Promise<T>,
   isProblem: (result: T) => boolean = () => false,
+  mayRepeat: () => boolean = () => true,
 ): Promise<T> {
   for (let bytes = await store.read(MANIFEST_PATH); ; ) {
     let result: { readonly value: T } | null = null
@@ -31,7 +25,7 @@ export async function readSteadily<T>(
       failure = error
     }
     const again = await store.read(MANIFEST_PATH)
-    if (isSame(bytes, again)) {
+    if (isSame(bytes, again) || !mayRepeat()) {
       if (result === null) throw failure
       return result.value
     }
@@ -39,6 +33,6 @@ export async function readSteadily<T>(
   }
 }
 
-function isSame(a: Uint8Array | null, b: Uint8Array | null): boolean {
+export function isSame(a: Uint8Array | null, b: Uint8Array | null): boolean {
   return a === null || b === null ? a === b : Buffer.compare(a, b) === 0
 }

@@ -1,9 +1,10 @@
-import { ExportError, isExportError, type Pipeline, type Store } from '../core/index.ts'
+import { ExportError, isExportError, type Pipeline } from '../core/index.ts'
 import { type CredentialColumn, columnsOf, type RowBatch } from '../rows/index.ts'
-import { manifestShards, readCheckpoint, readManifest } from '../state/index.ts'
+import { MANIFEST_PATH, type ManifestShard, parseManifest } from '../state/index.ts'
 import { describeDataSet } from './described.ts'
 import { namingShard, shardReader } from './files.ts'
 import { namingLocations, openDataSet, withLocation } from './open-data-set.ts'
+import { isSame } from './read-manifest.ts'
 
 export type ReadRowsOptions<Name extends string = string> = {
   /** Columns to read. Default: all that the pipeline exports. */
@@ -15,9 +16,9 @@ export type ReadRowsOptions<Name extends string = string> = {
 }
 
 /**
- * Reads the rows of sealed shards in batches, in the order of the manifest, also during a run. Rows of open shards
- * are not included.
- * @throws ExportError `config` for an unknown column or shard, `damaged` when a shard violates its format
+ * Reads the rows of the shards that the manifest lists in batches, in its order, also beside other commands.
+ * @throws ExportError `config` for an unknown column or shard, `damaged` when a shard violates its format, `locked` when
+ *   another command replaces shards after the first batch
  */
 export async function* readRows<const Name extends CredentialColumn | (string & {}) = string>(
   given: Pipeline,
@@ -28,15 +29,43 @@ export async function* readRows<const Name extends CredentialColumn | (string & 
   const store = openDataSet(pipeline)
   const columns = columnsToRead(pipeline, options.columns)
   const { readBatches } = await import('../load/inspect/index.ts')
-  for (const shard of await shardsOf(pipeline, store, options.shards)) {
+  let hasBegun = false
+  for (;;) {
+    const bytes = await namingLocations(pipeline, () => store.read(MANIFEST_PATH))
+    let reading: ManifestShard | null = null
     try {
-      const batches = readBatches(shardReader(store, shard), pipeline.load.format, columns, batchRows)
-      yield* batches as AsyncGenerator<RowBatch<Name>>
+      for (const shard of shardsOf(bytes, options.shards)) {
+        reading = shard
+        for await (const batch of readBatches(
+          shardReader(store, shard),
+          pipeline.load.format,
+          columns,
+          batchRows,
+        )) {
+          hasBegun = true
+          yield batch as RowBatch<Name>
+        }
+      }
+      return
     } catch (error) {
-      const named = namingShard(shard, error)
+      // Another command may have replaced the shard.
+      const isSteady = isSame(bytes, await store.read(MANIFEST_PATH))
+      if (!isSteady && !hasBegun) continue
+      const named =
+        reading === null ? error : namingShard(reading, isSteady ? error : changedMeanwhile(error))
       throw isExportError(named) ? withLocation(pipeline, named) : named
     }
   }
+}
+
+function changedMeanwhile(cause: unknown): ExportError {
+  return new ExportError({
+    kind: 'locked',
+    what: 'Another command replaced shards while they were read',
+    where: '',
+    next: 'Read the rows again.',
+    cause,
+  })
 }
 
 function columnsToRead(pipeline: Pipeline, names: readonly string[] = pipeline.transform.columns) {
@@ -53,12 +82,8 @@ function columnsToRead(pipeline: Pipeline, names: readonly string[] = pipeline.t
   return columnsOf(pipeline, names)
 }
 
-async function shardsOf(pipeline: Pipeline, store: Store, paths?: readonly string[]) {
-  const shards = await namingLocations(pipeline, async () => {
-    const state = await readCheckpoint(store)
-    // A data set may have been moved without its state.
-    return state === null ? ((await readManifest(store))?.shards ?? []) : [...manifestShards(state)]
-  })
+function shardsOf(manifest: Uint8Array | null, paths?: readonly string[]): readonly ManifestShard[] {
+  const shards = manifest === null ? [] : parseManifest(manifest).shards
   if (paths === undefined) return shards
   return paths.map((path) => {
     const shard = shards.find((candidate) => candidate.path === path)

@@ -56,6 +56,34 @@ describe.each(some(['parquet', 'csv'], 1))('shards of %s', (format) => {
   })
 })
 
+it('shards of one query are written together, as many as fit, and a second time there is nothing to do', async () => {
+  // All shards in one folder: those of one query come in turns with those of the other.
+  const load = { format: 'csv', partition_by: 'none', shard_rows: 50 }
+  const here = await newWorkspace(parts(ENDS[0]!, load))
+  for (const end of ENDS) {
+    await here.write(parts(end, load))
+    for (const domain of SMALL.domains!) expect((await here.run('--domain', domain)).code).toBe(0)
+  }
+  const rows = await rowsIn(here)
+  const queriesIn = (partitions: readonly string[]) => new Set(partitions.map((key) => key.split('/')[0]))
+  for (const { partitions } of (await here.manifest()).shards) expect(queriesIn(partitions).size).toBe(1)
+  // The path alone is enough: the data set knows how large its shards are.
+  const compact = (...flags: string[]) => here.cli('compact', 'out', '--min-shards', '2', '--json', ...flags)
+  const { shards } = JSON.parse((await exits(0, compact())).stdout)
+  expect(shards.after).toBeGreaterThan(2)
+  const after = await here.manifest()
+  for (const shard of after.shards) {
+    expect(queriesIn(shard.partitions).size).toBe(1)
+    expect(shard.rows).toBeLessThanOrEqual(50)
+  }
+  expect(await rowsIn(here)).toEqual(rows)
+  const tree = await treeHashes(here.output)
+  expect(JSON.parse((await exits(0, compact())).stdout)).toMatchObject({ shards: { before: 0, after: 0 } })
+  const unchanged = (hashes: ReadonlyMap<string, string>) =>
+    [...hashes].filter(([path]) => !path.startsWith('_state'))
+  expect(unchanged(await treeHashes(here.output))).toEqual(unchanged(tree))
+})
+
 it('columns are encoded as runs encode them: what repeats is in a dictionary', async () => {
   const here = await ofFiveRuns({}, 3)
   const encodings = async () =>

@@ -75,36 +75,51 @@ function compact(pipeline: NamedPipeline, options: CompactOptions): Promise<Comp
   return changeDataSet(pipeline, options, { change, begin: async () => resultOf(pipeline, [], 0) })
 }
 
-/** Sealed shards that become one each: neighbours among the small ones of a folder, as many as one may hold. */
+/**
+ * Sealed shards that become one each: of the small ones of a folder neighbours with rows of the same queries, as many as
+ * fit together whole. What was written together keeps its place, so that a second time there is nothing to do.
+ */
 function groupsOf(
   state: CheckpointState,
   { load: { shardRows } }: Pipeline,
   minShards: number,
 ): readonly (readonly SealedShard[])[] {
   const groups: SealedShard[][] = []
-  for (const small of smallShards(state, shardRows).values()) {
-    if (small.length < minShards) continue
-    const inFolder: SealedShard[][] = []
-    let rows = Number.POSITIVE_INFINITY
-    for (const shard of small.sort((a, b) => placeOf(a.path).part - placeOf(b.path).part)) {
-      rows += shard.rows
-      if (rows <= shardRows) inFolder.at(-1)!.push(shard)
-      else {
-        inFolder.push([shard])
-        rows = shard.rows
-      }
+  for (const inFolder of byFolder(state).values()) {
+    if (inFolder.filter(({ rows }) => rows < shardRows).length < minShards) continue
+    const ofQueries = new Map<string, SealedShard[][]>()
+    // A full one takes in nothing.
+    for (const shard of inFolder.sort((a, b) => firstPart(a) - firstPart(b))) {
+      const alike = getOrInsert(ofQueries, queriesOf(shard), () => [])
+      const last = alike.at(-1)
+      if (last !== undefined && rowsOf(last) + shard.rows <= shardRows) last.push(shard)
+      else alike.push([shard])
     }
-    groups.push(...inFolder.filter(({ length }) => length > 1))
+    for (const alike of ofQueries.values()) groups.push(...alike.filter(({ length }) => length > 1))
   }
   return groups
 }
 
-/** The sealed shards with fewer rows than one may have, by folder; without those that are exported again. */
-function smallShards(state: CheckpointState, shardRows: number): Map<string, SealedShard[]> {
+/** Where its first rows were written. */
+function firstPart({ path, stands_for = [] }: SealedShard): number {
+  return stands_for[0]?.[0] ?? placeOf(path).part
+}
+
+/** Of others, `run --redo` would have to request the rows, too. */
+function queriesOf({ partitions }: SealedShard): string {
+  return JSON.stringify([...new Set(partitions.map((key) => splitPath(key)[0]))].sort())
+}
+
+function rowsOf(shards: readonly SealedShard[]): number {
+  return shards.reduce((sum, { rows }) => sum + rows, 0)
+}
+
+/** The sealed shards with rows by folder; without those that are exported again. */
+function byFolder(state: CheckpointState): Map<string, SealedShard[]> {
   const folders = new Map<string, SealedShard[]>()
   for (const shard of state.shards) {
-    if (shard.rows === 0 || shard.rows >= shardRows || state.redo.shards.has(shard.shard)) continue
-    getOrInsert(folders, splitPath(shard.path)[0], () => []).push(shard)
+    if (shard.rows > 0 && !state.redo.shards.has(shard.shard))
+      getOrInsert(folders, splitPath(shard.path)[0], () => []).push(shard)
   }
   return folders
 }
@@ -112,7 +127,8 @@ function smallShards(state: CheckpointState, shardRows: number): Map<string, Sea
 /** What to do about a folder with many small shards; null: there is none. */
 export function manySmallShards(state: CheckpointState, { load, file }: Pipeline): string | null {
   let most = 0
-  for (const { length } of smallShards(state, load.shardRows).values()) most = Math.max(most, length)
+  for (const shards of byFolder(state).values())
+    most = Math.max(most, shards.filter(({ rows }) => rows < load.shardRows).length)
   if (most <= MANY_SMALL_SHARDS) return null
   return `a folder holds ${most} small shards, each of which readers open: \`spillway compact ${file}\` writes them together`
 }
@@ -142,7 +158,7 @@ function resultOf(
     pipeline: name,
     folders: new Set(all.map(({ path }) => splitPath(path)[0])).size,
     shards: { before: all.length, after: groups.length },
-    rows: all.reduce((sum, { rows }) => sum + rows, 0),
+    rows: rowsOf(all),
     bytes: { before: all.reduce((sum, { bytes }) => sum + bytes, 0), after: bytesAfter },
   }
 }

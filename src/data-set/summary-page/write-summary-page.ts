@@ -20,6 +20,7 @@ import {
   withLocation,
 } from '../open-data-set.ts'
 import type { DataSetOptions } from '../options.ts'
+import { readSteadily } from '../read-manifest.ts'
 
 /**
  * Writes the summary page of the manifest, which says whether there is `_SUCCESS`, unless it is there: call it after
@@ -115,7 +116,7 @@ export async function summarizeDataSet(
       const { askRows } = await import('../warehouse/ask-rows.ts')
       return { ...input, rows: await askRows(pipeline, input.manifest, stop) }
     }
-    if (format === 'markdown') return resultOf(await summarized(data))
+    if (format === 'markdown') return resultOf(await readSteadily(data, () => summarized(data)))
     // Before the lock, which would create the folder.
     if ((await data.size(MANIFEST_PATH)) === null) throw nothingExported(pipeline)
     return holdDataSet(pipeline, options, async ({ store }) => {

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
-import { ExportError, kindOfRows, type Pipeline } from '../../core/index.ts'
+import { ExportError, kindOfRows, type Pipeline, type Store } from '../../core/index.ts'
 import { columnsOf } from '../../rows/index.ts'
+import { type Manifest, parseManifest } from '../../state/index.ts'
 import {
   dataSetRows,
   parseTarget,
@@ -10,7 +11,8 @@ import {
   type QueryStream,
   queryDataSet,
 } from '../../warehouse/index.ts'
-import { openDataSet, requireManifest } from '../open-data-set.ts'
+import { nothingExported, openDataSet } from '../open-data-set.ts'
+import { readSteadily } from '../read-manifest.ts'
 import { requireShards } from '../sign.ts'
 import { localShards, temporaryFolder } from './local-shards.ts'
 
@@ -80,9 +82,36 @@ async function queryFiles<T>(
   options: QueryOptions,
   take: (result: QueryStream) => Promise<T>,
 ): Promise<T> {
-  const { extract, load } = pipeline
   const store = openDataSet(pipeline)
-  const manifest = await requireManifest(store, pipeline)
+  let isTaken = false
+  const once = (result: QueryStream): Promise<T> => {
+    isTaken = true
+    return take(result)
+  }
+  return readSteadily(
+    store,
+    async (bytes) => {
+      if (bytes === null) throw nothingExported(pipeline)
+      return queryShards(pipeline, store, parseManifest(bytes), { sql, options, take: once })
+    },
+    undefined,
+    () => !isTaken,
+  )
+}
+
+type Asked<T> = {
+  readonly sql: string
+  readonly options: QueryOptions
+  readonly take: (result: QueryStream) => Promise<T>
+}
+
+async function queryShards<T>(
+  pipeline: Pipeline,
+  store: Store,
+  manifest: Manifest,
+  { sql, options, take }: Asked<T>,
+): Promise<T> {
+  const { extract, load } = pipeline
   await requireShards(store, manifest)
   const paths = manifest.shards.map(({ path }) => path)
   const shards = await localShards(pipeline, store, options.stop)
