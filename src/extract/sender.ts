@@ -1,27 +1,12 @@
 import pRetry from 'p-retry'
-import { ExportError, isExportError, numberOf } from '../core/index.ts'
-import {
-  backoffMs,
-  type HttpResponse,
-  interrupted,
-  isSuccess,
-  ResponseTimeout,
-  type Token,
-} from '../http/index.ts'
-import { ErrorResponses, FailedAttempt, failedAttempt, NotServed } from './failures.ts'
+import { ExportError, isExportError } from '../core/index.ts'
+import { type HttpResponse, interrupted, isSuccess, ResponseTimeout, type Token } from '../http/index.ts'
+import { ErrorResponses, FailedAttempt, failedAttempt } from './failures.ts'
 import type { Outgoing, ReadResponse, SenderParts } from './outgoing.ts'
 import type { Reservation } from './pace/budget.ts'
 import type { SearchRequest } from './pace/search-count.ts'
-import { isHtml, isWebPage, ResponseError } from './responses.ts'
-
-// Before a data set has its first page, a web page in place of JSON is another server rather than a brief maintenance.
-const RETRIES_OF_A_WEB_PAGE = 2
-// A complete answer of another shape comes again more often than not, and each may be charged.
-const RETRIES_OF_A_SHAPE = 1
-// A page is asked for twice in each size.
-const RETRIES_OF_A_SIZE = 1
-// There are many sizes.
-const LONGEST_WAIT_OF_SIZES_MS = 8_000
+import { isHtml } from './responses.ts'
+import { exhausted, Retries, type Sending } from './retries.ts'
 
 const MAX_STALE_TOKENS = 3
 
@@ -29,12 +14,12 @@ const MAX_STALE_TOKENS = 3
 export class Sender {
   readonly #parts: SenderParts
   readonly #errorResponses: ErrorResponses
-  /** Reasons for retries that were warned of since the service last gave a usable response. */
-  readonly #reasons = new Set<string>()
+  readonly #retries: Retries
 
   constructor(parts: SenderParts) {
     this.#parts = parts
     this.#errorResponses = new ErrorResponses(parts)
+    this.#retries = new Retries(parts)
   }
 
   /** @throws ExportError as `Service.request` does. Every kind of stop becomes the same error */
@@ -62,11 +47,11 @@ export class Sender {
     }
     try {
       return await pRetry(attempt, {
-        // `#waitToRetry` decides. The wait is on a clock that tests can replace.
+        // `Retries` decides. The wait is on a clock that tests can replace.
         retries: Number.POSITIVE_INFINITY,
         minTimeout: 0,
         maxTimeout: 0,
-        shouldRetry: ({ error }) => error instanceof FailedAttempt && this.#waitToRetry(sending, error),
+        shouldRetry: ({ error }) => error instanceof FailedAttempt && this.#retries.next(sending, error),
       })
     } catch (error) {
       throw error instanceof FailedAttempt ? exhausted(error, sending) : error
@@ -225,7 +210,7 @@ export class Sender {
     try {
       this.#readDate(response)
       const value = await read(response.body, where, { ms, size, hasRows })
-      this.#reasons.clear()
+      this.#retries.succeeded()
       this.#parts.contact.hasSucceeded ||= metered
       return value
     } catch (error) {
@@ -239,85 +224,6 @@ export class Sender {
     const dateMs = Date.parse(headers.date ?? '')
     if (!Number.isNaN(dateMs)) this.#parts.onDate?.(dateMs)
   }
-
-  /** Decides what the next attempt requests, and waits for it. @returns false: another one would fail as well */
-  async #waitToRetry(sending: Sending, failed: FailedAttempt): Promise<boolean> {
-    const { log } = this.#parts
-    const { error, minWaitMs, about } = failed
-    const most = this.#retriesAfter(failed, sending.outgoing)
-    if (++sending.failures > most) {
-      const smaller = about === 'size' ? (sending.outgoing.smaller?.() ?? null) : null
-      if (smaller === null) return false
-      const { size } = sending.outgoing
-      const fields = {
-        event: 'page_size',
-        request: sending.outgoing.about,
-        from: size,
-        page_size: smaller.size,
-      }
-      log('warn', 'a page did not come; it is requested with fewer rows', { ...fields, reason: error.what })
-      sending.outgoing = { ...sending.outgoing, ...smaller }
-      sending.failures = 0
-    }
-    const { outgoing, attempts } = sending
-    outgoing.signal.throwIfAborted()
-    const backMs = about === 'size' ? this.#backoffOfSizes(sending) : backoffMs(attempts - 1)
-    const waitMs = minWaitMs === null ? 0 : Math.max(backMs, minWaitMs)
-    const retry = { number: Math.max(1, sending.failures), of: most, reason: error.what }
-    // The wait after a 429 is logged already. All chains meet an outage: it is one warning.
-    const isWarning = waitMs > 0 && !this.#reasons.has(retry.reason)
-    if (isWarning) this.#reasons.add(retry.reason)
-    log(isWarning ? 'warn' : 'debug', 'trying again', {
-      event: 'retry',
-      request: outgoing.about,
-      retry: retry.number,
-      of: most,
-      wait_ms: Math.round(waitMs),
-      reason: error.what,
-    })
-    await this.#wait(outgoing, waitMs, retry)
-    return true
-  }
-
-  /** A page that took its time has made its own pause. */
-  #backoffOfSizes({ attempts, startMs }: Sending): number {
-    const pauseMs = Math.min(LONGEST_WAIT_OF_SIZES_MS, backoffMs(attempts - 1))
-    return Math.max(0, pauseMs - (this.#parts.clock.monotonicMs() - startMs))
-  }
-
-  /** How many attempts may follow such a failure, in the same size. */
-  #retriesAfter({ error, about }: FailedAttempt, outgoing: Outgoing): number {
-    const { settings, contact } = this.#parts
-    const { smaller, retries = settings.retries } = outgoing
-    if (about === 'shape') return Math.min(RETRIES_OF_A_SHAPE, retries)
-    if (about === 'size' && smaller !== undefined) return Math.min(RETRIES_OF_A_SIZE, retries)
-    return isWebPage(error) && !contact.hasSucceeded ? Math.min(RETRIES_OF_A_WEB_PAGE, retries) : retries
-  }
-
-  async #wait(
-    { signal }: Outgoing,
-    waitMs: number,
-    retry: { readonly number: number; readonly of: number; readonly reason: string },
-  ): Promise<void> {
-    const isOver = this.#parts.board.retry(retry, waitMs)
-    try {
-      if (waitMs > 0) await this.#parts.clock.sleep(waitMs, signal)
-    } finally {
-      isOver()
-    }
-  }
-}
-
-/** A request on its way to a response that can be read, in whatever size. */
-type Sending = {
-  outgoing: Outgoing
-  /** Whether its token was rejected and replaced. */
-  hasRenewed: boolean
-  attempts: number
-  /** Failed attempts in its present size. */
-  failures: number
-  /** When the last attempt began, by the monotonic clock. */
-  startMs: number
 }
 
 /** A usable response. */
@@ -342,21 +248,6 @@ function requestHeaders({ body }: Outgoing, token: Token): Record<string, string
     'user-agent': 'spillway',
     ...(body === null ? {} : { 'content-type': 'application/json' }),
   }
-}
-
-/** Statuses of a gateway, behind which a page may have too many rows. */
-const GATEWAY = new Set([502, 503])
-
-function exhausted({ error, about }: FailedAttempt, { attempts, outgoing: { size } }: Sending): ExportError {
-  const { where } = error
-  const kind = error.kind === 'shape' ? 'data' : error.kind
-  const what = `${error.what}; failed after ${numberOf(attempts, 'attempt')}`
-  const isOfGateway = size !== null && error instanceof ResponseError && GATEWAY.has(error.status)
-  const next = isOfGateway
-    ? `${error.next} If only pages of this size fail (${size} rows), lower extract.page_size.`
-    : error.next
-  const details = { kind, what, where, next, cause: error }
-  return about === 'size' ? new NotServed({ ...details, kind: 'transient' }) : new ExportError(details)
 }
 
 function tokenExpired(where: string): ExportError {
