@@ -4,31 +4,38 @@ import { type CheckpointState, type SealedShard, SUCCESS_PATH, splitPath } from 
 
 /**
  * Publishes what is sealed and committed.
- * @returns also those that are no longer what was sealed
+ * @param accept gets those that are no longer what was sealed, and may refuse them before anything is published
+ * @returns also these
  */
 export async function publishLeft(
   store: OwnedStore,
   state: CheckpointState,
+  accept: (changed: readonly SealedShard[]) => void = () => {},
 ): Promise<{ readonly published: readonly SealedShard[]; readonly changed: readonly SealedShard[] }> {
   const names = new Set(await listSealed(store))
-  const [published, changed]: SealedShard[][] = [[], []]
+  const [published, changed]: [SealedShard[], SealedShard[]] = [[], []]
   if (names.size > 0) {
     const left = [...state.shards].filter(({ shard, sha256 }) =>
       names.has(splitPath(sealedPath(shard, sha256))[1]),
     )
-    if (left.length > 0 && !state.isSettled) await unmark(store)
+    const sound: SealedShard[] = []
     await sideBySide(left, async (shard) => {
       if ((await store.size(shard.path)) !== null) {
         // A name is no identity: a file system that folds case gives it another shard's.
         if (!(await stands(store, shard))) throw nameInUse(shard.path)
         return
       }
-      if (!(await isAsSealed(store, shard))) return void changed!.push(shard)
+      const isSound = await isAsSealed(store, shard)
+      ;(isSound ? sound : changed).push(shard)
+    })
+    accept(changed)
+    if (left.length > 0 && !state.isSettled) await unmark(store)
+    await sideBySide(sound, async (shard) => {
       await publishSealed(store, shard)
-      published!.push(shard)
+      published.push(shard)
     })
   }
-  return { published: published!, changed: changed! }
+  return { published, changed }
 }
 
 /** In a bucket a delete that is late could remove what the next owner has written, so none is sent without need. */

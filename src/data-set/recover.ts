@@ -75,10 +75,11 @@ async function bring(
     await unmark(store)
     throw missingShard(missing)
   }
-  const { changed } = await publishLeft(store, state)
-  const lost = changed.find(({ shard, rows }) => rows > 0 && !goes.has(shard))
-  // Readers take what is published for whole.
-  if (lost !== undefined) throw changedSinceSealed(lost)
+  await publishLeft(store, state, (changed) => {
+    const lost = changed.find(({ shard, rows }) => rows > 0 && !goes.has(shard))
+    // Readers take what is published for whole.
+    if (lost !== undefined) throw changedSinceSealed(lost)
+  })
   await journal.append(change.entries)
   await removeSealed(store, state)
   const warn = (message: string): void => log('warn', message)

@@ -39,17 +39,17 @@ export function flipInLine(number: number): Damage {
   })
 }
 
-/** Reduces the checkpoint to its first line, with another content under valid checksums, and the last commit. */
+/** Gives the first line of the checkpoint another content, under valid checksums. */
 export function header(from: string, to: string): Damage {
-  return lines(([first = '']) => {
+  return lines((all) => {
     let sum = 0
     const hex = (checksum: number): string => checksum.toString(16).padStart(8, '0')
     const line = (body: string): string => {
       sum = crc32(body, sum)
       return `${body},"crc":"${hex(crc32(body))}${hex(sum)}"}`
     }
-    const body = first.slice(0, first.lastIndexOf(',"crc"')).replace(from, to)
-    return [line(body), line('{"kind":"end_of_log","file":0,"bytes":0,"checksum":0'), '']
+    const bodies = all.slice(0, -1).map((each) => each.slice(0, each.lastIndexOf(',"crc"')))
+    return [...bodies.map((body, i) => line(i === 0 ? body.replace(from, to) : body)), '']
   })
 }
 
