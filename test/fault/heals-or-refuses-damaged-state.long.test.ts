@@ -167,6 +167,8 @@ test.each(REFUSED)(
       expect(refused.code, refused.stderr).toBe(code)
       expect(refused.stderr).toMatch(message)
       expect(refused.stderr).not.toMatch(/^\s+at |unexpected error/m)
+      // Where rows are missing it does not stand.
+      if (/A shard/.test(refused.stderr)) before.delete('_SUCCESS')
       expect(await treeHashes(output)).toEqual(before)
       expect(attempt.sandbox.requests).toHaveLength(0)
       await expectFreshStart(attempt)
