@@ -30,7 +30,7 @@ export {
   forgetPeople,
   planForgetting,
 } from './forget/forget.ts'
-export { columnIndices, partsOf } from './match/addresses.ts'
+export { columnIndices, knownIndices, partsOf } from './match/addresses.ts'
 export { decoded, readCsvTable } from './match/csv-table.ts'
 export { type Directory, readDirectory } from './match/directory.ts'
 export { type Match, type Matches, matchPeople } from './match/match.ts'

@@ -24,6 +24,8 @@ export type RowFacts = {
   /** The largest, and the rows of all others. */
   readonly sources: Groups
   readonly hash_types: Groups
+  /** By what `transform.secret_facts` tells. */
+  readonly secrets: Groups
   /** By month of `imported_at`, `2024-01`, oldest first. */
   readonly months: readonly {
     readonly month: string

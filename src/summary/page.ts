@@ -133,8 +133,8 @@ ${needsSearch(map) ? html`<p hidden><label for="find">Find a query</label> <inpu
 ${scroll('Rows by query and window', heatTable(map))}${waiting > 0 ? html`<p class="soft">${counted(waiting, 'row')} of these ${waiting === 1 ? 'is' : 'are'} in no file yet.</p>` : ''}</section>`
 }
 
-function factsOf({ sources, hash_types }: RowFacts): Html {
-  return html`${groups('Where it leaked', 'source', sources)}${groups('How secrets were hashed', 'kind of hash', hash_types)}`
+function factsOf({ sources, hash_types, secrets }: RowFacts): Html {
+  return html`${groups('Where it leaked', 'source', sources)}${groups('How secrets were hashed', 'kind of hash', hash_types)}${groups('What the secrets are', 'secret', secrets)}`
 }
 
 /** A table of groups. A bar beside each number shows its share of the largest. */

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
 import { exits } from '../support/run-cli.ts'
+import { summaryPageIn } from '../support/summary-page.ts'
 import { newWorkspace, type PipelineParts, workspaceFor } from '../support/workspace.ts'
 
 const FACTS = { policy: { min_length: 9, classes: 2 } }
@@ -23,6 +24,22 @@ function factsOf(hash: unknown, type: unknown): Facts {
     return ['digest', null]
   const has = [/\p{Lu}/u, /\p{Ll}/u, /[0-9]/, /[^\p{Lu}\p{Ll}0-9]/u].filter((kind) => kind.test(secret))
   return ['plain', [...secret].length >= 9 && has.length >= 2]
+}
+
+/** On the summary page. */
+const NAMES: Readonly<Record<string, string>> = {
+  'plain true': 'plain, and meets the policy',
+  'plain false': 'plain, and does not meet the policy',
+  digest: 'digest',
+  empty: 'empty',
+  null: 'none',
+}
+
+function counted(names: readonly string[]): ReadonlyMap<string, number> {
+  return names.reduce(
+    (counts, name) => counts.set(name, (counts.get(name) ?? 0) + 1),
+    new Map<string, number>(),
+  )
 }
 
 it('the same facts are in shards of either format under every policy, and in what describes them', async () => {
@@ -57,6 +74,13 @@ it('the same facts are in shards of either format under every policy, and in wha
       { name: 'secret_meets_policy', type: 'BOOLEAN', nullable: true },
     ])
     expect((await here.json('verify', '--complete')).value).toMatchObject({ ok: true })
+    await exits(0, here.call('summary'))
+    const { facts } = await summaryPageIn(here.output)
+    const kinds = [...wanted.values()].map(
+      ([kind, meets]) => NAMES[`${kind}${meets === null ? '' : ` ${meets}`}`]!,
+    )
+    const counts = Object.fromEntries(facts!.secrets.groups.map(({ name, rows }) => [name, rows]))
+    expect(counts).toEqual(Object.fromEntries(counted(kinds)))
     const ddl = await exits(0, here.call('ddl', '--dialect', 'postgres'))
     expect(ddl.stdout).toMatch(/secret_kind"? text[\s\S]*secret_meets_policy"? boolean/)
   }

@@ -106,6 +106,7 @@ export const SOME_INPUT: SummaryInput = {
       others: 530_000,
     },
     hash_types: { groups: [{ name: 'md5', rows: 700_000 }], more: 0, others: 0 },
+    secrets: { groups: [{ name: 'digest', rows: 700_000 }], more: 0, others: 0 },
     months: ['2023-01', '2023-02', '2024-01', '2024-02'].map((month, i) => ({
       month,
       rows: 1000 + i,

@@ -1,6 +1,7 @@
 import { createInterface } from 'node:readline'
 import { Readable } from 'node:stream'
-import { columnIndices, decoded, partsOf, readCsvTable } from '../../data-set/index.ts'
+import type { Log } from '../../core/index.ts'
+import { columnIndices, decoded, knownIndices, partsOf, readCsvTable } from '../../data-set/index.ts'
 import { readKeyOf } from '../../pipeline/index.ts'
 import { identityHider } from '../../transform/index.ts'
 import { command, stringValues, wrongUsage } from '../command-line/command.ts'
@@ -21,7 +22,7 @@ export const digest = command({
   async run({ column }, io) {
     if (process.stdin.isTTY) throw wrongUsage('No identities are given', 'Pipe them in.')
     const hide = identityHider({ identity: 'hmac', maskKey: await readKeyOf(KEY, io.env, 'digest') })
-    await io.stdout.parts(column === undefined ? linesOf(hide) : cellsOf(column, hide))
+    await io.stdout.parts(column === undefined ? linesOf(hide) : cellsOf(column, hide, io.log))
     return DONE
   },
 })
@@ -33,9 +34,15 @@ async function* linesOf(hide: Hide): AsyncGenerator<string> {
   for await (const line of createInterface({ input })) yield `${line.trim() === '' ? '' : hide(line)}\n`
 }
 
-async function* cellsOf(names: readonly string[], hide: Hide): AsyncGenerator<string> {
+async function* cellsOf(names: readonly string[], hide: Hide, log: Log): AsyncGenerator<string> {
   const { header, delimiter, rows } = await readCsvTable(process.stdin, 'stdin')
   const columns = new Set(columnIndices(header, names, 'stdin'))
+  const clear = knownIndices(header).filter((i) => !columns.has(i))
+  if (clear.length > 0)
+    log(
+      'warn',
+      `addresses stay in clear in ${clear.map((i) => header[i]).join(', ')}: name these with --column too`,
+    )
   yield csvText([header], delimiter)
   for await (const { cells } of rows) {
     const hidden = cells.map((cell, i) =>

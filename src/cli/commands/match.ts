@@ -70,7 +70,7 @@ export const match = command({
     warnOfCells(directory, args.digests, io)
     const signals = io.signals.listen(() => {})
     try {
-      const options = { since, plusTags: args.plusTags, stop: signals.stop }
+      const options = { since, plusTags: args.plusTags, maskKey, stop: signals.stop }
       const tally = await matchPeople(pipeline, directory, options, async (found) => {
         await warnOfGaps(planned, io)
         const tally = new MatchTally(directory, found.columns)

@@ -18,7 +18,7 @@ export function columnIndices(
 ): readonly number[] {
   const lower = header.map((name) => name.toLowerCase())
   if (names.length === 0) {
-    const known = lower.flatMap((name, i) => (KNOWN_COLUMNS.includes(name) ? [i] : []))
+    const known = knownIndices(header)
     if (known.length > 0) return known
     throw noColumn('No column is known to hold addresses', header, where)
   }
@@ -28,6 +28,11 @@ export function columnIndices(
     if (found < 0) throw noColumn(`There is no column ${JSON.stringify(name)}`, header, where)
     return found
   })
+}
+
+/** Those that are known to have addresses. */
+export function knownIndices(header: readonly string[]): readonly number[] {
+  return header.flatMap((name, i) => (KNOWN_COLUMNS.includes(name.toLowerCase()) ? [i] : []))
 }
 
 function noColumn(what: string, header: readonly string[], where: string): ExportError {

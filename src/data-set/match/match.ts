@@ -10,6 +10,7 @@ import {
   rulesOf,
 } from '../../core/index.ts'
 import { type ColumnType, columnsOf } from '../../rows/index.ts'
+import { checkMaskKey } from '../../state/index.ts'
 import { normalIdentity } from '../../transform/index.ts'
 import { findRows, LOOKUP, type QueryRow } from '../../warehouse/index.ts'
 import { openDataSet, requireManifest } from '../open-data-set.ts'
@@ -22,6 +23,8 @@ type MatchOptions = {
   readonly since: Micros | null
   /** Whether `a+shop@b` is also `a@b`. */
   readonly plusTags: boolean
+  /** The key under which the directory was digested; null: it was not, or by others. */
+  readonly maskKey: Uint8Array | null
   readonly stop: AbortSignal
 }
 
@@ -61,6 +64,7 @@ export async function matchPeople<T>(
   const { transform } = pipeline
   const store = openDataSet(pipeline)
   const manifest = await requireManifest(store, pipeline)
+  checkMaskKey(manifest, options.maskKey, pipeline)
   await requireShards(store, manifest)
   const columns = columnsOf(pipeline)
   const types = new Map(columns.map(({ name, type }) => [name, type]))

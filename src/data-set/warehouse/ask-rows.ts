@@ -39,6 +39,7 @@ export async function askRows(
       people: asNumber(of('people')[0]?.[3]),
       sources: groupsOf(of('source'), totals.rows, 'no name'),
       hash_types: groupsOf(of('hash_type'), totals.rows, 'no type'),
+      secrets: groupsOf(of('secret'), totals.rows, 'none'),
       months: of('month')
         .map(([, month, , count, people]) => ({
           month: String(month),
@@ -60,8 +61,13 @@ function groupings(names: ReadonlySet<string>) {
   return [
     ...(source === undefined ? [] : [{ fact: 'source', name: sourceName, id: source }]),
     ...(names.has('hash_type') ? [{ fact: 'hash_type', name: 'hash_type', id: 'hash_type' }] : []),
+    ...(names.has('secret_kind') ? [{ fact: 'secret', name: SECRET, id: SECRET }] : []),
   ]
 }
+
+/** What is known of a secret: see `transform.secret_facts`. */
+const SECRET =
+  "CASE WHEN secret_meets_policy THEN 'plain, and meets the policy' WHEN secret_kind = 'plain' THEN 'plain, and does not meet the policy' ELSE secret_kind END"
 
 function asNumber(value: unknown): number | null {
   return value == null ? null : Number(value)

@@ -1,0 +1,194 @@
+import { spawnSync } from 'node:child_process'
+import { createHmac } from 'node:crypto'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { parse } from 'csv-parse/sync'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { CLI, type Ended, exits } from '../support/run-cli.ts'
+import { exportPlanted, MASK_KEY, type World } from './planted.ts'
+
+const NAMES = [
+  'ada.loam@scatterholt.example',
+  'bo@quillmere.example',
+  'alias@scatterholt.example',
+  'cy@other.example',
+]
+
+let here: World
+beforeAll(async () => {
+  here = await exportPlanted(NAMES.map((identity_name, i) => ({ id: i + 1, identity_name })))
+})
+
+async function matchIn(content: string | Buffer, ...flags: string[]): Promise<Ended> {
+  await writeFile(join(here.folder, 'd.csv'), content)
+  return here.call('match', 'p.yaml', '--directory', 'd.csv', '--format', 'csv', ...flags)
+}
+
+async function found(content: string | Buffer, ...flags: string[]): Promise<readonly unknown[]> {
+  const { stdout } = await exits(0, matchIn(content, ...flags))
+  return (parse(stdout, { from: 2 }) as string[][]).map(([key, identity, id]) => [key, identity, Number(id)])
+}
+
+// In the shape of each vendor's own export, with made-up people.
+const ENTRA = `id,displayName,userPrincipalName,mail,proxyAddresses
+0d1,"Loam, Ada",ADA.LOAM@scatterholt.example,Ada.Loam@scatterholt.example,SMTP:Ada.Loam@scatterholt.example;smtp:alias@scatterholt.example;x500:/o=Ex/ou=Group
+0d2,Bo,bo_quillmere.example#EXT#@scatterholt.example,bo@quillmere.example,
+`
+const ACTIVE_DIRECTORY = `#TYPE Selected.Microsoft.ActiveDirectory.Management.ADUser\r
+"SamAccountName","Name","mail","DistinguishedName"\r
+"aloam","Ada ""the"" Loam","ada.loam@scatterholt.example","CN=Ada,OU=People,DC=scatterholt"\r
+"svc","Service","",""\r
+`
+const OKTA = `login;firstName;lastName;email;secondEmail
+ada.loam@scatterholt.example;Ada;Loam;ada.loam@scatterholt.example;
+bo@quillmere.example;Bo;;bo@quillmere.example;
+`
+const GOOGLE = `First Name [Required],Last Name [Required],Email Address [Required],Password [Required],Status [READ ONLY]
+Ada,Loam,Ada.Loam@Scatterholt.example,****,Active
+`
+
+const utf16 = (text: string, isBig = false): Buffer => {
+  const bytes = Buffer.from(`\ufeff${text}`, 'utf16le')
+  return isBig ? bytes.swap16() : bytes
+}
+
+describe('exports in the shape of', () => {
+  it('Entra ID: addresses and aliases, of which each spelling is a person once', async () => {
+    const rows = [
+      ['0d1', 'ADA.LOAM@scatterholt.example', 1],
+      ['0d2', 'bo@quillmere.example', 2],
+      ['0d1', 'alias@scatterholt.example', 3],
+    ]
+    expect(await found(ENTRA)).toEqual(rows)
+    expect(await found(Buffer.from(`\ufeff${ENTRA}`))).toEqual(rows)
+  })
+
+  it('Active Directory, by PowerShell in UTF-16 and with its own first line', async () => {
+    const rows = [['aloam', 'ada.loam@scatterholt.example', 1]]
+    expect(await found(utf16(ACTIVE_DIRECTORY))).toEqual(rows)
+    expect(await found(utf16(ACTIVE_DIRECTORY, true))).toEqual(rows)
+    const { stderr } = await matchIn(ACTIVE_DIRECTORY)
+    expect(stderr).toContain('1 person without an address')
+    expect(stderr).toContain('1 of 2 people: 1 credential from 1 source')
+  })
+
+  it('Okta, with semicolons; another key, and a column by name', async () => {
+    expect(await found(OKTA, '--key', 'firstName')).toEqual([
+      ['Ada', 'ada.loam@scatterholt.example', 1],
+      ['Bo', 'bo@quillmere.example', 2],
+    ])
+    expect(await found('a;b\nx;cy@other.example\n', '--column', 'b')).toEqual([['x', 'cy@other.example', 4]])
+  })
+
+  it('Google Workspace', async () => {
+    expect(await found(GOOGLE)).toEqual([['Ada', 'Ada.Loam@Scatterholt.example', 1]])
+  })
+})
+
+it('a key with the name of a column of the result gets another', async () => {
+  const header = async (name: string): Promise<string> =>
+    (await matchIn(`${name},mail\n1,cy@other.example\n`)).stdout.split(',')[0]!
+  expect(await Promise.all(['staff'].map(header))).toEqual(['staff'])
+  expect(await header('id')).toBe('directory_id')
+  expect(await header('identity')).toBe('directory_identity')
+  expect(await header('hash')).toBe('directory_hash')
+})
+
+describe('what is no directory is refused, or said', () => {
+  it.each([
+    ['', 'The file is empty (d.csv)'],
+    ['mail\n', 'The directory has no people'],
+    [
+      'a,b\n1,x@y.example\n',
+      'No column is known to hold addresses (d.csv). Name one of "a", "b" with --column.',
+    ],
+    [Buffer.from([0x61, 0xff, 0x0a]), 'neither UTF-8 nor UTF-16'],
+    ['mail,b\n"cy@other.example,1\n', 'is no CSV (CSV_QUOTE_NOT_CLOSED'],
+  ])('%#', async (content, why) => {
+    const { stdout, stderr } = await exits(2, matchIn(content))
+    expect(stderr).toContain(why)
+    expect(stdout).toBe('')
+  })
+
+  it('columns and files that are not there, a date that is none, digests where rows have none', async () => {
+    expect((await exits(2, matchIn(OKTA, '--column', 'mial'))).stderr).toContain('There is no column "mial"')
+    expect((await exits(2, matchIn(OKTA, '--key', 'no'))).stderr).toContain('There is no column "no"')
+    expect((await exits(2, matchIn(OKTA, '--since', 'May'))).stderr).toContain('--since: expected a date')
+    expect((await exits(2, matchIn(OKTA, '--digests'))).stderr).toContain(
+      'goes with transform.identity: hmac',
+    )
+    const missing = await exits(2, here.call('match', 'p.yaml', '--directory', 'none.csv'))
+    expect(missing.stderr).toContain('The directory cannot be read: ENOENT (none.csv)')
+    await exits(2, matchIn(OKTA, '--output', 'out/who.csv'), 'would lie in the folder of the data set')
+  })
+
+  it('cells that are no address are counted by their lines, and the others are found', async () => {
+    const { stdout, stderr } = await exits(
+      0,
+      matchIn('k,mail\n1,nobody\n"2\n3",cy@other.example\n4,a b@c\n5,\n'),
+    )
+    expect(stdout.split('\n')[1]).toBe('"2')
+    expect(stderr).toContain('2 cells with something that is no address, not looked for: lines 2, 5')
+    expect(stderr).toContain('3 people without an address')
+    expect(stderr).not.toContain('nobody')
+  })
+
+  it('no identities to find anybody by, no key, another key', async () => {
+    const dropped = await exportPlanted([{ id: 1, identity_name: NAMES[0]! }], {
+      transform: { identity: 'drop' },
+    })
+    await writeFile(join(dropped.folder, 'd.csv'), OKTA)
+    await exits(2, dropped.call('match', 'p.yaml', '--directory', 'd.csv'), 'holds no identities')
+    const masked = await exportPlanted([{ id: 1, identity_name: NAMES[0]! }], {
+      transform: { identity: 'hmac' },
+    })
+    await writeFile(join(masked.folder, 'd.csv'), OKTA)
+    const { SPILLWAY_MASK_KEY: _, ...keyless } = masked.env
+    await exits(
+      2,
+      masked.with(keyless).call('match', 'p.yaml', '--directory', 'd.csv'),
+      'SPILLWAY_MASK_KEY is not set',
+    )
+    const other = masked.with({ ...masked.env, SPILLWAY_MASK_KEY: `${MASK_KEY}, another` })
+    await exits(2, other.call('match', 'p.yaml', '--directory', 'd.csv'), 'the mask key is not the one')
+  })
+})
+
+describe('digest', () => {
+  const digestOf = (text: string): string =>
+    createHmac('sha256', MASK_KEY).update(`identity:${text}`).digest('hex')
+  const digest = (input: string | Buffer, ...flags: string[]) => {
+    const env = { PATH: process.env.PATH ?? '', SPILLWAY_MASK_KEY: MASK_KEY }
+    return spawnSync(process.execPath, [CLI, 'digest', ...flags], { input, env, encoding: 'utf8' })
+  }
+
+  it('writes a digest for each line, of any spelling', () => {
+    const { status, stdout, stderr } = digest('Ada@X.example\r\n\n jdoe \nzoe\u0308@m\u00fcnchen.example')
+    expect([status, stderr]).toEqual([0, ''])
+    const forms = ['ada@x.example', null, 'jdoe', 'zo\u00eb@xn--mnchen-3ya.example']
+    expect(stdout).toBe(forms.map((form) => `${form === null ? '' : digestOf(form)}\n`).join(''))
+  })
+
+  it('writes a table with digests in place of a column, and says what stays in clear', () => {
+    const { status, stdout, stderr } = digest(utf16(ENTRA), '--column', 'mail', '--column', 'proxyaddresses')
+    expect(status).toBe(0)
+    const ada = digestOf('ada.loam@scatterholt.example')
+    expect(stdout.split('\n').slice(0, 2)).toEqual([
+      'id,displayName,userPrincipalName,mail,proxyAddresses',
+      `0d1,"Loam, Ada",ADA.LOAM@scatterholt.example,${ada},${ada};${digestOf('alias@scatterholt.example')}`,
+    ])
+    expect(stderr).toContain('addresses stay in clear in userPrincipalName')
+    expect(stdout).not.toContain('alias@')
+  })
+
+  it('needs a key of its own length', () => {
+    const env = { PATH: process.env.PATH ?? '', SPILLWAY_MASK_KEY: 'short' }
+    const { status, stderr } = spawnSync(process.execPath, [CLI, 'digest'], {
+      input: 'a\n',
+      env,
+      encoding: 'utf8',
+    })
+    expect([status, stderr]).toEqual([2, expect.stringContaining('masking key in SPILLWAY_MASK_KEY')])
+    expect(digest(Buffer.from([0xff, 0x41])).status).toBe(2)
+  })
+})

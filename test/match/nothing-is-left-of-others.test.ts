@@ -1,0 +1,52 @@
+import { readdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
+import { expect, it, onTestFinished, vi } from 'vitest'
+import { BUCKET, startBucket } from '../support/bucket.ts'
+import { exits, start } from '../support/run-cli.ts'
+import { THOROUGH } from '../support/thorough.ts'
+import { exportPlanted, filesWith, type Planted, type World } from './planted.ts'
+
+const OURS = 'ada.loam@scatterholt.example'
+/** Part of everybody else's address. */
+const ELSEWHERE = 'elsewhere.example'
+
+const ITEMS: readonly Planted[] = Array.from({ length: 30_000 }, (_, i) => ({
+  id: i + 1,
+  identity_name:
+    i % 1000 === 0 ? OURS : i % 3 === 0 ? `zo\u00eb${i}@${ELSEWHERE}` : `person${i}@${ELSEWHERE}`,
+}))
+
+/** Kills the command after each of some times, then lets it end, and looks at all that was written. */
+async function expectNothingLeft(here: World): Promise<void> {
+  await writeFile(join(here.folder, 'people.csv'), `mail\n${OURS}\n`)
+  const words = ['match', 'p.yaml', '--directory', 'people.csv', '--format', 'csv', '--output', 'who.csv']
+  for (const ms of THOROUGH ? [150, 250, 350, 450, 600, 800, 1200] : [300, 600]) {
+    const { child, result } = start(words, here.folder, here.env)
+    await setTimeout(ms)
+    child.kill('SIGKILL')
+    await result
+    expect(await filesWith(here.folder, [ELSEWHERE], ['out/credentials', 'p.yaml'])).toEqual([])
+  }
+  const ended = await exits(0, start([...words, '--log-level', 'trace'], here.folder, here.env).result)
+  expect(ended.stderr).toContain('1 of 1 person: 30 credentials from 1 source')
+  expect(ended.stdout + ended.stderr).not.toContain(ELSEWHERE)
+  expect(await filesWith(here.folder, [ELSEWHERE], ['out/credentials', 'p.yaml'])).toEqual([])
+  expect((await readdir(here.folder)).sort()).not.toContainEqual(expect.stringMatching(/^\.tmp|\.duckdb/))
+  expect(await readdir(join(here.folder, 'tmp'))).toEqual([])
+}
+
+it('of a data set on a disk, also after a kill', async () => {
+  await expectNothingLeft(
+    await exportPlanted(ITEMS, { load: { format: 'csv', shard_rows: 7000 } }, {}, 10_000),
+  )
+})
+
+it('of a data set in a bucket, of which shards are copied', async () => {
+  const { double, env } = await startBucket()
+  onTestFinished(() => double.close())
+  for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value)
+  onTestFinished(() => void vi.unstubAllEnvs())
+  const load = { path: `s3://${BUCKET}/acme`, format: 'csv', shard_rows: 7000 }
+  await expectNothingLeft(await exportPlanted(ITEMS, { load }, env, 10_000))
+})
