@@ -17,6 +17,8 @@ const SHOWS: Readonly<Record<string, RegExp>> = {
   'Three years within a monthly quota':
     /share of a month: 5,000 searches, 0 of them spent; so at least 1 calendar month/,
   'A daily mail of what is new': /^Subject: Leaked credentials of ours are new\n\nid,/m,
+  'A weekly mail of new matches':
+    /^Subject: Leaked credentials of our people are new\n\n\{"mail":.*"id":\d+,/m,
   'Sharing with auditors': /Signature Verified Successfully\n(credentials\/\S+: OK\n)+$/,
   'Shared settings for many pipelines': /^ {2}retries: 20$/m,
 }

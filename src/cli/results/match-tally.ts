@@ -60,7 +60,7 @@ export class MatchTally {
         ...(hasFacts ? [allowed] : []),
         first.slice(0, 10),
         last.slice(0, 10),
-        [...sources].sort().join(', '),
+        shortList([...sources].sort()),
       ])
     return rows.length === 0 ? [] : alignedTable(resultTable(header, rows), null, styleFor(false))
   }
@@ -73,6 +73,14 @@ export class MatchTally {
     return `${people}: ${counted(this.#credentials, 'credential')}${sources}${facts}`
   }
 }
+
+/** Names as far as a line has room for them. */
+function shortList(names: readonly string[]): string {
+  const more = names.length > MAX_SOURCES ? [`and ${count(names.length - MAX_SOURCES)} more`] : []
+  return [...names.slice(0, MAX_SOURCES), ...more].join(', ')
+}
+
+const MAX_SOURCES = 3
 
 function newPerson(): Person {
   return { credentials: 0, first: '', last: '', sources: new Set(), allowed: 0 }

@@ -1,4 +1,4 @@
-import { ExportError, getOrInsert } from '../../core/index.ts'
+import { ExportError } from '../../core/index.ts'
 import { columnIndices, isAddress, partsOf } from './addresses.ts'
 import { readCsvTable } from './csv-table.ts'
 
@@ -18,20 +18,52 @@ type DirectoryOptions = {
 /** An address of a person, as the directory spells it. */
 export type DirectoryAddress = { readonly person: number; readonly spelling: string }
 
-/** The people whose rows are looked for, by what rows hold of their addresses. Each line is a person. */
-export type Directory = {
-  /** The name of the column that stands for a person, and its cells. */
-  readonly key: string
-  readonly keys: readonly string[]
-  readonly addresses: ReadonlyMap<string, readonly DirectoryAddress[]>
-  /** People without any address. */
-  readonly unaddressed: number
-  /** Cells with something else, and the first lines of such. */
-  readonly others: number
-  readonly linesOfOthers: readonly number[]
-}
-
+const NONE = -1
 const MAX_LINES = 10
+
+/**
+ * The people whose rows are looked for, each line of the directory being one. A million addresses are kept in columns:
+ * an object for each would take twice the memory.
+ */
+export class Directory {
+  /** The cells of the column that stands for a person. */
+  readonly keys: string[] = []
+  /** People without any address. */
+  unaddressed = 0
+  /** Cells with something else than addresses, and the first lines of such. */
+  others = 0
+  readonly linesOfOthers: number[] = []
+  /** By what rows hold of an address: the last of these addresses. */
+  readonly #last = new Map<string, number>()
+  readonly #people: number[] = []
+  readonly #spellings: string[] = []
+  /** The address before that has the same form. */
+  readonly #before: number[] = []
+
+  /** @param key the name of the column that stands for a person */
+  constructor(readonly key: string) {}
+
+  /** What rows hold of all addresses. */
+  get forms(): Iterable<string> {
+    return this.#last.keys()
+  }
+
+  add(form: string, person: number, spelling: string): void {
+    const before = this.#last.get(form) ?? NONE
+    if (before !== NONE && this.#people[before] === person) return
+    this.#before.push(before)
+    this.#spellings.push(spelling === form ? form : spelling)
+    this.#last.set(form, this.#people.push(person) - 1)
+  }
+
+  /** @param form what a row holds */
+  addressesOf(form: string): readonly DirectoryAddress[] {
+    const found: DirectoryAddress[] = []
+    for (let at = this.#last.get(form) ?? NONE; at !== NONE; at = this.#before[at]!)
+      found.push({ person: this.#people[at]!, spelling: this.#spellings[at]! })
+    return found.reverse()
+  }
+}
 
 /** @throws ExportError `config` when it is no such file, has no people, or lacks a column */
 export async function readDirectory(
@@ -42,29 +74,22 @@ export async function readDirectory(
   const indices = columnIndices(header, columns, where)
   const keyIndex = key === null ? 0 : columnIndices(header, [key], where)[0]!
   const isOne = hasDigests ? isDigest : isAddress
-  const keys: string[] = []
-  const addresses = new Map<string, DirectoryAddress[]>()
-  const linesOfOthers: number[] = []
-  let others = 0
-  let unaddressed = 0
+  const directory = new Directory(header[keyIndex]!)
   for await (const { cells, line } of rows) {
-    const person = keys.push(cells[keyIndex] ?? '') - 1
+    const person = directory.keys.push(cells[keyIndex] ?? '') - 1
     let found = 0
     for (const index of indices) {
       const parts = partsOf(cells[index] ?? '')
       const fitting = parts.filter(isOne)
       found += fitting.length
-      for (const spelling of fitting) {
-        const form = hasDigests ? spelling.toLowerCase() : storedForm(spelling)
-        const known = getOrInsert(addresses, form, () => [])
-        if (known.at(-1)?.person !== person) known.push({ person, spelling })
-      }
+      for (const spelling of fitting)
+        directory.add(hasDigests ? spelling.toLowerCase() : storedForm(spelling), person, spelling)
       if (fitting.length === parts.length) continue
-      if (others++ < MAX_LINES) linesOfOthers.push(line)
+      if (directory.others++ < MAX_LINES) directory.linesOfOthers.push(line)
     }
-    if (found === 0) unaddressed++
+    if (found === 0) directory.unaddressed++
   }
-  if (keys.length > 0) return { key: header[keyIndex]!, keys, addresses, unaddressed, others, linesOfOthers }
+  if (directory.keys.length > 0) return directory
   throw new ExportError({
     kind: 'config',
     what: 'The directory has no people: there is nothing below its header',

@@ -74,7 +74,7 @@ export async function matchPeople<T>(
   const sqlOf = (rows: string): string => `SELECT ${values.join(', ')} FROM (${rows}) WHERE ${where}`
   const groups = shardGroups(pipeline, store, manifest, columns, sqlOf, options.stop)
   const found = new Found(directory, options.plusTags, transform.identity === 'hmac', shown)
-  return findRows(directory.addresses.keys(), groups, options.stop, (batches) =>
+  return findRows(directory.forms, groups, options.stop, (batches) =>
     take({ columns: [keyName(directory.key), 'identity', ...shown], matches: found.of(batches) }),
   )
 }
@@ -139,11 +139,11 @@ class Found {
   }
 
   #addressesOf(identity: string): readonly DirectoryAddress[] {
-    const { addresses } = this.#directory
+    const directory = this.#directory
     const form = this.#isMasked ? identity : normalIdentity(identity)
-    const exact = addresses.get(form) ?? []
+    const exact = directory.addressesOf(form)
     const untagged = this.#plusTags ? form.replace(/^([^+]+)\+.*(?=@[^@]*$)/, '$1') : form
-    return untagged === form ? exact : [...exact, ...(addresses.get(untagged) ?? [])]
+    return untagged === form ? exact : [...exact, ...directory.addressesOf(untagged)]
   }
 
   #isNew(person: number, id: unknown): boolean {

@@ -13,7 +13,7 @@ const MAX_COPIES = 32
 const MAX_COPIED_BYTES = 256e6
 
 /** Of CSV: DuckDB holds two or three buffers of this size. */
-const MAX_LINE_BYTES = 1 << 26
+const MAX_LINE_BYTES = 1 << 24
 
 /** Where Linux shows open files, also those whose name is gone. */
 const OPEN_FILES = '/proc/self/fd'
