@@ -1,6 +1,7 @@
 import { needsMaskKey, type Pipeline } from '../core/index.ts'
 import { isContainer } from './problems/tree.ts'
 import { type ReadOptions, sourceOf } from './read-pipeline.ts'
+import { STORES } from './stores.ts'
 import { namesIn } from './yaml/expand.ts'
 import { readTree } from './yaml/read-tree.ts'
 
@@ -12,13 +13,6 @@ type FileNeeds = {
   /** The variables that a run reads, in the order in which the file names them. */
   readonly variables: readonly string[]
 }
-
-/** Clients of a store find credentials of a machine's role by themselves; these are for machines without. */
-const STORE_VARIABLES = {
-  disk: [],
-  s3: ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_REGION'],
-  azure: ['AZURE_STORAGE_ACCOUNT', 'AZURE_STORAGE_KEY'],
-} satisfies Record<Pipeline['load']['location']['kind'], readonly string[]>
 
 /** @param pipeline as it was read with the same options */
 export async function fileNeeds(pipeline: Pipeline, options: ReadOptions): Promise<FileNeeds> {
@@ -41,7 +35,7 @@ export async function fileNeeds(pipeline: Pipeline, options: ReadOptions): Promi
         auth.kind === 'token' ? auth.tokenEnv : auth.apiKeyEnv,
         ...extract.queries.flatMap((query) => (query.type === 'secret' ? [query.secretEnv] : [])),
         ...(needsMaskKey(pipeline) ? [transform.maskKeyEnv] : []),
-        ...STORE_VARIABLES[load.location.kind],
+        ...(load.location.kind === 'disk' ? [] : STORES[load.location.kind].variables),
       ]),
     ],
   }

@@ -17,7 +17,7 @@ import { heatMap, heatTable, needsSearch, SEARCH_SCRIPT } from './heat-map.ts'
 import { Html, html, inlineJson } from './html.ts'
 import { monthChart, monthsOf } from './months.ts'
 import { STYLE } from './style.ts'
-import { IDENTITIES, rangeText, SECRETS, time } from './words.ts'
+import { maskingWords, rangeText, time } from './words.ts'
 
 const MAX_QUERIES = 50
 const MAX_RUNS = 20
@@ -205,7 +205,7 @@ function scope(input: SummaryInput): Html {
 ${retired.length > 0 ? html`<dt>Retired queries</dt><dd>${countText(retired.length)}; their files are kept</dd>` : ''}
 <dt>Windows</dt><dd>${windows === null ? 'none: all there is' : `${rangeText(windows.from, windows.until)}${windows.every === null ? '' : `, every ${windows.every}`}`}</dd>
 ${partitions === 0 ? '' : html`<dt>Pruned</dt><dd>${counted(partitions, 'partition')}, the last before ${time(prunes.at(-1)!.before)}</dd>`}
-${!rulesOf(resource).holdsPeople ? '' : html`<dt>E-mail addresses</dt><dd>${IDENTITIES[masking.identity] ?? masking.identity}</dd><dt>Passwords</dt><dd>${SECRETS[masking.secret] ?? masking.secret}</dd>`}
+${!rulesOf(resource).holdsPeople ? '' : html`<dt>E-mail addresses</dt><dd>${maskingWords(masking).identity}</dd><dt>Passwords</dt><dd>${maskingWords(masking).secret}</dd>`}
 <dt>Format</dt><dd>${kindOfRows(resource)}, as ${format}, columns ${columns.map(({ name }) => name).join(', ')}</dd>
 <dt>Service</dt><dd>${service}</dd>
 <dt>SHA-256 of the settings</dt><dd><code>${config_digest}</code></dd>

@@ -1,3 +1,5 @@
+import type { IdentityPolicy, SecretPolicy } from '../core/index.ts'
+
 /** The first two or three digits, truncated: `940`, `1.2k`, `56k`, `340M`. */
 export function short(value: number): string {
   const unit = Math.max(0, Math.min(UNITS.length - 1, Math.floor((String(value).length - 1) / 3)))
@@ -26,7 +28,7 @@ function lastOf(until: string): string {
 }
 
 /** How passwords and their hashes are masked. */
-export const SECRETS: Readonly<Record<string, string>> = {
+const SECRETS: Readonly<Record<SecretPolicy, string>> = {
   redact: 'removed',
   drop: 'removed, with their column',
   partial: 'first and last character only',
@@ -35,8 +37,16 @@ export const SECRETS: Readonly<Record<string, string>> = {
 }
 
 /** How addresses and other identities are masked. */
-export const IDENTITIES: Readonly<Record<string, string>> = {
+const IDENTITIES: Readonly<Record<IdentityPolicy, string>> = {
   keep: 'in clear',
   hmac: 'keyed digests (HMAC-SHA256)',
   drop: 'removed, with their column',
+}
+
+/** How a manifest says that its rows are masked. One of another version may name a policy that this one does not know. */
+export function maskingWords(masking: { readonly secret: string; readonly identity: string }) {
+  return {
+    secret: (SECRETS as Readonly<Record<string, string>>)[masking.secret] ?? masking.secret,
+    identity: (IDENTITIES as Readonly<Record<string, string>>)[masking.identity] ?? masking.identity,
+  }
 }

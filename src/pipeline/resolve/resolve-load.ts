@@ -3,7 +3,6 @@ import zlib from 'node:zlib'
 import {
   type CatalogAuth,
   type CatalogSettings,
-  type DataSetLocation,
   type Format,
   type LoadSettings,
   TABLE_FORMATS,
@@ -11,6 +10,7 @@ import {
 import { shown } from '../problems/describe.ts'
 import type { Problems } from '../problems/problems.ts'
 import type { PipelineFile } from '../schema/file-schema.ts'
+import { STORE_KINDS, STORES, type StoreKind, storeOf } from '../stores.ts'
 import { staysHere } from '../values/addresses.ts'
 
 type LoadFile = PipelineFile['load']
@@ -153,45 +153,6 @@ function csv(load: LoadFile, problems: Problems): Format {
     compression: compression === 'gzip' ? 'gzip' : 'none',
     escapeFormulas: load.csv.escape_formulas,
   }
-}
-
-type StoreKind = Exclude<DataSetLocation['kind'], 'disk'>
-type Store = {
-  readonly scheme: string
-  /** Of the address, with the bucket and what follows it as groups. */
-  readonly pattern: RegExp
-  readonly expected: string
-  readonly location: (load: PipelineFile['load'], bucket: string, prefix: string) => DataSetLocation
-}
-
-/** Every object storage, by its section of the file. */
-const STORES: Readonly<Record<StoreKind, Store>> = {
-  s3: {
-    scheme: 's3',
-    pattern: /^s3:\/\/(?![^/]*\.\.)([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/(.*))?$/,
-    expected: 's3://bucket/prefix with a bucket of 3 to 63 of a-z, 0-9, - and .',
-    location({ s3 = { allow_http: false } }, bucket, prefix) {
-      const { endpoint = null, region = null, path_style: pathStyle = null, allow_http: allowHttp } = s3
-      return { kind: 's3', bucket, prefix, endpoint, region, pathStyle, allowHttp }
-    },
-  },
-  azure: {
-    scheme: 'az',
-    pattern: /^az:\/\/([a-z0-9](?:-?[a-z0-9]){2,62})(?:\/(.*))?$/,
-    expected: 'az://container/prefix with a container of 3 to 63 of a-z, 0-9 and single -',
-    location({ azure }, container, prefix) {
-      return { kind: 'azure', container, prefix, endpoint: azure?.endpoint ?? null }
-    },
-  },
-}
-
-/** The sections of the file that say where a data set lies. */
-export const STORE_KINDS = Object.keys(STORES) as readonly StoreKind[]
-
-/** The store that a path names by its scheme; undefined: it is a folder. */
-export function storeOf(path: string): StoreKind | undefined {
-  const [, scheme] = /^([a-z][a-z0-9+.-]*):/i.exec(path) ?? []
-  return STORE_KINDS.find((kind) => STORES[kind].scheme === scheme?.toLowerCase())
 }
 
 // Every store allows these characters in keys, and no engine has to escape them.

@@ -11,6 +11,7 @@ import {
   type Pipeline,
   requireSet,
 } from '../../core/index.ts'
+import { STORES } from '../stores.ts'
 import { readText } from '../values/read-text.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -99,19 +100,12 @@ function learned(secret: string): string {
 /** Opens an encrypted signing key. */
 const SIGNING_PASSPHRASE = 'SPILLWAY_SIGNING_PASSPHRASE'
 
-/** Addresses that Azure is asked for hold the signature of a SAS token alone; connection strings hold keys. */
-const AZURE_STORAGE = ['AZURE_STORAGE_KEY', 'AZURE_STORAGE_SAS_TOKEN', 'AZURE_STORAGE_CONNECTION_STRING']
-const AZURE_PART = /\b(?:AccountKey|sig)=([^;&\s]+)/g
-
 const USUAL_SECRETS = [
   'SPILLWAY_TOKEN',
   'SPILLWAY_API_KEY',
   'SPILLWAY_MASK_KEY',
-  'AWS_SECRET_ACCESS_KEY',
-  'AWS_SESSION_TOKEN',
-  'AZURE_CLIENT_SECRET',
-  ...AZURE_STORAGE,
   SIGNING_PASSPHRASE,
+  ...Object.values(STORES).flatMap(({ secrets }) => secrets),
 ]
 const PROXIES = ['https_proxy', 'HTTPS_PROXY', 'http_proxy', 'HTTP_PROXY', 'all_proxy', 'ALL_PROXY']
 
@@ -121,8 +115,10 @@ const PROXIES = ['https_proxy', 'HTTPS_PROXY', 'http_proxy', 'HTTP_PROXY', 'all_
  */
 export async function learnSecrets(env: Environment, pipeline: Pipeline | null = null): Promise<void> {
   for (const name of PROXIES) learnProxyPassword(variable(name, env))
-  for (const name of AZURE_STORAGE)
-    for (const [, part = ''] of variable(name, env).matchAll(AZURE_PART)) learnEncoded(part)
+  for (const { secrets, secretPart } of Object.values(STORES)) {
+    for (const name of secretPart === null ? [] : secrets)
+      for (const [, part = ''] of variable(name, env).matchAll(secretPart!)) learnEncoded(part)
+  }
   for (const name of new Set([...USUAL_SECRETS, ...(pipeline === null ? [] : secretVariables(pipeline))])) {
     await readSecret(name, env).catch(() => {})
   }
