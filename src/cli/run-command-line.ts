@@ -2,7 +2,14 @@ import { randomUUID } from 'node:crypto'
 import { setDefaultAutoSelectFamilyAttemptTimeout } from 'node:net'
 import { basename, relative } from 'node:path'
 import { format } from 'node:util'
-import { ADDRESS_ATTEMPT_MS, ExportError, hasCode, shellWord } from '../core/index.ts'
+import {
+  ADDRESS_ATTEMPT_MS,
+  ExportError,
+  hasCode,
+  isExportError,
+  plainError,
+  shellWord,
+} from '../core/index.ts'
 import type { Io, ProcessContext } from './command-line/command.ts'
 import { type LogSettings, openLog, reportError } from './log/log.ts'
 import { asFlags, overview, parseCommandLine } from './parse.ts'
@@ -11,6 +18,7 @@ import { DONE, exitCode, exitCodeOf, FAILED } from './terminal/exit-code.ts'
 import { Output } from './terminal/output.ts'
 import { Screen, styleFor, wantsColour } from './terminal/screen.ts'
 import { Signals } from './terminal/signals.ts'
+import { plainJson } from './terminal/text.ts'
 
 /** Performs the command of this process. @returns the exit code */
 export async function start(): Promise<number> {
@@ -80,6 +88,7 @@ export async function runCommandLine(
   onIo(io, false)
   let ticker: NodeJS.Timeout | undefined
   let code = DONE
+  let isJson = false
   try {
     if (given.length === 0) context.screen.write(`${overview(context.screen.columns)}\n\n`)
     if (words.length === 1 && words[0] === '--help')
@@ -93,6 +102,7 @@ export async function runCommandLine(
         const { screen } = context
         screen.progress = progressOf(screen, io.logging, args.noProgress === true)
         if (!SERVERS.includes(command)) ticker = sayStatus(command, io)
+        isJson = args.json === true
         code = await work(io)
       })
     // The output of --help may not be written yet.
@@ -102,7 +112,10 @@ export async function runCommandLine(
     io.reportError(failure)
     return code === DONE ? exitCode(failure.kind, null) : code
   } catch (error) {
-    io.reportError(fileLimit(error))
+    const reported = fileLimit(error)
+    io.reportError(reported)
+    if (isJson && isExportError(reported))
+      await context.stdout.line(plainJson({ error: plainError(reported) }))
     return exitCodeOf(error, context.signals.received)
   } finally {
     clearInterval(ticker)

@@ -1,13 +1,20 @@
 import { symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { DuckDBInstance } from '@duckdb/node-api'
 import { expect, it } from 'vitest'
 import { exits, jsonLines } from '../support/run-cli.ts'
 import { newWorkspace } from '../support/workspace.ts'
 import { ONE_SLOT, THREE_MONTHS, trial } from './trial.ts'
 
-it('a database that is down leaves a complete export, and the command that loads it', async () => {
+it('a table that rejects the load leaves a complete export, and the command that loads it', async () => {
   const here = await newWorkspace({ load: { format: 'csv' } })
-  const target = 'postgres://etl@127.0.0.1:1/leaks'
-  const { stdout, stderr } = await exits(1, here.call('run', '--load', target))
+  const instance = await DuckDBInstance.create(join(here.folder, 'leaks.db'))
+  const connection = await instance.connect()
+  await connection.run('CREATE TABLE credentials (id VARCHAR)')
+  connection.closeSync()
+  instance.closeSync()
+  const target = 'duckdb:leaks.db'
+  const { stdout, stderr } = await exits(2, here.call('run', '--load', target))
   expect(stdout).toContain('complete in')
   expect(stderr).toContain('The export is complete; only the load is left: ')
   expect(stderr).toContain(`load pipeline.yaml --to ${target}`)
@@ -72,4 +79,27 @@ it('a run that flags narrow says of what it is complete, and what of the file is
   })
   const whole = await exits(0, call('run', '--json'))
   expect(JSON.parse(whole.stdout)).not.toHaveProperty('file_partitions')
+})
+
+it('with --json an error is an object on stdout, whatever the command', async () => {
+  const { call, cli } = await trial()
+  const error = {
+    kind: 'config',
+    what: expect.any(String),
+    where: expect.any(String),
+    next: expect.any(String),
+  }
+  for (const [command = '', ...flags] of [
+    ['verify', '--json'],
+    ['load', '--to', 'duckdb:x.db', '--json'],
+    ['query', 'SELECT 1', '--json'],
+  ]) {
+    const { stdout } = await exits(2, call(command, ...flags))
+    expect(JSON.parse(stdout)).toEqual({ error })
+  }
+  const { stdout } = await exits(2, cli('status', 'none.yaml', 'nothing.yaml', '--json'))
+  expect(jsonLines(stdout)).toEqual([
+    { pipeline: null, file: 'none.yaml', error },
+    { pipeline: null, file: 'nothing.yaml', error },
+  ])
 })

@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
-import { isExportError } from '../../core/index.ts'
+import { isExportError, plainError } from '../../core/index.ts'
 import type { Command } from '../command-line/command.ts'
 import { exitCode, gravest } from '../terminal/exit-code.ts'
 import { plainJson } from '../terminal/text.ts'
@@ -30,7 +30,8 @@ export function severally(one: Command, pauseMs = 0): Command {
           if (!isExportError(error)) throw error
           io.reportError(error)
           codes.push(exitCode(error.kind, io.signals.received))
-          if (json === true) await io.stdout.line(plainJson({ pipeline: null, file, error: error.message }))
+          if (json === true)
+            await io.stdout.line(plainJson({ pipeline: null, file, error: plainError(error) }))
         }
       }
       return gravest(codes)
