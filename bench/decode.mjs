@@ -36,6 +36,7 @@ const context = {
   queryValue: 'scatterholt.com',
   since: null,
   recent: [],
+  known: [],
 }
 
 console.log('| pages | CPU s per 1M rows | JSON.parse and zod | ratio |')

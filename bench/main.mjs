@@ -152,6 +152,7 @@ function largeContenders() {
     spillway('spillway parquet (snappy), plain encodings', { encodings: 'plain' }),
     spillway('spillway parquet, hmac', { secret: 'hmac' }),
     spillway('spillway csv', { format: 'csv' }),
+    spillway('spillway csv by csv-stringify', { format: 'csv', engine: 'csv-stringify' }),
     spillway('spillway parquet (snappy), answers in gzip', {}, () => typicalServer('gzip')),
     spillway('spillway parquet (snappy), ids that do not repeat', {}, () =>
       serverOf('all pages different', PAGES),
