@@ -3,7 +3,7 @@ import { CatalogError, catalogTable, type TableState } from '../open-tables/inde
 import { type CheckpointState, MANIFEST_PATH } from '../state/index.ts'
 import { type CatalogSummary, isOfCatalog, requireOwnInCatalog } from './catalog.ts'
 import type { ChangeOptions } from './change.ts'
-import { refuseLinks } from './files.ts'
+import { refuseLinks } from './links.ts'
 import { readBegunCheckpoint } from './open-checkpoint.ts'
 import {
   type HoldOptions,

@@ -14,8 +14,8 @@ import {
   loadCatalog,
   type TableState,
 } from '../open-tables/index.ts'
-import { tableOwner } from './files.ts'
 import { openDataSet } from './open-data-set.ts'
+import { tableOwner } from './table-owner.ts'
 
 /** The catalog of a data set, and whether it shows the current metadata of the Iceberg table. */
 export type CatalogSummary = {

@@ -14,13 +14,13 @@ import {
   type Manifest,
   PathMap,
   readManifest,
-  SUCCESS_PATH,
   stateOfManifest,
 } from '../state/index.ts'
 import { namingLocations, openDataSet } from './open-data-set.ts'
 import { countPartitions, planAsOfLastRun } from './plan-state.ts'
 import { allowedOf, limitFrom } from './quarantine-limit.ts'
 import { namePipeline } from './queries.ts'
+import { isMarked } from './success-mark.ts'
 
 /** Whether a data set holds everything that its pipeline file plans. The files alone cannot show this. */
 export type Completeness = {
@@ -156,14 +156,14 @@ export async function completenessOf(
   store: Store,
   manifest: Manifest | null,
 ): Promise<Completeness> {
-  const isMarked = (await store.size(SUCCESS_PATH)) !== null
+  const marked = await isMarked(store)
   if (manifest === null) {
     const left_out = leftOutOf(planned.transform, { prunes: [], runs: [], partitions: new PathMap() })
     return { complete: false, partitions: null, left_out }
   }
   const state = stateOfManifest(manifest)
   const partitions = filePartitions(planned, state)
-  const complete = isMarked && (partitions === null || partitions.done === partitions.total)
+  const complete = marked && (partitions === null || partitions.done === partitions.total)
   return { complete, partitions, left_out: leftOutOf(planned.transform, state) }
 }
 

@@ -6,6 +6,7 @@ export {
   isOfCatalog,
   requireOwnInCatalog,
 } from './catalog.ts'
+export { clearDataSet } from './clear-data-set.ts'
 export {
   type CompactResult,
   compactDataSet,
@@ -23,13 +24,13 @@ export {
 } from './completeness.ts'
 export { type Described, describeDataSet, type Use } from './described.ts'
 export { encodeSettings } from './encode-settings.ts'
-export { clearDataSet, refuseLinks } from './files.ts'
 export {
   type ForgetOptions,
   type ForgetResult,
   forgetPeople,
   planForgetting,
 } from './forget/forget.ts'
+export { refuseLinks } from './links.ts'
 export { columnIndices, knownIndices, partsOf } from './match/addresses.ts'
 export { decoded, readCsvTable } from './match/csv-table.ts'
 export { type Directory, readDirectory } from './match/directory.ts'
@@ -54,7 +55,6 @@ export {
   planFor,
 } from './plan-state.ts'
 export { type PruneResult, planPruning, pruneDataSet } from './prune/prune.ts'
-export { unmark } from './publish.ts'
 export { allowedOf } from './quarantine-limit.ts'
 export { namePipeline, type QuerySecrets, readQuerySecrets, requireSendableToken } from './queries.ts'
 export { type ReadRowsOptions, readRows } from './read-rows.ts'
@@ -73,6 +73,7 @@ export {
   statusByQuery,
   statusOfEach,
 } from './status.ts'
+export { unmark } from './success-mark.ts'
 export {
   type SummarizedDataSet,
   type SummarizeOptions,

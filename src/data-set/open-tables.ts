@@ -10,7 +10,8 @@ import {
 import { columnsOf } from '../rows/index.ts'
 import { MANIFEST_PATH, parseManifest } from '../state/index.ts'
 import { type CatalogSummary, showInCatalog } from './catalog.ts'
-import { readShard, type ShardFile, tableOwner } from './files.ts'
+import { readShard, type ShardFile } from './read-shard.ts'
+import { tableOwner } from './table-owner.ts'
 
 export type TableOptions = Omit<CatalogDeps, 'isBrief'> & {
   readonly onLog: Log

@@ -1,6 +1,7 @@
 import { nameInUse, type OwnedStore, sideBySide } from '../core/index.ts'
 import { isAsSealed, listSealed, publishSealed, SEALED_FOLDER, sealedPath, stands } from '../load/index.ts'
-import { type CheckpointState, type SealedShard, SUCCESS_PATH, splitPath } from '../state/index.ts'
+import { type CheckpointState, type SealedShard, splitPath } from '../state/index.ts'
+import { unmark } from './success-mark.ts'
 
 /**
  * Publishes what is sealed and committed.
@@ -36,11 +37,6 @@ export async function publishLeft(
     })
   }
   return { published, changed }
-}
-
-/** In a bucket a delete that is late could remove what the next owner has written, so none is sent without need. */
-export async function unmark(store: OwnedStore): Promise<void> {
-  if ((await store.size(SUCCESS_PATH)) !== null) await store.remove(SUCCESS_PATH)
 }
 
 /** Removes sealed shards that are published, or that no commit names. */

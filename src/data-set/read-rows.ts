@@ -2,9 +2,9 @@ import { ExportError, isExportError, type Pipeline } from '../core/index.ts'
 import { type CredentialColumn, columnsOf, type RowBatch } from '../rows/index.ts'
 import { MANIFEST_PATH, type ManifestShard, parseManifest } from '../state/index.ts'
 import { describeDataSet } from './described.ts'
-import { namingShard, shardReader } from './files.ts'
 import { namingLocations, openDataSet, withLocation } from './open-data-set.ts'
 import { isSame } from './read-manifest.ts'
+import { namingShard, shardReader } from './read-shard.ts'
 
 export type ReadRowsOptions<Name extends string = string> = {
   /** Columns to read. Default: all that the pipeline exports. */

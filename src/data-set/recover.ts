@@ -11,8 +11,9 @@ import {
 } from '../state/index.ts'
 import { findState, readState, requirePeopleOf } from './find-state.ts'
 import { look, missingShard, withRows } from './look.ts'
-import { publishLeft, removeSealed, unmark } from './publish.ts'
+import { publishLeft, removeSealed } from './publish.ts'
 import { restore } from './restore.ts'
+import { unmark } from './success-mark.ts'
 
 /** A change that needs nothing but the state: entries, and the numbers of the shards that go with them. */
 export type Change = { readonly entries: readonly JournalEntry[]; readonly goes: readonly number[] }

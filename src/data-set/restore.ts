@@ -16,7 +16,7 @@ import {
 } from '../state/index.ts'
 import { highWord, lowWord } from '../transform/index.ts'
 import { formatOf } from './described.ts'
-import { readShard } from './files.ts'
+import { readShard } from './read-shard.ts'
 import { invalidationOf, redoEntry } from './redo/invalidate.ts'
 import { listOf, readLists } from './suppression.ts'
 

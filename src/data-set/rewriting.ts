@@ -5,7 +5,7 @@ import { columnsOf, encodeRecordBatch, type RowBatch, type RowValue, valueAt } f
 import type { CheckpointState, SealedShard, ShardIdentity } from '../state/index.ts'
 import { valueColumn } from '../transform/index.ts'
 import { encodeSettings } from './encode-settings.ts'
-import { namingShard, shardReader } from './files.ts'
+import { namingShard, shardReader } from './read-shard.ts'
 
 /** Rows that are decoded at a time. */
 export const BATCH_ROWS = 10_000

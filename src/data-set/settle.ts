@@ -8,16 +8,17 @@ import {
   sideBySide,
 } from '../core/index.ts'
 import { changedSinceSealed } from '../load/index.ts'
-import { type CheckpointState, type Journal, type ManifestShard, SUCCESS_PATH } from '../state/index.ts'
-import { replaceManifest } from './files.ts'
+import type { CheckpointState, Journal, ManifestShard } from '../state/index.ts'
 import { fillEmptyDataSet, renewEmptyShards } from './fill-empty-data-set.ts'
 import { look, missingShard, withRows } from './look.ts'
 import { updateTables } from './open-tables.ts'
 import type { DataSetOptions } from './options.ts'
 import { isWhole } from './plan-state.ts'
-import { publishLeft, removeSealed, unmark } from './publish.ts'
+import { publishLeft, removeSealed } from './publish.ts'
 import { bringQuarantine } from './quarantine-files.ts'
 import { replaceRedone } from './redo/replace.ts'
+import { replaceManifest } from './replace-manifest.ts'
+import { mark, unmark } from './success-mark.ts'
 import { bringSummaryPage } from './summary-page/write-summary-page.ts'
 import { bringPeople } from './suppression.ts'
 
@@ -55,9 +56,8 @@ export async function settle(
     if (isStanding) await removeUnnamed(store, state, options.stop)
   })
   const isClean = failure === null && isStanding
-  const isMarked = (await store.size(SUCCESS_PATH)) !== null
   const isComplete = whole && (isClean || state.invalidated.size === 0)
-  if (isComplete && !isMarked) await store.replace(SUCCESS_PATH, [])
+  if (isComplete) await mark(store)
   await bringSummaryPage(pipeline, store, options)
   if (isClean && !state.isSettled) await journal.append([{ kind: 'settled' }])
   await journal.erase()

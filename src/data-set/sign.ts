@@ -9,7 +9,6 @@ import {
   parseManifest,
   SIGNATURE_BYTES,
   SIGNATURE_PATH,
-  SUCCESS_PATH,
   settingsText,
   signatureOf,
 } from '../state/index.ts'
@@ -25,6 +24,7 @@ import {
   pathIn,
 } from './open-data-set.ts'
 import { whyStale } from './scope.ts'
+import { isMarked } from './success-mark.ts'
 import { pageOfManifest } from './summary-page/write-summary-page.ts'
 
 export type Signed = {
@@ -68,7 +68,7 @@ async function sign(pipeline: Pipeline, store: OwnedStore, key: KeyObject): Prom
     signature: pathIn(pipeline, SIGNATURE_PATH),
     manifestSha256: sha256(bytes),
     keySha256: keyDigest(createPublicKey(key)),
-    complete: (await store.size(SUCCESS_PATH)) !== null,
+    complete: await isMarked(store),
     shards,
     rows,
     bytes: shardBytes,
@@ -123,10 +123,10 @@ async function read(
 ): Promise<FoundEvidence> {
   const { bytes, manifest, state } = await readVouchedManifest(pipeline, store)
   const signature = await store.read(SIGNATURE_PATH)
-  const isMarked = (await store.size(SUCCESS_PATH)) !== null
+  const marked = await isMarked(store)
   const completeness = await completenessOf(pipeline, store, manifest)
   // The file itself may hold anything, even rows.
-  const summaryPage = pageOfManifest(bytes, isMarked, version)
+  const summaryPage = pageOfManifest(bytes, marked, version)
   const again = await store.read(MANIFEST_PATH)
   if (again === null || !Buffer.from(again).equals(bytes)) throw changedMeanwhile()
   if (signature === null) throw notSigned(pipeline, manifest)
@@ -134,7 +134,7 @@ async function read(
   const settings = settingsText(state.header.settings)
   const { complete, partitions } = completeness
   const leftOut = leftOutClauses(completeness.left_out)
-  const found = { manifest, manifestBytes: bytes, signature, isMarked, summaryPage, settings }
+  const found = { manifest, manifestBytes: bytes, signature, isMarked: marked, summaryPage, settings }
   return { ...found, complete, partitions, leftOut, completeness }
 }
 

@@ -56,7 +56,6 @@ export {
   readManifest,
   SIGNATURE_BYTES,
   SIGNATURE_PATH,
-  SUCCESS_PATH,
   signatureOf,
   writeManifest,
 } from './manifest.ts'

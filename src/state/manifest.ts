@@ -40,7 +40,6 @@ export const SIGNATURE_BYTES = 64
 export const MANIFEST_PATH = '_manifest.json'
 /** First characters of every manifest. */
 export const MANIFEST_START = '{\n  "version": 1,\n  "pipeline": '
-export const SUCCESS_PATH = '_SUCCESS'
 
 const count = z.number().int().nonnegative()
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { OwnedStore, Store } from '../../src/core/index.ts'
-import { clearDataSet } from '../../src/data-set/files.ts'
+import { clearDataSet } from '../../src/data-set/clear-data-set.ts'
 import { openChecked } from '../../src/data-set/recover.ts'
 import { blobsNeeded, type CheckpointState } from '../../src/state/checkpoint/checkpoint-state.ts'
 import type { BlobRef, JournalEntry } from '../../src/state/index.ts'

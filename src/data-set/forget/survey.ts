@@ -9,7 +9,7 @@ import {
   type SealedShard,
   splitPath,
 } from '../../state/index.ts'
-import { readShard } from '../files.ts'
+import { readShard } from '../read-shard.ts'
 import { BATCH_ROWS, changedShard, type Located } from '../rewriting.ts'
 import { stopped } from '../settle.ts'
 import type { People } from './people.ts'

@@ -6,11 +6,12 @@ import {
   type Pipeline,
   type Store,
   SUMMARY_PAGE_PATH,
+  SUMMARY_PAGE_START,
 } from '../../core/index.ts'
-import { MANIFEST_PATH, parseManifest, SUCCESS_PATH } from '../../state/index.ts'
+import { MANIFEST_PATH, parseManifest } from '../../state/index.ts'
 import { isPageOf, type SummaryInput, summaryMarkdown, summaryPage, verdictOf } from '../../summary/index.ts'
+import { beginsWith } from '../clear-data-set.ts'
 import { leftOutClauses, leftOutOfManifest } from '../completeness.ts'
-import { isSummaryPage } from '../files.ts'
 import {
   type HoldOptions,
   holdDataSet,
@@ -21,6 +22,7 @@ import {
 } from '../open-data-set.ts'
 import type { DataSetOptions } from '../options.ts'
 import { readSteadily } from '../read-manifest.ts'
+import { isMarked } from '../success-mark.ts'
 
 /**
  * Writes the summary page of the manifest, which says whether there is `_SUCCESS`, unless it is there: call it after
@@ -52,7 +54,7 @@ async function writePage(store: OwnedStore, input: SummaryInput): Promise<void> 
 /** What the summary of a data set is made of; null: it has no manifest. */
 async function summaryInput(store: Store, version: string): Promise<SummaryInput | null> {
   const bytes = await store.read(MANIFEST_PATH)
-  return bytes === null ? null : inputFrom(bytes, (await store.size(SUCCESS_PATH)) !== null, version)
+  return bytes === null ? null : inputFrom(bytes, await isMarked(store), version)
 }
 
 function inputFrom(bytes: Uint8Array, complete: boolean, version: string): SummaryInput {
@@ -66,6 +68,13 @@ function inputFrom(bytes: Uint8Array, complete: boolean, version: string): Summa
 /** The page that a run writes for this manifest. */
 export function pageOfManifest(bytes: Uint8Array, complete: boolean, version: string): Uint8Array {
   return Buffer.from(summaryPage(inputFrom(bytes, complete, version)))
+}
+
+/** Whether the file at its path is a summary page of Spillway; null: there is none. */
+async function isSummaryPage(store: Store): Promise<boolean | null> {
+  return (await store.size(SUMMARY_PAGE_PATH)) === null
+    ? null
+    : beginsWith(store, SUMMARY_PAGE_PATH, SUMMARY_PAGE_START)
 }
 
 function notOurs(): ExportError {

@@ -4,7 +4,7 @@ import type { InspectedShard, ShardReader } from '../../load/index.ts'
 import { columnsOf, typeName } from '../../rows/index.ts'
 import type { ManifestShard } from '../../state/index.ts'
 import { looksMasked } from '../../transform/index.ts'
-import { shardReader } from '../files.ts'
+import { shardReader } from '../read-shard.ts'
 
 /** `cause` is the kind, which many shards may share; `problem` describes this shard. */
 export type Problem = { readonly path: string; readonly problem: string; readonly cause: ProblemCause }

@@ -1,0 +1,110 @@
+import {
+  type Log,
+  nullIf,
+  type OwnedStore,
+  ROW_FOLDERS,
+  type Store,
+  SUMMARY_PAGE_PATH,
+  SUMMARY_PAGE_START,
+} from '../core/index.ts'
+import { listSealed, moveToOrphans, partOf, QUARANTINE_FOLDER, SEALED_FOLDER } from '../load/index.ts'
+import { removeTables } from '../open-tables/index.ts'
+import {
+  CHECKPOINT_PATH,
+  CHECKPOINT_START,
+  type CheckpointState,
+  emptyLog,
+  MANIFEST_PATH,
+  MANIFEST_START,
+  readCheckpoint,
+  readManifest,
+  SIGNATURE_BYTES,
+  SIGNATURE_PATH,
+} from '../state/index.ts'
+import { SUCCESS_PATH } from './success-mark.ts'
+import { bringPeople } from './suppression.ts'
+import { tableOwner } from './table-owner.ts'
+
+/**
+ * Removes the files of earlier runs, whatever their state. A file that has such a name but is not known to be
+ * Spillway's own is moved to `_state/orphans`. The lock, which this run holds, stays.
+ * @param accept may refuse it before anything is removed, when the list of forgotten people is in place
+ */
+export async function clearDataSet(
+  store: OwnedStore,
+  log: Log,
+  accept: () => Promise<unknown>,
+): Promise<void> {
+  const state = await readCheckpoint(store).catch(nullIf())
+  // Before the checkpoint goes, which names people whom a killed `forget` had committed. A list that is gone may stay so.
+  if (state !== null) await bringPeople(store, state).catch(nullIf('damaged'))
+  await accept()
+  const known = await knownShards(store, state)
+  const aside: string[] = []
+  const clear = async (path: string, isOurs: boolean): Promise<void> => {
+    if (isOurs) await store.remove(path)
+    else aside.push(await moveToOrphans(store, path))
+  }
+  const clearManifest = async (): Promise<void> => {
+    const signature = await store.size(SIGNATURE_PATH)
+    if (signature !== null) await clear(SIGNATURE_PATH, signature === SIGNATURE_BYTES)
+    await clearFile(store, MANIFEST_PATH, MANIFEST_START, clear)
+  }
+  await clearFile(store, SUCCESS_PATH, '', clear)
+  await clearFile(store, SUMMARY_PAGE_PATH, SUMMARY_PAGE_START, clear)
+  // Before the shards that they name.
+  await removeTables(store, await tableOwner(store))
+  if (state !== null) await clearManifest()
+  for (const resource of ROW_FOLDERS) {
+    await clearShards(store, resource, (path) => clear(path, known.has(path)))
+  }
+  for (const path of await quarantineFiles(store)) await store.remove(path)
+  for (const name of await listSealed(store)) await store.remove(`${SEALED_FOLDER}/${name}`)
+  await emptyLog(store, state?.logEnd.file ?? 0)
+  // Removed last, or the manifest without it: until then, a run without --fresh detects that something is missing.
+  await clearManifest()
+  await clearFile(store, CHECKPOINT_PATH, CHECKPOINT_START, clear)
+  if (aside.length === 0) return
+  const more = aside.length > 1 ? ` and ${aside.length - 1} more` : ''
+  log('warn', `what is not known to be spillway's own was kept: ${aside[0]}${more}`)
+}
+
+async function quarantineFiles(store: Store): Promise<readonly string[]> {
+  const names = await store.list(QUARANTINE_FOLDER)
+  return names.filter((name) => name.endsWith('.jsonl')).map((name) => `${QUARANTINE_FOLDER}/${name}`)
+}
+
+type Clear = (path: string, isOurs: boolean) => Promise<void>
+
+/** @param start the beginning of Spillway's own file; '': it is empty */
+async function clearFile(store: Store, path: string, start: string, clear: Clear): Promise<void> {
+  const size = await store.size(path)
+  if (size === null) return
+  const isOurs = start === '' ? size === 0 : await beginsWith(store, path, start)
+  await clear(path, isOurs)
+}
+
+export async function beginsWith(store: Store, path: string, start: string): Promise<boolean> {
+  // It may be a folder, for example.
+  const bytes = await store.read(path, 0, start.length).catch(nullIf())
+  return Buffer.from(bytes ?? []).toString() === start
+}
+
+/** Paths of the shards in checkpoint and manifest, as far as these can be read. */
+async function knownShards(store: Store, state: CheckpointState | null): Promise<ReadonlySet<string>> {
+  const manifest = await readManifest(store).catch(nullIf())
+  const shards = [...(state?.shards ?? []), ...(manifest?.shards ?? [])]
+  return new Set([...(state?.invalidated ?? []), ...shards.map(({ path }) => path)])
+}
+
+async function clearShards(
+  store: OwnedStore,
+  folder: string,
+  clear: (path: string) => Promise<void>,
+): Promise<void> {
+  for (const name of await store.list(folder)) {
+    const path = `${folder}/${name}`
+    if (partOf(name) !== null) await clear(path)
+    else if (/^(?:query|import_window)=/.test(name)) await clearShards(store, path, clear)
+  }
+}

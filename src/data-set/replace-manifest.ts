@@ -1,0 +1,49 @@
+import type { Log, NamedPipeline, OwnedStore } from '../core/index.ts'
+import { moveToOrphans } from '../load/index.ts'
+import {
+  type CheckpointState,
+  MANIFEST_PATH,
+  manifestDifference,
+  SIGNATURE_BYTES,
+  SIGNATURE_PATH,
+  writeManifest,
+} from '../state/index.ts'
+import { planAsOfLastRun, retiredQueries } from './plan-state.ts'
+import { scopeOf } from './scope.ts'
+
+/**
+ * Writes the manifest of a checkpoint. The signature of the previous manifest is removed first: it must never be found
+ * beside the new one. A signed manifest from which only the list of runs differs stays, with its signature.
+ * @returns whether it was written
+ */
+export async function replaceManifest(
+  pipeline: NamedPipeline,
+  store: OwnedStore,
+  state: CheckpointState,
+  log: Log,
+): Promise<boolean> {
+  const plan = {
+    scope: state.scope ?? scopeOf(pipeline),
+    planned: [...(planAsOfLastRun(pipeline, state)?.partitions() ?? [])].map(({ key }) => key),
+    retired: retiredQueries(pipeline, state),
+  }
+  const before = await store.read(MANIFEST_PATH)
+  const difference = before === null ? 'all' : manifestDifference(before, pipeline, state, plan)
+  if (difference === 'none') return false
+  if (difference === 'runs' && (await store.size(SIGNATURE_PATH)) === SIGNATURE_BYTES) return false
+  await removeSignature(store, log)
+  await writeManifest(store, pipeline, state, plan)
+  return true
+}
+
+async function removeSignature(store: OwnedStore, log: Log): Promise<void> {
+  const size = await store.size(SIGNATURE_PATH)
+  if (size === null) return
+  if (size === SIGNATURE_BYTES) {
+    await store.remove(SIGNATURE_PATH)
+    log('info', 'the manifest changed, so its former signature was removed')
+    return
+  }
+  const aside = await moveToOrphans(store, SIGNATURE_PATH)
+  log('warn', `${SIGNATURE_PATH} is no signature of spillway; moved to ${aside}`)
+}
