@@ -24,6 +24,7 @@ const SERVICE = fc.record({
   order: fc.constantFrom('asc', 'desc'),
   bindsSizes: fc.boolean(),
   hasWindows: fc.boolean(),
+  concurrency: fc.constantFrom(1, 3),
   // Ties, late rows, dense and sparse hours, two months.
   times: fc.oneof(
     fc.array(fc.nat(20), { minLength: 1, maxLength: 90 }),
@@ -58,30 +59,33 @@ function troubled(troubles: readonly (readonly [number, Trouble])[], from: numbe
 
 test('no row is lost, and none comes twice, from a service of any kind', { timeout: 600_000 }, async () => {
   await fc.assert(
-    fc.asyncProperty(SERVICE, async ({ by, order, bindsSizes, hasWindows, times, late, runs }) => {
-      const rows = rowsOf(times, by === 'time' ? 0 : late)
-      const server = await madeUpService({ rows, by, bindsSizes })
-      const here = exportsTo()
-      const windows = hasWindows ? 'windows: { from: 2024-01-01, until: 2024-03-01, every: month }, ' : ''
-      const run = (more: string) =>
-        here.run(
-          server.url,
-          'token',
-          `domains: [a.example], ${windows}order: ${order}, concurrency: 1, ${more}`,
-          'retries: 2',
-        )
-      for (const [i, { pageSize, budget, most, isKeyNew, troubles }] of runs.entries()) {
-        Object.assign(server.habits, { most, fault: troubled(troubles, server.received.length) })
-        if (isKeyNew) server.habits.cursorKey = `key ${i}`
-        await run(`page_size: ${pageSize}, max_requests: ${budget}`)
-      }
-      server.habits.fault = () => false
-      let last = await run('page_size: 40')
-      // A chain without a place to go on from is exported anew by the run after.
-      if (last.status !== 'complete') last = await run('page_size: 40')
-      expect(last).toMatchObject({ status: 'complete', error: null })
-      expect(here.ids().sort((a, b) => a - b)).toEqual(rows.map(({ id }) => id))
-    }),
+    fc.asyncProperty(
+      SERVICE,
+      async ({ by, order, bindsSizes, hasWindows, concurrency, times, late, runs }) => {
+        const rows = rowsOf(times, by === 'time' ? 0 : late)
+        const server = await madeUpService({ rows, by, bindsSizes })
+        const here = exportsTo()
+        const windows = hasWindows ? 'windows: { from: 2024-01-01, until: 2024-03-01, every: week }, ' : ''
+        const run = (more: string) =>
+          here.run(
+            server.url,
+            'token',
+            `domains: [a.example], ${windows}order: ${order}, concurrency: ${concurrency}, ${more}`,
+            'retries: 2',
+          )
+        for (const [i, { pageSize, budget, most, isKeyNew, troubles }] of runs.entries()) {
+          Object.assign(server.habits, { most, fault: troubled(troubles, server.received.length) })
+          if (isKeyNew) server.habits.cursorKey = `key ${i}`
+          await run(`page_size: ${pageSize}, max_requests: ${budget}`)
+        }
+        server.habits.fault = () => false
+        let last = await run('page_size: 40')
+        // A chain without a place to go on from is exported anew by the run after.
+        if (last.status !== 'complete') last = await run('page_size: 40')
+        expect(last).toMatchObject({ status: 'complete', error: null })
+        expect(here.ids().sort((a, b) => a - b)).toEqual(rows.map(({ id }) => id))
+      },
+    ),
     { numRuns: cases(400, 25) },
   )
 })
