@@ -98,13 +98,15 @@ function foundBy(status: number | null): SearchPath['found'] {
 
 const THERE: ReadonlySet<number> = new Set([400, 401, 405, 415, 422])
 
-/** @throws ExportError as {@link testToken} */
+/**
+ * @param retries default: those of the service
+ * @throws ExportError as {@link testToken}
+ */
 export async function tokenTest(
   service: Service,
-  settings: ServiceSettings,
-  retries = settings.retries,
+  { auth, baseUrl }: ServiceSettings,
+  retries?: number,
 ): Promise<TokenTest> {
-  const { auth, baseUrl } = settings
   // Beside the exchange. Source: public API documentation.
   const url =
     auth.kind === 'api-key' ? new URL('test', auth.tokenUrl).href : new URL('/tokens/test', baseUrl).href
