@@ -2,9 +2,6 @@ import { randomBytes } from 'node:crypto'
 import { ExportError } from '../core/index.ts'
 import { type Chunks, type Condition, Conflict, type Driver, PART_BYTES, unfit } from './driver.ts'
 
-// A reader without the lock may meet a file that is being replaced.
-const READ_ATTEMPTS = 20
-
 /** The objects of a data set. Methods throw what {@link Driver} throws. */
 export class Objects {
   constructor(readonly driver: Driver) {}
@@ -40,7 +37,7 @@ export class Objects {
   async *stream(path: string): AsyncGenerator<Uint8Array<ArrayBuffer>> {
     const get = (start: number, etag: string | null) =>
       this.driver.get(path, [start, start + PART_BYTES], etag)
-    let part = await this.#first(() => get(0, null))
+    let part = await get(0, null)
     for (let start = PART_BYTES; ; start += PART_BYTES) {
       if (part === null) throw gone(path)
       if (part.bytes.byteLength === 0) return
@@ -51,16 +48,6 @@ export class Objects {
       yield part.bytes
       if (next === null) return
       part = await next
-    }
-  }
-
-  async #first<T>(read: () => Promise<T>): Promise<T> {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await read()
-      } catch (error) {
-        if (!(error instanceof Conflict) || attempt === READ_ATTEMPTS) throw error
-      }
     }
   }
 

@@ -252,6 +252,37 @@ it('a file that is removed while it is read is no cut log', async () => {
   expect(cursor((await readCheckpoint(store))!)).toBe('c')
 })
 
+it('a reader beside owners that follow each other finds what was committed, and never damage', async () => {
+  const data = temporaryStore()
+  let isOver = false
+  let reads = 0
+  const reading = (async () => {
+    for (let last = 0; !isOver; reads++) {
+      await new Promise(setImmediate)
+      const pages = (await readCheckpoint(data.store))?.chains.get(0)?.pages ?? 0
+      expect(pages).toBeGreaterThanOrEqual(last)
+      last = pages
+    }
+  })()
+  let former: string | undefined
+  for (let run = 0; run < 8; run++) {
+    const id = newOwner()
+    const owned = await data.store.own(id)
+    if (former !== undefined) await owned.takeOver([former])
+    former = id
+    const journal = await openAs(owned)
+    if (run === 0) await journal.append([CHAIN])
+    const ids = { ids: { blob: 0, keep: 1 } }
+    for (let n = 0; n < 20; n++) await journal.commit([page(ids)], [new Uint8Array(80_000)])
+    // Every other one is killed.
+    if (run % 2 === 0) await journal.close()
+  }
+  isOver = true
+  await reading
+  expect(reads).toBeGreaterThan(10)
+  expect((await stateOf(data)).chains.get(0)?.pages).toBe(160)
+})
+
 it('a commit that fails in the middle leaves what was committed before it', async () => {
   const data = temporaryStore()
   const { owned, open } = await owner(data)

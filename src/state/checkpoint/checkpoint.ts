@@ -38,7 +38,7 @@ export async function findCheckpoint(store: Store): Promise<Found | null> {
       return await find(store, (what) => (seen = what))
     } catch (error) {
       // An owner replaces the checkpoint, and removes what that covers, while this is read. Damage is what stays.
-      if (!isExportError(error, 'damaged') || seen === before) throw error
+      if (!isExportError(error, 'damaged', 'locked') || seen === before) throw error
       before = seen
     }
   }
