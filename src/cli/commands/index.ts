@@ -47,7 +47,7 @@ export const COMMANDS: Readonly<Record<string, AddCommand>> = {
   verify: lazyCommand(
     'Inspect',
     'verify <pipeline..>',
-    'Read every file again and compare it with the checkpoint; exit 1 if something differs',
+    'Read every file again and compare it with the manifest; exit 1 if something differs',
     async () => severally((await import('./verify.ts')).verify),
   ),
   summary: lazyCommand(
