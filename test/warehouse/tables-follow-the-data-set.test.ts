@@ -116,6 +116,17 @@ it.each([
   expect([code, stderr]).toEqual([2, expect.stringMatching(next)])
 })
 
+it('an engine that reads another CSV is refused with the line of the format: exit 2', async () => {
+  const here = await newWorkspace({ load: { format: 'csv' } })
+  for (const dialect of ['spark', 'trino', 'athena', 'databricks']) {
+    const { code, stderr } = await here.cli('ddl', 'pipeline.yaml', '--dialect', dialect)
+    expect([code, stderr]).toEqual([
+      2,
+      expect.stringMatching(/does not read CSV.*\(load\.format, pipeline\.yaml:\d+:\d+\)\. Export Parquet/),
+    ])
+  }
+})
+
 it('before a run there is nothing to bring a table in line with', async () => {
   const here = await newWorkspace({})
   const { code, stderr } = await here.cli('ddl', 'pipeline.yaml', '--dialect', 'duckdb', '--sync')

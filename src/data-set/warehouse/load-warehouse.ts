@@ -1,4 +1,14 @@
-import { type Clock, ExportError, kindOfRows, type Pipeline, rulesOf, type Store } from '../../core/index.ts'
+import {
+  type Clock,
+  ExportError,
+  isExportError,
+  kindOfRows,
+  locationOf,
+  type Pipeline,
+  plainError,
+  rulesOf,
+  type Store,
+} from '../../core/index.ts'
 import { shardExtension } from '../../load/index.ts'
 import { columnsOf } from '../../rows/index.ts'
 import { MANIFEST_PATH, type Manifest, parseManifest } from '../../state/index.ts'
@@ -131,7 +141,8 @@ export function tableStatements(pipeline: Pipeline, dialect: DialectName, table?
   requireNames(dialect === 'postgres' ? 'postgres' : 'duckdb', { schema: null, table: table ?? null })
   const input = ddlInput(pipeline, table)
   const { tables } = pipeline.load
-  return [DIALECTS[dialect](input).trimEnd(), ...tableMounts(dialect, input.table, tables)].join('\n\n')
+  const text = located(pipeline, () => DIALECTS[dialect](input))
+  return [text.trimEnd(), ...tableMounts(dialect, input.table, tables)].join('\n\n')
 }
 
 /**
@@ -149,7 +160,18 @@ export async function syncStatements(
   const sync = SYNCS[dialect]
   if (sync === undefined) throw hasNoSync(dialect)
   const manifest = await requireManifest(openDataSet(pipeline), pipeline)
-  return sync({ ...ddlInput(pipeline, table), manifest })
+  return located(pipeline, () => sync({ ...ddlInput(pipeline, table), manifest }))
+}
+
+/** @throws ExportError that names the line of the setting that a dialect refuses */
+function located(pipeline: Pipeline, write: () => string): string {
+  try {
+    return write()
+  } catch (error) {
+    if (!isExportError(error, 'config') || pipeline.locations[error.where] === undefined) throw error
+    const where = `${error.where}, ${locationOf(pipeline, error.where)}`
+    throw new ExportError({ ...plainError(error), where })
+  }
 }
 
 function hasNoSync(dialect: DialectName): ExportError {
