@@ -24,6 +24,7 @@ const plan = {
   identity: 'keep',
   maskKey: null,
   suppress: [],
+  secretFacts: null,
   onInvalid: 'quarantine',
 }
 const query = { type: 'domain', fqdn: 'scatterholt.com', name: 'domain.scatterholt.com' }

@@ -42,6 +42,17 @@ it('of a data set on a disk, also after a kill', async () => {
   )
 })
 
+it('of a data set that a run holds, in its state before the run', async () => {
+  const here = await exportPlanted(ITEMS.slice(0, 1100), {}, {}, 40)
+  await writeFile(join(here.folder, 'people.csv'), `mail\n${OURS}\n`)
+  const run = start(['run', 'p.yaml', '--redo', '*', '--log-format', 'json'], here.folder, here.env)
+  await run.until((stderr) => stderr.includes('page'))
+  const { stderr } = await exits(0, here.call('match', 'p.yaml', '--directory', 'people.csv'))
+  expect(stderr).toContain('1 of 1 person: 2 credentials from 1 source')
+  run.child.kill('SIGTERM')
+  expect([0, 143]).toContain((await run.result).code)
+})
+
 it('of a data set in a bucket, of which shards are copied', async () => {
   const { double, env } = await startBucket()
   onTestFinished(() => double.close())
