@@ -127,7 +127,7 @@ it.each(some(MASKED, 1))(
 
 it('without an export verify exits with 2', async () => {
   const here = await newWorkspace(parts('parquet'))
-  expect(await here.call('verify', '--json')).toMatchObject({ code: 2, stdout: '' })
+  expect(await here.json('verify')).toMatchObject({ code: 2, value: { error: { kind: 'config' } } })
 })
 
 const smallShards = (rows: number) => ({
