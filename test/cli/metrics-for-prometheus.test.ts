@@ -69,7 +69,7 @@ it('a run replaces its metrics in one step, readable for others; a failed run ke
     [own('running')]: 0,
     [own('last_run_success')]: 0,
     [own('last_run_requests')]: 3,
-    [own('last_run_searches')]: 1,
+    [own('last_run_searches')]: 2,
     [own('page_size_rows')]: 2,
     [own('last_run_retries')]: 1,
     [own('last_run_rows')]: 4,

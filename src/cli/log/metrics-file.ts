@@ -51,7 +51,7 @@ const METRICS: Readonly<Record<string, readonly [help: string, of: (figures: Fig
   last_run_rows: ['Rows that the last run exported.', ({ rows }) => rows],
   last_run_requests: ['Requests that the last run sent, retries among them.', ({ requests }) => requests],
   last_run_searches: [
-    'Searches of the quota that the last run spent, by the number of searches left.',
+    'Searches of the quota that the pages of the last run cost.',
     ({ searchesSpent }) => searchesSpent,
   ],
   searches_per_request: [

@@ -17,7 +17,15 @@ const lockFileSchema = z.object({
 })
 
 /** The first line of a lock file. */
-export type LockFile = z.infer<typeof lockFileSchema>
+export type LockFile = {
+  readonly pid: number
+  readonly host: string
+  readonly process_start: string | null
+  readonly boot: string | null
+  readonly pid_namespace: string | null
+  readonly since: string
+  readonly hold: string | null
+}
 
 export function describeOwner(now: Date, hold: string | null = null): LockFile {
   return {
