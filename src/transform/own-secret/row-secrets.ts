@@ -62,6 +62,17 @@ export class RowSecrets {
   masked(credential: Credential, own: OwnSecret, queryValue: string): Credential {
     const { identity_name: identity, domain, hash_type, known_password_id, source } = credential
     const { auth_domains, urls } = credential
+    const { id: _, ...ofSource } = source ?? { id: '' }
+    const texts = [
+      identity,
+      domain,
+      hash_type,
+      known_password_id,
+      auth_domains,
+      urls,
+      Object.values(ofSource),
+    ]
+    if (!own.mayBeIn(texts.flat())) return credential
     const hidden = (text: string | null | undefined) => (text == null ? text : own.maskedIn(text))
     const hiddenAll = (list: readonly string[] | null | undefined) => list?.map((text) => own.maskedIn(text))
     const shown = {

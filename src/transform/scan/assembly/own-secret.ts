@@ -270,22 +270,38 @@ function find(start: usize, end: usize, pattern: usize): bool {
 
 /** Whether so many characters of base64 come together that they may hold the secret. */
 function hasRun(start: usize, end: usize): bool {
-  let run: usize = 0
-  for (let at = start; at < end; at++) {
-    if (isCode(load<u8>(at))) {
-      if (++run === minRun) return true
-    } else {
-      if (end - at <= minRun) return false
-      run = 0
+  const wanted = <i32>min(minRun, 16)
+  let run: i32 = 0
+  for (let at = start; at < end; at += 16) {
+    const codes = codesAt(at) & inside(end - at)
+    if (codes === 0xffff) {
+      run += 16
+      if (run >= wanted) return true
+      continue
     }
+    // As many at the beginning; as many in a row anywhere; as many at the end.
+    if (run + ctz(~codes) >= wanted) return true
+    let rows = codes
+    for (let left = wanted, step = 0; left > 1 && rows !== 0; left -= step) {
+      step = left >> 1
+      rows &= rows >> step
+    }
+    if (rows !== 0) return true
+    run = clz(~(codes << 16))
   }
   return false
 }
 
-/** Both alphabets of base64. */
-function isCode(byte: u8): bool {
-  if (<u8>((byte | 0x20) - 0x61) < 26 || isDigit(byte)) return true
-  return byte === PLUS || byte === 0x2d || byte === 0x2f || byte === 0x5f
+/** Which of sixteen bytes belong to an alphabet of base64, a bit each. */
+function codesAt(at: usize): i32 {
+  const text = v128.load(at)
+  const small = v128.or(text, i8x16.splat(0x20))
+  const letters = i8x16.lt_u(i8x16.sub(small, i8x16.splat(0x61)), i8x16.splat(26))
+  // The characters from `-` to `9` but for the dot.
+  const digits = i8x16.lt_u(i8x16.sub(text, i8x16.splat(0x2d)), i8x16.splat(13))
+  const others = v128.or(i8x16.eq(text, i8x16.splat(PLUS)), i8x16.eq(text, i8x16.splat(0x5f)))
+  const found = v128.andnot(v128.or(letters, v128.or(digits, others)), i8x16.eq(text, i8x16.splat(0x2e)))
+  return i8x16.bitmask(found)
 }
 
 /** Makes the patterns of hex and base64. Upper and lower case differ in one bit, and no character has bits of two letters' cases. */
