@@ -194,8 +194,8 @@ load: { ${format}${load}, path: ${path} }
     return [then, [perhaps, ...then]].map((done) => {
       const rows = done.includes('forget') ? this.others : this.rows
       if (!done.includes('prune')) return rows
-      const again = done.slice(done.indexOf('prune')).find((each) => /redo|fresh/.test(each))
-      if (again === 'redo' || again === 'fresh') return rows
+      const again = done.slice(done.indexOf('prune')).find((each) => /redo|fresh|repair/.test(each))
+      if (again !== undefined && again !== 'redo of a part') return rows
       const isBack = (row: string) => again !== undefined && row.includes('"quillmere.net"')
       return new Map([...rows].filter(([row]) => isBack(row)))
     })
