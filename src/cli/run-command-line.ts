@@ -114,7 +114,8 @@ export async function runCommandLine(
   } catch (error) {
     const reported = fileLimit(error)
     io.reportError(reported)
-    if (isJson && isExportError(reported))
+    // One that printed its result has said there what failed.
+    if (isJson && !context.stdout.hasResult && isExportError(reported))
       await context.stdout.line(plainJson({ error: plainError(reported) }))
     return exitCodeOf(error, context.signals.received)
   } finally {

@@ -39,7 +39,7 @@ it('a command that finds no data set proposes the run with the folder that was g
     expect([command, code, stdout, stderr]).toEqual([
       command,
       2,
-      '',
+      command.includes('--json') ? expect.stringMatching(/^\{"error":/) : '',
       expect.stringContaining("Run the pipeline first: `spillway run pipeline.yaml --output 'my data'`."),
     ])
   }

@@ -127,7 +127,11 @@ it('--fresh without a terminal needs --yes', async () => {
   const { call } = await trial()
   expect((await call('run')).code).toBe(0)
   const refused = await call('run', '--fresh', '--json')
-  expect(refused).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('--yes') })
+  expect(refused).toMatchObject({
+    code: 2,
+    stdout: expect.stringMatching(/^\{"error":/),
+    stderr: expect.stringContaining('--yes'),
+  })
   const allowed = await call('run', '--fresh', '--yes', '--json')
   expect(JSON.parse(allowed.stdout)).toMatchObject({
     status: 'complete',

@@ -92,13 +92,19 @@ test.each(some(LOADS, 2))(
 )
 
 const ORDERS = [
-  ['asc', '9999-12-31T23:59:59.999998Z', '9999-12-31T23:59:59.999999Z', 'gte'],
-  ['desc', '0001-01-01T00:00:00.000002Z', '0001-01-01T00:00:00.000001Z', 'lte'],
+  ['asc', '9999-12-31T23:59:59.999998Z', '9999-12-31T23:59:59.999999Z', 'gte', '9999-12-31T22:59:59.999999Z'],
+  [
+    'desc',
+    '0001-01-01T00:00:00.000002Z',
+    '0001-01-01T00:00:00.000001Z',
+    'lte',
+    '0001-01-01T01:00:00.000002Z',
+  ],
 ] as const
 
 test.each(some(ORDERS, 1))(
   'a chain starts again after large ids and far times, %s',
-  async (order, first, last, bound) => {
+  async (order, first, last, bound, restart) => {
     const MAX = '9223372036854775807'
     const { call, output, pipeline, service } = await startAttack(
       ({ body, json }) => {
@@ -116,7 +122,7 @@ test.each(some(ORDERS, 1))(
     )
     expect((await call(['run', pipeline, '--max-requests', '1'])).code).toBe(4)
     await exits(0, call(['run', pipeline]))
-    expect(service.requests.at(-1)?.body.filters).toEqual({ imported_at: { [bound]: last } })
+    expect(service.requests.at(-1)?.body.filters).toEqual({ imported_at: { [bound]: restart } })
     const rows = await rowsIn(output, 'csv')
     expect(rows.map(([id]) => id)).toEqual(['9007199254740993', MAX, '9223372036854775806'])
     const { shards } = JSON.parse(await readFile(join(output, '_manifest.json'), 'utf8'))

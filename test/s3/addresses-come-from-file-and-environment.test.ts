@@ -65,7 +65,10 @@ describe('plain http to another machine', () => {
 it('a missing region is reported', async () => {
   for (const name of ['AWS_REGION', 'AWS_DEFAULT_REGION', 'AWS_ENDPOINT_URL_S3']) vi.stubEnv(name, undefined)
   const error = await refused()
-  expect(error).toMatchObject({ kind: 'config', what: 'There is no region for object storage' })
+  expect(error).toMatchObject({
+    kind: 'config',
+    what: 'The bucket is in another region, or there is none set',
+  })
   expect(error.next).toContain('AWS_REGION')
 })
 

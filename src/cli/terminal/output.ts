@@ -13,6 +13,8 @@ export class Output {
   /** For lines for people. */
   readonly style: Style
   readonly #stream: NodeJS.WriteStream
+  /** Whether a result, or a part of one, was printed. */
+  hasResult = false
   #closed = false
   #failure: ExportError | null = null
 
@@ -35,6 +37,7 @@ export class Output {
   /** Writes text; resolves when it is written, or stdout is closed. */
   async write(text: string): Promise<void> {
     if (this.#closed) return
+    this.hasResult ||= text !== ''
     await new Promise<void>((resolve) => {
       this.#stream.write(text, (error) => {
         if (error) this.#fail(error)
