@@ -62,8 +62,8 @@ describe('a failure of one organization', () => {
       { pipeline: 'org-0', status: 'complete', rows: 120 },
       { pipeline: 'org-1', status: 'failed', rows: 0 },
       { pipeline: 'org-2', status: 'budget', requests: 5 },
-      { pipeline: 'org-3', status: 'failed', error: expect.stringContaining('NO_SUCH_VARIABLE') },
-      { pipeline: null, status: 'failed', error: expect.stringContaining('missing.yaml') },
+      { pipeline: 'org-3', status: 'failed', error: { what: expect.stringContaining('NO_SUCH_VARIABLE') } },
+      { pipeline: null, status: 'failed', error: { where: 'missing.yaml' } },
     ])
     await here.expectRows('org-0')
     const jobs = await pgRows(
@@ -174,7 +174,7 @@ it('what a worker lacks is reported with file and line, and no file is written',
   const { code, stdout } = await here.submit('--wait', '--json')
   const { pipeline, error } = JSON.parse(stdout)
   expect([code, pipeline]).toEqual([2, 'org-0'])
-  expect(error).toMatch(
+  expect(error.next).toMatch(
     /org-0\.yaml:\d+:\d+: service\.token_env: the environment variable OF_NOBODY is not set/,
   )
   expect(existsSync(join(here.folder, 'org-0'))).toBe(false)

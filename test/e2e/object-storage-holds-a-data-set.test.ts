@@ -146,12 +146,11 @@ describe.each([
   })
 })
 
-it.runIf(THOROUGH)('a manifest that another writer changed meanwhile is not overwritten', async () => {
+it.runIf(THOROUGH)('a manifest that another writer changes again and again is not overwritten', async () => {
   const { here, double } = await world()
   expect((await here.run()).code).toBe(0)
-  double.cues.before({ operation: 'PutObject', key: /_manifest\.json/ }, () =>
-    editObjects(double, /_manifest\.json/, (text) => `${text}\n`),
-  )
+  const edit = () => editObjects(double, /_manifest\.json/, (text) => `${text}\n`)
+  double.cues.before({ operation: 'PutObject', key: /_manifest\.json/ }, edit, { times: 5 })
   const late = await exits(5, here.run())
   expect(late.stderr).toContain('_manifest.json')
   expect(await here.run()).toMatchObject({ code: 0 })
@@ -176,7 +175,7 @@ const REFUSED_BY_S3 = [
     'a wrong secret',
     { AWS_SECRET_ACCESS_KEY: 'wrong-but-secret' },
     3,
-    'The store rejects the secret access key',
+    'The store rejects the access key, the secret access key or the session token',
   ],
 ] as const
 
