@@ -25,10 +25,16 @@ export function withoutOwnSecrets(
   return result
 }
 
+/** The first strings and numbers in a value, which may be nested deeper than calls can be. */
 function scalars(value: unknown): readonly string[] {
-  if (typeof value === 'object' && value !== null)
-    return Object.values(value).slice(0, MAX_SECRETS).flatMap(scalars)
-  return value === null || typeof value === 'boolean' ? [] : [String(value)]
+  const found: string[] = []
+  const open = [value]
+  while (open.length > 0 && found.length < MAX_SECRETS) {
+    const next = open.pop()
+    if (typeof next === 'object' && next !== null) open.push(...Object.values(next).slice(0, MAX_SECRETS))
+    else if (next !== null && typeof next !== 'boolean') found.push(String(next))
+  }
+  return found
 }
 
 const MAX_SECRETS = 100
