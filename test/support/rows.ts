@@ -74,6 +74,13 @@ function rowOf(item: CredentialJson, wanted: Wanted): Row {
     const micros = microsOf(time)
     return String(milliseconds ? (micros / 1000n) * 1000n : micros)
   }
+  const { hash } = item
+  // A text of a source may hold the secret of its row, by chance. Ordinary words stay there.
+  const isHidden = secret !== 'plaintext' && hash !== null && hash.length >= 4 && MIXED.test(hash)
+  const ofSource = (text: string | null | undefined): string | null =>
+    isHidden && text != null
+      ? well(text).replaceAll(well(hash), () => maskSecret(hash, secret, key))
+      : well(text ?? null)
   const known = item.known_password_id
   const row: Record<string, Value> = {
     id: String(item.id),
@@ -86,9 +93,9 @@ function rowOf(item: CredentialJson, wanted: Wanted): Row {
       ? { known_password_id: known === null || known === undefined ? null : String(known) }
       : {}),
     source_id: item.source_id,
-    source_name: well(source?.name ?? null),
-    source_description_en: well(source?.description_en ?? null),
-    source_description_fr: well(source?.description_fr ?? null),
+    source_name: ofSource(source?.name),
+    source_description_en: ofSource(source?.description_en),
+    source_description_fr: ofSource(source?.description_fr),
     source_is_alert_enabled: source?.is_alert_enabled ?? null,
     source_breached_at: at(source?.breached_at),
     source_leaked_at: at(source?.leaked_at),
@@ -100,6 +107,8 @@ function rowOf(item: CredentialJson, wanted: Wanted): Row {
   if (columns === undefined) return row
   return Object.fromEntries(Object.entries(row).filter(([name]) => columns.includes(name)))
 }
+
+const MIXED = /\p{L}\S*\p{N}|\p{N}\S*\p{L}/u
 
 function queryValue(query: SearchQuery, { secret, identity, key }: Required<Masking>): string {
   switch (query.type) {
