@@ -5,6 +5,7 @@ import { afterEach, expect, it } from 'vitest'
 import { withDiskFault } from '../fault/disk-fault-here.ts'
 import { portOf } from '../support/listening.ts'
 import { newWorkspace, type Workspace } from '../support/workspace.ts'
+import { trial } from './trial.ts'
 
 const { fsync } = all
 afterEach(() => {
@@ -29,7 +30,7 @@ it('a service that redirects to a login is refused by both', async () => {
 })
 
 it('a disk without room for a page is reported by both, before anything is paid', async () => {
-  const here = await newWorkspace({})
+  const here = await trial()
   const { result } = await withDiskFault({ DISK_FAULT_ROOT: here.folder, DISK_FAULT: 'room:1000000' }, () =>
     verdicts(here),
   )
@@ -39,7 +40,7 @@ it('a disk without room for a page is reported by both, before anything is paid'
 })
 
 it('so is a file system that cannot fsync a folder', async () => {
-  const here = await newWorkspace({})
+  const here = await trial()
   all.fsync = ((_file: number, done: (error: Error) => void) =>
     done(Object.assign(new Error('EINVAL'), { code: 'EINVAL' }))) as typeof all.fsync
   syncBuiltinESMExports()
