@@ -80,7 +80,8 @@ const SIGNED_PATH = '_state/signed'
 
 /** Whether the manifest has changed since it was signed here: its signature went with it. */
 export async function isSignatureStale(store: Store): Promise<boolean> {
-  const [signed, manifest] = [await store.read(SIGNED_PATH), await store.read(MANIFEST_PATH)]
+  const signed = await store.read(SIGNED_PATH)
+  const manifest = signed === null ? null : await store.read(MANIFEST_PATH)
   return signed !== null && manifest !== null && Buffer.from(signed).toString() !== sha256(manifest)
 }
 

@@ -15,6 +15,7 @@ import {
   type Pipeline,
   partitionKey,
   type ServiceFigures,
+  type Store,
   windowRange,
 } from '../core/index.ts'
 import type { Plan } from '../pipeline/index.ts'
@@ -77,12 +78,13 @@ export type StatusResult = {
  *   missing or another one
  */
 export async function readStatus(given: Pipeline, nowMs: number): Promise<StatusResult> {
-  const state = await namingLocations(given, () => readState(openDataSet(given)))
+  const store = openDataSet(given)
+  const state = await namingLocations(given, () => readState(store))
   const pipeline = withNames(given)
   // Names that depend on a mask key are known once something is exported.
   if (pipeline === null) throw nothingExported(given)
   const plan = planFor(pipeline, nowMs, state)
-  const holder = await readHolder(openDataSet(pipeline)).catch(nullIf('damaged'))
+  const holder = await readHolder(store).catch(nullIf('damaged'))
   const { total, done, partial, failed, pending, pruned } = countPartitions(pipeline, plan, state)
   return {
     partitions: () => statusOfEach(plan, state),
@@ -103,13 +105,14 @@ export async function readStatus(given: Pipeline, nowMs: number): Promise<Status
     searchesThisMonth: searchesByMonth(state?.runs ?? []).get(monthOf(nowMs)) ?? 0,
     lastRun: state?.runs.at(-1) ?? null,
     holder,
-    overdue: state === null ? [] : await overdueIn(state, pipeline, nowMs),
+    overdue: state === null ? [] : await overdueIn(state, pipeline, store, nowMs),
   }
 }
 
 async function overdueIn(
   state: CheckpointState,
   pipeline: NamedPipeline,
+  store: Store,
   nowMs: number,
 ): Promise<readonly string[]> {
   const { keep } = pipeline.load
@@ -118,9 +121,7 @@ async function overdueIn(
   return [
     ...(old === 0 ? [] : [`${numberOf(old, 'partition')} older than load.keep: see \`prune\``]),
     ...(small === null ? [] : [small]),
-    ...((await isSignatureStale(openDataSet(pipeline)))
-      ? ['the data set has changed since it was signed: see `sign`']
-      : []),
+    ...((await isSignatureStale(store)) ? ['the data set has changed since it was signed: see `sign`'] : []),
   ]
 }
 

@@ -1,4 +1,4 @@
-import { inSnakeCase, type Pipeline, plainError, runCommand } from '../../core/index.ts'
+import { inSnakeCase, type Pipeline, runCommand } from '../../core/index.ts'
 import {
   type CatalogComparison,
   type PartitionFilter,
@@ -53,7 +53,7 @@ function* jsonParts(
           started_at: lastRun.started_at,
           finished_at: lastRun.finished_at,
           status: lastRun.status,
-          error: lastRun.error === null ? null : plainError(lastRun.error),
+          error: lastRun.error,
         }
   yield `{"pipeline":${plainJson(name)},"partitions":[`
   let separator = '\n'
