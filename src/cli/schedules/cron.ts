@@ -1,13 +1,5 @@
 import { shellWord } from '../../core/index.ts'
-import {
-  AT,
-  comment,
-  EXIT_CODES,
-  numbered,
-  type Scheduled,
-  UNATTENDED,
-  variablesToWrite,
-} from './schedule.ts'
+import { AT, instructions, type Scheduled, UNATTENDED } from './schedule.ts'
 
 /** A line for a crontab, which prints, so that cron mails it, only what needs a person. */
 export function cron(scheduled: Scheduled): readonly string[] {
@@ -22,18 +14,17 @@ export function cron(scheduled: Scheduled): readonly string[] {
   ].join(' ')
   const check = `${begin} && ${call('check', file)}`
   return [
-    `Spillway: export of ${pipeline.name}, every night at ${AT.hour}:${AT.minute} of the machine's time.`,
-    ...numbered([
-      variablesToWrite(scheduled),
+    ...instructions(
+      scheduled,
+      `Spillway: export of ${pipeline.name}, every night at ${AT.hour}:${AT.minute} of the machine's time.`,
       [
-        'Check it in the environment that cron gives:',
-        `env -i HOME="$HOME" PATH=/usr/bin:/bin sh -c ${shellWord(check)}`,
+        [
+          'Check it in the environment that cron gives:',
+          `env -i HOME="$HOME" PATH=/usr/bin:/bin sh -c ${shellWord(check)}`,
+        ],
+        [`Append the last line to the crontab of ${user} (crontab -e).`],
       ],
-      [`Append the last line to the crontab of ${user} (crontab -e).`],
-    ]),
-    'Exit codes of a run:',
-    ...EXIT_CODES.map((line) => `  ${line}`),
+    ),
+    `${AT.minute} ${AT.hour} * * * ${job.replaceAll('%', '\\%')}`,
   ]
-    .map(comment)
-    .concat(`${AT.minute} ${AT.hour} * * * ${job.replaceAll('%', '\\%')}`)
 }

@@ -1,14 +1,6 @@
 import { isAbsolute } from 'node:path'
 import { ExportError, shellWord } from '../../core/index.ts'
-import {
-  AT,
-  comment,
-  EXIT_CODES,
-  numbered,
-  type Scheduled,
-  UNATTENDED,
-  variablesToWrite,
-} from './schedule.ts'
+import { AT, instructions, type Scheduled, UNATTENDED } from './schedule.ts'
 
 const MOUNT = '/etc/spillway'
 
@@ -48,17 +40,11 @@ export async function kubernetes(scheduled: Scheduled): Promise<readonly string[
   ]
   const job = shellWord(`${name}-now`)
   return [
-    ...[
-      `Spillway: export of ${pipeline.name}, every night.`,
-      ...numbered([
-        variablesToWrite(scheduled),
-        [`kubectl create secret generic ${name} --from-env-file=${shellWord(envFile)}`],
-        ['Name your image below, and store this as spillway.yaml: kubectl apply -f spillway.yaml'],
-        [`kubectl create job ${job} --from=cronjob/${name}: exports now`],
-      ]),
-      'Exit codes of a run:',
-      ...EXIT_CODES.map((line) => `  ${line}`),
-    ].map(comment),
+    ...instructions(scheduled, `Spillway: export of ${pipeline.name}, every night.`, [
+      [`kubectl create secret generic ${name} --from-env-file=${shellWord(envFile)}`],
+      ['Name your image below, and store this as spillway.yaml: kubectl apply -f spillway.yaml'],
+      [`kubectl create job ${job} --from=cronjob/${name}: exports now`],
+    ]),
     ...objects.flatMap((object) => ['---', ...stringify(object, { lineWidth: 0 }).trimEnd().split('\n')]),
   ]
 }

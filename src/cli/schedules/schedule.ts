@@ -27,23 +27,40 @@ export const AT = { minute: 15, hour: 2 }
 export const UNATTENDED = ['--log-format', 'json', '--no-progress']
 
 /** What each exit code of a run means to whoever is on duty. */
-export const EXIT_CODES = [
+const EXIT_CODES = [
   '0 all done; 4 budget or quota used up, 143 stopped: the next run goes on',
   '1 some partitions failed; 5 another run is at work: the next run tries again',
   '2 the file, 3 the credentials: a person has to change something',
 ]
 
-/** Comment lines that say how to write the file of variables. */
-export function variablesToWrite({ envFile, variables, user }: Scheduled): readonly string[] {
+/**
+ * The comment before a schedule: how to install it, and what exit codes mean.
+ * @param steps after that of writing the variables; lines after the first of each are indented
+ * @param after more lines behind the steps
+ */
+export function instructions(
+  scheduled: Scheduled,
+  title: string,
+  steps: readonly (readonly string[])[],
+  after: readonly string[] = [],
+): readonly string[] {
+  const lines = [
+    title,
+    ...numbered([variablesToWrite(scheduled), ...steps]),
+    ...after,
+    'Exit codes of a run:',
+    ...EXIT_CODES.map((line) => `  ${line}`),
+  ]
+  return lines.map((line) => `# ${line}`)
+}
+
+function variablesToWrite({ envFile, variables, user }: Scheduled): readonly string[] {
   return [
     `Write the variables into ${envFile} (mode 0600, owner ${user}), one a line, without quotes:`,
     ...variables.map((name) => `  ${name}=…`),
   ]
 }
 
-/** @param steps texts, the lines after the first of which are indented */
-export function numbered(steps: readonly (readonly string[])[]): readonly string[] {
+function numbered(steps: readonly (readonly string[])[]): readonly string[] {
   return steps.flatMap((lines, i) => lines.map((line, at) => (at === 0 ? `${i + 1}. ${line}` : `   ${line}`)))
 }
-
-export const comment = (line: string): string => `# ${line}`.trimEnd()

@@ -1,13 +1,5 @@
 import { shellWord } from '../../core/index.ts'
-import {
-  AT,
-  comment,
-  EXIT_CODES,
-  numbered,
-  type Scheduled,
-  UNATTENDED,
-  variablesToWrite,
-} from './schedule.ts'
+import { AT, instructions, type Scheduled, UNATTENDED } from './schedule.ts'
 
 /** A service that runs once, and its timer. */
 export function systemd(scheduled: Scheduled): readonly string[] {
@@ -16,10 +8,10 @@ export function systemd(scheduled: Scheduled): readonly string[] {
   const call = (...words: readonly string[]) => [...command, ...words].map(unitWord).join(' ')
   const inside = [folder, file, envFile, ...command]
   return [
-    ...[
+    ...instructions(
+      scheduled,
       `Spillway: export of ${pipeline.name}, every night. As root:`,
-      ...numbered([
-        variablesToWrite(scheduled),
+      [
         [
           'Check it in the environment that systemd gives:',
           `systemd-run --pipe --wait --uid=${user} --property=EnvironmentFile=${shellWord(envFile)} --working-directory=${shellWord(folder)} ${[...command, 'check', file].map(shellWord).join(' ')}`,
@@ -27,11 +19,9 @@ export function systemd(scheduled: Scheduled): readonly string[] {
         ['Write the two units below into /etc/systemd/system, under the names in their first lines.'],
         [`systemctl daemon-reload && systemctl enable --now ${unit}.timer`],
         [`systemctl start ${unit}: exports now; journalctl --unit ${unit}: its log`],
-      ]),
-      `Other commands on its data set: sudo -u ${user}, in ${folder}.`,
-      'Exit codes of a run:',
-      ...EXIT_CODES.map((line) => `  ${line}`),
-    ].map(comment),
+      ],
+      [`Other commands on its data set: sudo -u ${user}, in ${folder}.`],
+    ),
     '',
     `# /etc/systemd/system/${unit}.service`,
     '[Unit]',
