@@ -48,7 +48,6 @@ export {
 export { requireOwnTables } from './open-tables.ts'
 export type { DataSetOptions } from './options.ts'
 export {
-  countFeeds,
   countPartitions,
   isWhole,
   type PlanCounts,

@@ -132,12 +132,6 @@ export type PlanCounts = PlanStates & {
   readonly unfinished: Map<string, number>
 }
 
-/** The feeds that a run reads, and those that it has read before an interruption. */
-export function countFeeds(plan: Plan, { extract }: NamedPipeline): Pick<PlanCounts, 'total' | 'done'> {
-  const total = extract.queries.length
-  return { total, done: total - [...plan.chains()].length }
-}
-
 /**
  * Counts what of a plan is done and what is left.
  * @param viewOf what counts of a partition that is exported again; default: what is exported again so far

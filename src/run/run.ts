@@ -7,12 +7,12 @@ import {
   type NamedPipeline,
   type OwnedStore,
   type Pipeline,
+  partitionCounts,
   type RunStatus,
   rulesOf,
 } from '../core/index.ts'
 import {
   clearDataSet,
-  countFeeds,
   countPartitions,
   holdDataSet,
   isWhole,
@@ -176,7 +176,8 @@ async function carryOut(
   // It goes before the first entry of a plan that holds more.
   if (!isWhole(pipeline, journal.state, clock.now())) await unmark(store)
   await journal.append([...(isSame ? [] : [scope]), { kind: 'run', ...begin }])
-  const counts = isOfFeeds ? { ...found, ...countFeeds(plan, pipeline) } : found
+  // A feed is read in every run; further windows show with its rows.
+  const counts = isOfFeeds ? { ...found, done: found.total - [...plan.chains()].length } : found
   const tally = new Tally(counts)
   log('info', 'run started', {
     event: 'run.start',
@@ -229,7 +230,11 @@ async function carryOut(
   const error = ending.error ?? unfinished ?? unsaved
   const durationMs = clock.monotonicMs() - startedMs
   const { status } = ending
-  const result = { figures, tally, session, total: counts.total, error, status, hasManifest, durationMs }
+  const ended = isOfFeeds
+    ? countPartitions(pipeline, planFor(pipeline, clock.now(), journal.state), journal.state)
+    : null
+  const partitions = partitionCounts(ended?.total ?? counts.total, ended ?? tally)
+  const result = { figures, tally, session, partitions, error, status, hasManifest, durationMs }
   const summary = summarize(pipeline, result)
   logSummary(summary, log)
   return summary

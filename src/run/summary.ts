@@ -6,7 +6,6 @@ import {
   type PartitionCounts,
   type Pipeline,
   type PlainError,
-  partitionCounts,
   plainError,
   type RunCounts,
   type RunStatus,
@@ -88,8 +87,8 @@ type RunResult = {
   readonly figures: EndFigures
   readonly tally: Tally
   readonly session: Session
-  /** Partitions of the plan. */
-  readonly total: number
+  /** Of the plan; of feeds, with the windows that rows have come for. */
+  readonly partitions: PartitionCounts
   /** What stopped the run early or prevented the manifest; null: nothing. */
   readonly error: ExportError | null
   /** The status of the run without such an error. */
@@ -100,7 +99,7 @@ type RunResult = {
 
 export function summarize(
   pipeline: Pipeline,
-  { figures, tally, session, total, error, status, hasManifest, durationMs }: RunResult,
+  { figures, tally, session, partitions, error, status, hasManifest, durationMs }: RunResult,
 ): RunSummary {
   const { state } = session.journal
   const run = { ...state.runs.at(-1)!, ...figures }
@@ -108,7 +107,7 @@ export function summarize(
     pipeline: pipeline.name,
     status: error === null ? status : statusFor(error),
     ...runCounts(run),
-    partitions: partitionCounts(total, tally),
+    partitions,
     filePartitions: pipeline.extract.unfiltered === null ? null : filePartitions(pipeline, state),
     dataSet: {
       rows: sumOfPartitions(state).rows,

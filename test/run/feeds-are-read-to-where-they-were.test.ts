@@ -1,4 +1,4 @@
-import { readdirSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { orderOf } from '../../src/run/chains/feed.ts'
@@ -36,6 +36,17 @@ test('a front that was read half-way is completed before it is read again', asyn
   const sent = requests(world, before)
   expect(sent[0]?.from).not.toBeNull()
   expect(sent.filter(({ from }) => from === null)).toHaveLength(1)
+})
+
+test('a run counts the partitions that a feed has, as status and verify do', async () => {
+  const world = await feedWorld('identifiers: [1, 2], page_size: 50')
+  for (const day of [100, 150]) {
+    world.day = day
+    const { partitions } = await world.run()
+    const listed = JSON.parse(readFileSync(join(world.output, '_manifest.json'), 'utf8')).partitions
+    expect(listed.length).toBeGreaterThan(4)
+    expect(partitions).toEqual({ total: listed.length, done: listed.length, failed: 0, pending: 0 })
+  }
 })
 
 test('a feed whose order is known is read at one end', async () => {

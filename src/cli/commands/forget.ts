@@ -45,7 +45,7 @@ export const forget = command({
   },
 })
 
-/** @throws ExportError `config` when there are none */
+/** Lines, empty ones too, so that their numbers are those of the file. @throws ExportError `config` when there are none */
 async function identitiesOf(file: string | undefined, { cwd }: Io): Promise<readonly string[]> {
   if (file === undefined && process.stdin.isTTY)
     throw none('No identities are given', 'Name a file of them with --identities, or pipe them in.')
@@ -53,8 +53,7 @@ async function identitiesOf(file: string | undefined, { cwd }: Io): Promise<read
   const text = await readAll(file === undefined ? process.stdin : createReadStream(resolve(cwd, file)), where)
   // A carriage return alone ends lines only where nothing else does: an identity may have one.
   const lines = text.replace(/^\ufeff/, '').split(text.includes('\n') ? /\r?\n/ : /\r/)
-  const identities = lines.filter((line) => line.trim() !== '')
-  if (identities.length > 0) return identities
+  if (lines.some((line) => line.trim() !== '')) return lines
   throw none(`There is no identity in ${where}`, 'Give one a line, and nothing else.')
 }
 

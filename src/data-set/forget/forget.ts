@@ -29,7 +29,7 @@ import { type OnShard, type OpenShardOfPeople, openOf, type Survey, survey } fro
 
 export type ForgetResult = {
   readonly pipeline: string
-  /** Different identities that were given. */
+  /** Different identities that were given, without lines that are none. */
   readonly identities: number
   readonly rows: number
   /** Sealed shards with rows of theirs. */

@@ -1,5 +1,5 @@
 import { createSecretKey } from 'node:crypto'
-import { ExportError, locationOf, numberOf, type Pipeline, rulesOf } from '../../core/index.ts'
+import { ExportError, locationOf, type Pipeline, rulesOf } from '../../core/index.ts'
 import { filedIdentity, identityHider, suppressionDigest } from '../../transform/index.ts'
 
 /** The people that are to be forgotten, by their identities. */
@@ -9,19 +9,22 @@ export class People {
   /** How files hold them: these forms, or their digests. */
   readonly #stored: ReadonlySet<string>
   readonly #isMasked: boolean
-  /** How files would hold each line with an address and more: of a mail, of a CSV file. */
-  readonly #unlikely: readonly string[]
+  /** How files would hold each line with an address and more (of a mail, of a CSV file), by the number of the line. */
+  readonly #unlikely: ReadonlyMap<number, string>
   readonly #found = new Set<string>()
 
   private constructor(lines: readonly string[], isMasked: boolean, storedForm: (line: string) => string) {
-    this.#forms = new Set(lines.map(filedIdentity))
-    this.#stored = new Set(lines.map(storedForm))
+    const named = lines.filter((line) => filedIdentity(line) !== '')
+    this.#forms = new Set(named.map(filedIdentity))
+    this.#stored = new Set(named.map(storedForm))
     this.#isMasked = isMasked
-    this.#unlikely = lines.filter((line) => MORE_THAN_AN_ADDRESS.test(line.trim())).map(storedForm)
+    const numbered = lines.map((line, i) => [i + 1, line] as const)
+    const unlikely = numbered.filter(([, line]) => MORE_THAN_AN_ADDRESS.test(line.trim()))
+    this.#unlikely = new Map(unlikely.map(([number, line]) => [number, storedForm(line)]))
   }
 
   /**
-   * @param lines identities as they were given
+   * @param lines identities as they were given; empty lines have a number, too
    * @throws ExportError `config` when the data set does not hold identities, so that nobody can be found
    */
   static of(lines: readonly string[], pipeline: Pipeline, maskKey: Uint8Array | null): People {
@@ -36,14 +39,14 @@ export class People {
         next: 'Nothing needs to be erased here by identity.',
       })
     }
-    const named = lines.filter((line) => filedIdentity(line) !== '')
     return identity === 'keep'
-      ? new People(named, false, filedIdentity)
-      : new People(named, true, identityHider({ identity, maskKey }))
+      ? new People(lines, false, filedIdentity)
+      : new People(lines, true, identityHider({ identity, maskKey }))
   }
 
+  /** Different identities, without lines that turned out to be none. */
   get count(): number {
-    return this.#forms.size
+    return this.#forms.size - new Set(this.#unmatched().map(([, form]) => form)).size
   }
 
   /** What to look for by bloom filters; null: spellings differ, so these say nothing. */
@@ -60,13 +63,20 @@ export class People {
     return true
   }
 
-  /** What to correct in lines of which nothing was found. */
+  /** What to correct in lines that are no identity. */
   hints(): readonly string[] {
-    const lines = this.#unlikely.filter((form) => !this.#found.has(form)).length
-    if (lines === 0) return []
+    const numbers = this.#unmatched().map(([number]) => number)
+    if (numbers.length === 0) return []
+    const named = numbers.slice(0, MAX_LINES_NAMED).join(', ')
+    const more = numbers.length > MAX_LINES_NAMED ? `, … (${numbers.length} lines)` : ''
     return [
-      `${numberOf(lines, 'line')} with more than an address (angle brackets, quotes, commas, blanks) matched nobody: give the address alone.`,
+      `No identity, with more than an address (angle brackets, quotes, commas, blanks): line ${named}${more}. Give the address alone.`,
     ]
+  }
+
+  /** Lines with more than an address, of which nothing was found. */
+  #unmatched(): readonly (readonly [number: number, form: string])[] {
+    return [...this.#unlikely].filter(([, form]) => !this.#found.has(form))
   }
 
   /** Whether a text that is not masked names one of them. @param partly also if it is a part of an identity */
@@ -81,5 +91,7 @@ export class People {
     return [...this.#forms].map((identity) => suppressionDigest(once, identity))
   }
 }
+
+const MAX_LINES_NAMED = 20
 
 const MORE_THAN_AN_ADDRESS = /[<>",;\s].*@|@.*[<>",;\s]/
