@@ -139,7 +139,7 @@ function parserOf(words: readonly string[], columns: number): Argv<CommonArgs> {
     })
   // Descriptions say what is allowed, and the default in brackets.
   ;(parser as unknown as UsageSettings).usageConfiguration({ 'hide-types': true })
-  for (const add of Object.values(COMMANDS)) add(parser)
+  for (const add of Object.values(COMMANDS)) add(parser, widthOf(columns))
   return parser.completion('completion', 'Print a script that completes commands and flags in the shell')
 }
 
@@ -147,9 +147,9 @@ function parserOf(words: readonly string[], columns: number): Argv<CommonArgs> {
 type CommandOptions = { getOptions(): { readonly key: Readonly<Record<string, unknown>> } }
 type UsageSettings = { usageConfiguration(settings: { readonly 'hide-types': boolean }): void }
 
-/** Longer lines are hard to read. */
+/** Longer lines are hard to read, and shorter ones hold no flag with its description. */
 function widthOf(columns: number): number {
-  return Math.min(110, columns)
+  return Math.max(40, Math.min(110, columns))
 }
 
 /** Loads the command of a command line that yargs completes: it does not wait for options. */

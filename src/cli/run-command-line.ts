@@ -89,12 +89,13 @@ export async function runCommandLine(
   let ticker: NodeJS.Timeout | undefined
   let code = DONE
   let isJson = false
+  // As other programs lay out their help.
+  const columns = Number(context.env.COLUMNS) || context.screen.columns
   try {
-    if (given.length === 0) context.screen.write(`${overview(context.screen.columns)}\n\n`)
-    if (words.length === 1 && words[0] === '--help')
-      await context.stdout.line(overview(context.screen.columns))
+    if (given.length === 0) context.screen.write(`${overview(columns)}\n\n`)
+    if (words.length === 1 && words[0] === '--help') await context.stdout.line(overview(columns))
     else
-      await parseCommandLine(words, context.screen.columns, async (args, work) => {
+      await parseCommandLine(words, columns, async (args, work) => {
         const { logFormat, logLevel } = args
         io = openIo(context, run, { format: logFormat, level: logLevel })
         onIo(io, true)

@@ -1,7 +1,7 @@
+import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { COMMANDS } from '../../src/cli/commands/index.ts'
-import { overview } from '../../src/cli/parse.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
 import { carryOut } from '../support/in-this-process.ts'
 
@@ -42,12 +42,18 @@ it('help, -h, version and -v work as words and letters do elsewhere', async () =
   }
 })
 
-it.each([80, 60])('no help is wider than %i columns', (columns) => {
-  expect(
-    overview(columns)
-      .split('\n')
-      .filter((line) => line.length > columns),
-  ).toEqual([])
+it.each(['80', '60'])('no help is wider than %s columns, and its examples can be copied', async (COLUMNS) => {
+  for (const name of ['', ...Object.keys(COMMANDS)]) {
+    const { stdout } = await command([...(name === '' ? [] : [name]), '--help'], { COLUMNS })
+    expect(stdout.split('\n').filter((line) => line.length > Number(COLUMNS))).toEqual([])
+    const [, examples = ''] = stdout.split('Examples:\n')
+    if (examples === '') continue
+    const script = examples.trimEnd().split('\n\n')[0]!
+    execFileSync('/bin/sh', ['-n', '-c', script])
+    // A shell joins the lines that a backslash ends.
+    const lines = script.replace(/ \\\n +/g, ' ').split('\n')
+    for (const line of lines) expect(line).toMatch(/^ {2}(?:# |spillway )/)
+  }
 })
 
 it('each command explains its flags', async () => {

@@ -8,6 +8,7 @@ import {
   unmarkedArgs,
   WHAT_IS_SHOWN,
 } from '../command-line/command.ts'
+import { folded } from '../terminal/screen.ts'
 
 /** Help lists these groups first: a command's own options before those that several share. */
 const OWN_GROUPS = ['Positionals:', 'Options:', WHAT_IS_SHOWN, HOW_IT_RUNS]
@@ -168,8 +169,8 @@ async function severally(one: Command, pauseMs?: number): Promise<Command> {
 /** What people want of commands, by which help groups them. */
 type Group = 'Export' | 'Inspect' | 'Deliver' | 'Comply' | 'Tools'
 
-/** Adds one command to the command line. */
-type AddCommand = ((yargs: Argv<CommonArgs>) => void) & {
+/** Adds one command to the command line, whose help is so wide. */
+type AddCommand = ((yargs: Argv<CommonArgs>, width: number) => void) & {
   readonly group: Group
   /** With placeholders: `report <id..>` */
   readonly usage: string
@@ -189,9 +190,11 @@ function lazyCommand(
   load: () => Promise<Command>,
 ): AddCommand {
   let loaded: Command | null = null
-  const add = (yargs: Argv<CommonArgs>): void => {
+  const add = (yargs: Argv<CommonArgs>, width: number): void => {
     const builder = (yargs: Argv<CommonArgs>): Argv<CommonArgs> | Promise<Argv<CommonArgs>> => {
-      return loaded === null ? load().then((found) => declared(found, yargs)) : declared(loaded, yargs)
+      return loaded === null
+        ? load().then((found) => declared(found, yargs, width))
+        : declared(loaded, yargs, width)
     }
     const handler = (given: ArgumentsCamelCase<CommonArgs>) => {
       const args = unmarkedArgs(given)
@@ -205,13 +208,23 @@ function lazyCommand(
   return Object.assign(add, { group, usage, describe, load: loadNow })
 }
 
-function declared(command: Command, yargs: Argv<CommonArgs>): Argv<CommonArgs> {
+function declared(command: Command, yargs: Argv<CommonArgs>, width: number): Argv<CommonArgs> {
   // Help lists groups in the order in which they were named first.
   for (const group of OWN_GROUPS) yargs.group([], group)
   for (const [name, each] of Object.entries(command.positionals))
     yargs.positional(name, each as PositionalOptions)
   yargs.options(command.flags)
-  for (const [line, meaning] of command.examples) yargs.example(line, meaning)
-  if (command.epilogue !== null) yargs.epilogue(command.epilogue)
+  yargs.epilogue(examplesText(command.examples, width))
+  if (command.epilogue !== null) yargs.epilogue(`\n${folded(command.epilogue, width)}`)
   return yargs.check((args) => checkFlags(args, command))
+}
+
+/** Examples that can be copied: what each is for is a comment above it, and a long line ends in a backslash. */
+function examplesText(examples: Command['examples'], width: number): string {
+  const all = examples.map(([line, meaning]) => {
+    // Room for the indent and the backslash.
+    const command = folded(line.replaceAll('$0', 'spillway'), width - 6).replaceAll('\n', ' \\\n    ')
+    return `  # ${folded(meaning, width - 4).replaceAll('\n', '\n  # ')}\n  ${command}`
+  })
+  return `Examples:\n${all.join('\n')}`
 }

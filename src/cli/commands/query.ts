@@ -38,10 +38,7 @@ export const query = command({
   examples: [
     ['$0 query pipeline.yaml', 'Columns and first rows'],
     ['$0 query pipeline.yaml -f monthly.sql --csv', 'SQL of a file, as CSV'],
-    [
-      '$0 query pipeline.yaml "SELECT source_name, count(*) FROM credentials GROUP BY 1 ORDER BY 2 DESC"',
-      'The largest leaks',
-    ],
+    ['$0 query pipeline.yaml "SELECT domain, count(*) FROM credentials GROUP BY 1"', 'Rows of each domain'],
   ],
   async run(args, io) {
     const { pipeline, planned } = await dataSetFrom(args, io)

@@ -82,8 +82,8 @@ function closeTerminals(terminals: readonly number[]): void {
 }
 
 function announceStop(signal: Signal, screen: Screen): void {
-  const how = signal === 'SIGINT' ? 'Ctrl-C again' : 'another signal'
-  screen.write(`\nStopping after the work in progress. ${how} ends at once; nothing is lost.\n`)
+  const how = signal === 'SIGINT' ? 'Ctrl-C again' : 'Another signal'
+  screen.write(`\nStopping after the work in progress. ${how} ends it at once; nothing is lost.\n`)
 }
 
 /** Does work that a signal stops, which is announced. */
