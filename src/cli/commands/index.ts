@@ -85,7 +85,7 @@ export const COMMANDS: Readonly<Record<string, AddCommand>> = {
     'Deliver',
     'ddl <pipeline>',
     'Print the tables, and how to load or mount the data set, for an engine',
-    async () => (await import('./load.ts')).ddl,
+    async () => (await import('./ddl.ts')).ddl,
   ),
   tables: lazyCommand(
     'Deliver',
@@ -139,7 +139,7 @@ export const COMMANDS: Readonly<Record<string, AddCommand>> = {
     'Tools',
     'schema',
     'Print the JSON Schema of pipeline files, for editors',
-    async () => (await import('./init.ts')).schema,
+    async () => (await import('./schema.ts')).schema,
   ),
   report: lazyCommand(
     'Tools',

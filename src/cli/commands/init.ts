@@ -3,7 +3,7 @@ import { userInfo } from 'node:os'
 import { dirname, parse, resolve } from 'node:path'
 import { codeOf, ExportError, shellWord } from '../../core/index.ts'
 import { packageFile, version } from '../../package/index.ts'
-import { fileNeeds, pipelineJsonSchema, readPipeline } from '../../pipeline/index.ts'
+import { fileNeeds, readPipeline } from '../../pipeline/index.ts'
 import { command, type Io } from '../command-line/command.ts'
 import { SCHEDULES } from '../schedules/index.ts'
 import type { Scheduled } from '../schedules/schedule.ts'
@@ -105,14 +105,3 @@ function notWritten(file: string, cause: unknown): ExportError {
     cause,
   })
 }
-
-export const schema = command({
-  examples: [
-    ['$0 schema > pipeline.schema.json', 'Once; then point the editor to it'],
-    ['$0 schema | jq .properties.load', 'What can be said in one section'],
-  ],
-  async run(_args, { stdout }) {
-    await stdout.line(JSON.stringify(pipelineJsonSchema(), null, 2))
-    return DONE
-  },
-})

@@ -1,5 +1,4 @@
-import { syncStatements, tableStatements } from '../../data-set/index.ts'
-import { DIALECT_NAMES, LOAD_MODES, parseTarget } from '../../warehouse/index.ts'
+import { LOAD_MODES, parseTarget } from '../../warehouse/index.ts'
 import { command, flag, stringValue } from '../command-line/command.ts'
 import { DATA_SET, dataSetFrom, OUTPUT } from '../command-line/pipeline-options.ts'
 import { DONE } from '../terminal/exit-code.ts'
@@ -39,33 +38,5 @@ export const load = command({
       await loadTables({ pipeline, planned }, target, { schema, table, mode, evolve, json }, signals.stop, io)
       return DONE
     })
-  },
-})
-
-export const ddl = command({
-  positionals: { pipeline: DATA_SET },
-  flags: {
-    output: OUTPUT,
-    dialect: {
-      choices: DIALECT_NAMES,
-      demandOption: true,
-      describe: `Engine to write for: ${DIALECT_NAMES.join(', ')}`,
-    },
-    table: stringValue('Name of the table: credentials or reports, if not given'),
-    sync: flag('Print a script that brings the table in line with the data set'),
-  },
-  examples: [
-    ['$0 ddl pipeline.yaml --dialect snowflake', 'Table, file format, stage and COPY'],
-    [
-      '$0 ddl pipeline.yaml --dialect clickhouse --sync | clickhouse-client',
-      'After every run: only what has changed is copied',
-    ],
-    ['$0 ddl pipeline.yaml --dialect dbt > models/sources.yml', 'A source for dbt'],
-  ],
-  async run(args, io) {
-    const { pipeline } = await dataSetFrom(args, io)
-    const print = args.sync ? syncStatements : tableStatements
-    await io.stdout.line(await print(pipeline, args.dialect, args.table))
-    return DONE
   },
 })
