@@ -1,4 +1,4 @@
-import { AGE_EXPECTED, ago, ExportError, type Pipeline, parseAge, systemClock } from './core/index.ts'
+import { ExportError, type Pipeline, systemClock } from './core/index.ts'
 import {
   describeDataSet,
   type ForgetResult,
@@ -22,8 +22,11 @@ import {
 } from './data-set/index.ts'
 import { version } from './package/index.ts'
 import {
+  AGE_EXPECTED,
+  ago,
   type Environment,
   type PipelineSettings,
+  parseAge,
   type ReadOptions,
   readMaskKey,
   readSigningKey,

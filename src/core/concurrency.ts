@@ -41,16 +41,6 @@ export async function sideBySide<T>(items: Iterable<T>, work: (item: T) => Promi
   await settleAll(slots)
 }
 
-/** Waits for a promise; rejects with the signal's reason as soon as it aborts. */
-export function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    if (signal.aborted) return reject(signal.reason)
-    const stop = (): void => reject(signal.reason)
-    signal.addEventListener('abort', stop, { once: true })
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop))
-  })
-}
-
 /** Waits for all, also when one fails, since they share files or connections. @throws the first failure by index */
 export async function settleAll(work: readonly Promise<unknown>[]): Promise<void> {
   const results = await Promise.allSettled(work)

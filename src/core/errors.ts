@@ -118,16 +118,3 @@ export function requireSet(
     next,
   })
 }
-
-/**
- * Checks that the user allowed this run to write secrets unmasked, if the policy does that.
- * @param where the pipeline file
- * @throws ExportError `config`
- */
-export function requireConsent(policy: string, allowPlaintext: boolean | undefined, where: string): void {
-  if (policy !== 'plaintext' || allowPlaintext === true) return
-  const what =
-    'plaintext needs consent at each run, and this run was not given leave to write secrets unmasked'
-  const next = 'Add --allow-plaintext, or choose redact, drop, partial or hmac.'
-  throw new ExportError({ kind: 'config', what, where, next })
-}

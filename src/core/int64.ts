@@ -7,9 +7,6 @@ export type Int64 = number | bigint
 /** The same for JSON: bigints are strings of digits, because most JSON readers would round them. */
 export type Int64Json = number | string
 
-export const MIN_INT64 = -(2n ** 63n)
-export const MAX_INT64 = 2n ** 63n - 1n
-
 /** Converts an integer to its only form. */
 export function int64(value: number | bigint): Int64 {
   if (typeof value === 'number') {

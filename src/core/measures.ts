@@ -53,20 +53,3 @@ export const ROWS_PER_SEARCH = 100
 export function mayCost(reading: Reading | null, rows: number): number {
   return reading === 'request' ? 1 : Math.max(1, Math.ceil(rows / ROWS_PER_SEARCH))
 }
-
-/** Estimated searches of chains with this many requests and rows; null: not measured, and the readings differ. */
-export function expectedCost(
-  reading: Reading | null,
-  { requests, rows }: { readonly requests: number; readonly rows: number },
-): number | null {
-  const most = Math.max(requests, mayCost(null, rows))
-  if (reading === null) return most === requests ? most : null
-  return reading === 'request' ? requests : most
-}
-
-/** Milliseconds that a page of this size takes; null: not measured. */
-export function millisecondsAPage(times: readonly ResponseTime[], size: number): number | null {
-  const sameSize = times.filter(([requested]) => requested === size)
-  const sorted = (sameSize.length > 0 ? sameSize : times).map(([, ms]) => ms).sort((a, b) => a - b)
-  return sorted[sorted.length >> 1] ?? null
-}

@@ -22,48 +22,9 @@ export type Partition = {
   readonly window: Window | null
 }
 
-/** `partial`: begun, not finished; `pending`: not begun. */
-export type PartitionState = (typeof PARTITION_STATES)[number]
-
-export const PARTITION_STATES = ['done', 'partial', 'failed', 'pending', 'pruned'] as const
-
-/** Number of partitions in each state. */
-export type PartitionStates = { readonly [State in PartitionState]: number }
-
-export const NO_PARTITIONS: PartitionStates = { done: 0, partial: 0, failed: 0, pending: 0, pruned: 0 }
-
-/** Number of partitions of a plan by state, and of all but the pruned ones. */
-export type PlanStates = PartitionStates & { readonly total: number }
-
-/** Number of partitions of a plan that are done and that are left. `pending`: neither done nor failed. */
-export type PartitionCounts = Pick<PlanStates, 'total' | 'done' | 'failed' | 'pending'>
-
-export function partitionCounts(
-  total: number,
-  { done, failed }: Pick<PartitionCounts, 'done' | 'failed'>,
-): PartitionCounts {
-  return { total, done, failed, pending: total - done - failed }
-}
-
-/**
- * The query with its name: `<type>.<label>`, or `feed.<label>`, everything outside `[A-Za-z0-9._@-]` percent-encoded.
- * @param label a name that may be shown: see {@link visibleLabel}
- */
-export function nameQuery(query: Query, label: string): NamedQuery {
-  return { ...query, name: `${isFeed(query) ? 'feed' : query.type}.${encodeSegment(label)}` }
-}
-
 /** Whether rows are read from a feed, which has no end and takes no filter. */
 export function isFeed<Q extends Query>(query: Q): query is Q & FeedQuery {
   return query.type === 'tenant' || query.type === 'identifier'
-}
-
-/**
- * The label of a query that needs no mask key: the user's name for it, else its value. Null if the value is an identity
- * that the policy hides.
- */
-export function visibleLabel(query: Query, identity: IdentityPolicy): string | null {
-  return ('as' in query ? query.as : undefined) ?? (hidesIdentity(query, identity) ? null : queryLabel(query))
 }
 
 /** Whether the value of a query is an identity that the policy hides: any policy but `keep`. */
@@ -105,11 +66,6 @@ export function queryLabel(query: Query): string {
   }
 }
 
-/** `2024-01-01`, or `2024-01-01T060000Z` if it does not start at midnight, or `all` without windows. */
-export function windowName(window: Window | null): string {
-  return window === null ? 'all' : instantName(window.from)
-}
-
 export function partition(query: NamedQuery, window: Window | null): Partition {
   return { key: partitionKey(query.name, window), query, window }
 }
@@ -117,11 +73,6 @@ export function partition(query: NamedQuery, window: Window | null): Partition {
 /** @param query name of the query */
 export function partitionKey(query: string, window: Window | null): string {
   return `${query}/${windowRange(window)}`
-}
-
-/** The window's part of a partition's key: {@link windowRange}. */
-export function windowOfKey(key: string): string {
-  return key.slice(key.lastIndexOf('/') + 1)
 }
 
 /** `2024-01-01..2024-02-01`, or `all` without windows: the last part of a partition's key. */
@@ -148,13 +99,6 @@ function parseInstantName(name: string): Micros | null {
 function instantName(at: Micros): string {
   const text = formatInstant(at)
   return text.endsWith('T00:00:00Z') ? text.slice(0, 10) : text.replaceAll(':', '')
-}
-
-function encodeSegment(value: string): string {
-  // encodeURIComponent throws on lone surrogates, leaves !'()*~ as they are and encodes @.
-  return encodeURIComponent(value.toWellFormed())
-    .replaceAll('%40', '@')
-    .replace(/[!'()*~]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`)
 }
 
 /**

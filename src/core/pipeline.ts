@@ -1,4 +1,4 @@
-import { type AddressKey, type Resource, rulesOf } from './resources.ts'
+import type { AddressKey, Resource } from './resources.ts'
 import type { Age, Micros } from './time.ts'
 
 /** A pipeline file after loading: defaults are resolved, paths are absolute, durations are in milliseconds. */
@@ -32,25 +32,6 @@ export function locationOf(pipeline: Located, ...keys: readonly [string, ...stri
     if (location !== undefined) return location
   }
   return file
-}
-
-/** Whether rows are masked under a key. */
-export function needsMaskKey({ extract, transform }: Pick<Pipeline, 'extract' | 'transform'>): boolean {
-  return (
-    rulesOf(extract.resource).holdsPeople && (transform.secret === 'hmac' || transform.identity === 'hmac')
-  )
-}
-
-/** Requests a second for the rows of a pipeline. */
-export function requestRate({
-  extract,
-  service,
-}: {
-  readonly extract: Pick<ExtractSettings, 'resource'>
-  readonly service: Pick<ServiceSettings, 'requestsPerSecond' | 'basicRequestsPerSecond'>
-}): number {
-  const isListed = rulesOf(extract.resource).reading === 'list'
-  return isListed ? service.basicRequestsPerSecond : service.requestsPerSecond
 }
 
 export type ServiceSettings = {
@@ -310,13 +291,6 @@ export type CatalogAuth =
       /** null: the server's default. */
       readonly scope: string | null
     }
-
-/** Variables that the requests to a catalog need. */
-export function catalogVariables(catalog: CatalogSettings | null): readonly string[] {
-  if (catalog === null || catalog.auth === null) return []
-  const { auth } = catalog
-  return auth.kind === 'token' ? [auth.tokenEnv] : [auth.clientIdEnv, auth.clientSecretEnv]
-}
 
 export type Format = ParquetFormat | CsvFormat
 

@@ -5,3 +5,8 @@ export const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
 export function oneLine(text: string): string {
   return text.toWellFormed().replace(UNPRINTABLE, ' ').replace(/\s+/g, ' ').trim()
 }
+
+/** Whether a string is printable ASCII. Other characters could end an HTTP header and begin another. */
+export function isHeaderText(text: string): boolean {
+  return /^[\x20-\x7e]+$/.test(text)
+}

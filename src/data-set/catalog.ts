@@ -1,11 +1,4 @@
-import {
-  catalogVariables,
-  type ExportError,
-  isExportError,
-  type Log,
-  type Pipeline,
-  type Store,
-} from '../core/index.ts'
+import { type ExportError, isExportError, type Log, type Pipeline, type Store } from '../core/index.ts'
 import {
   type CatalogDeps,
   CatalogError,
@@ -14,6 +7,7 @@ import {
   loadCatalog,
   type TableState,
 } from '../open-tables/index.ts'
+import { catalogVariables } from '../pipeline/index.ts'
 import { openDataSet } from './open-data-set.ts'
 import { tableOwner } from './table-owner.ts'
 

@@ -2,9 +2,7 @@ import {
   type NamedPipeline,
   nullIf,
   numberOf,
-  type PartitionCounts,
   type Pipeline,
-  partitionCounts,
   type Store,
   unlessSecret,
 } from '../core/index.ts'
@@ -12,7 +10,9 @@ import {
   type CheckpointState,
   type FoldedRun,
   type Manifest,
+  type PartitionCounts,
   PathMap,
+  partitionCounts,
   readManifest,
   stateOfManifest,
 } from '../state/index.ts'

@@ -1,10 +1,8 @@
 import {
   getOrInsert,
   type NamedPipeline,
-  NO_PARTITIONS,
   nullIf,
   type Pipeline,
-  type PlanStates,
   partitionKey,
   rulesOf,
 } from '../core/index.ts'
@@ -16,6 +14,8 @@ import {
   hasEnded,
   holdingsOf,
   isOver,
+  NO_PARTITIONS,
+  type PlanStates,
   presentOf,
   type RetiredQuery,
 } from '../state/index.ts'

@@ -5,13 +5,12 @@ import {
   learnSecret,
   type NamedPipeline,
   type NamedQuery,
-  nameQuery,
   type Pipeline,
   type Query,
   queryLabel,
   requireSet,
-  visibleLabel,
 } from '../core/index.ts'
+import { nameQuery, visibleLabel } from '../pipeline/index.ts'
 import { maskedQueryValue } from '../transform/index.ts'
 import type { DataSetOptions } from './options.ts'
 

@@ -4,9 +4,9 @@ import {
   locationOf,
   type NamedPipeline,
   type NamedQuery,
-  nameQuery,
   queryLabel,
 } from '../core/index.ts'
+import { nameQuery } from '../pipeline/index.ts'
 import type { JournalEntry } from '../state/index.ts'
 import { type CheckpointState, isKnown, secretCheck } from '../state/index.ts'
 import { maskedQueryValue } from '../transform/index.ts'

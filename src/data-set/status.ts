@@ -1,17 +1,13 @@
 import {
-  ago,
   figuresOf,
   formatInstant,
   getOrInsert,
   monthOf,
   type NamedPipeline,
-  NO_PARTITIONS,
   NOT_MEASURED,
   nullIf,
   numberOf,
   type Partition,
-  type PartitionState,
-  type PartitionStates,
   type Pipeline,
   partitionKey,
   type ServiceFigures,
@@ -19,11 +15,15 @@ import {
   windowRange,
 } from '../core/index.ts'
 import type { Plan } from '../pipeline/index.ts'
+import { ago } from '../pipeline/index.ts'
 import {
   type CheckpointState,
   type FoldedRun,
   type Holder,
+  NO_PARTITIONS,
   NO_SUMS,
+  type PartitionState,
+  type PartitionStates,
   type PartitionSums,
   presentOf,
   type RetiredQuery,

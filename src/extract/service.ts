@@ -6,7 +6,6 @@ import {
   type Log,
   type Measures,
   NOT_MEASURED,
-  type RunLimits,
   requireSet,
   type ServiceSettings,
 } from '../core/index.ts'
@@ -14,6 +13,7 @@ import { always, httpClient, type RequestSignals, type Token, type TokenSource }
 import { type Endpoints, endpoint, endpointsOf, isSecondSearch, rateLimits, whereOf } from './endpoints.ts'
 import { BASIC, type Outgoing, type ReadResponse, type SenderParts } from './outgoing.ts'
 import { Budget, type ThisMonth } from './pace/budget.ts'
+import type { RunLimits } from './pace/limits.ts'
 import { SearchCount } from './pace/search-count.ts'
 import { isWebPage, ResponseError } from './responses.ts'
 import { Sender } from './sender.ts'

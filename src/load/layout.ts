@@ -5,7 +5,8 @@ import {
   type Resource,
   rulesOf,
   type Store,
-  windowName,
+  type Window,
+  windowRange,
 } from '../core/index.ts'
 
 /**
@@ -22,6 +23,11 @@ export function folderOf(
   if (partitionBy.includes('query')) parts.push(`query=${partition.query.name}`)
   if (partitionBy.includes('window')) parts.push(`import_window=${windowName(partition.window)}`)
   return parts.join('/')
+}
+
+/** `2024-01-01`, or `2024-01-01T060000Z` if it does not start at midnight, or `all` without windows. */
+function windowName(window: Window | null): string {
+  return windowRange(window).split('..', 1)[0]!
 }
 
 function hasFolders(resource: Resource): boolean {

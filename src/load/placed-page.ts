@@ -1,4 +1,3 @@
-import { windowOfKey } from '../core/index.ts'
 import { spanOf } from '../rows/index.ts'
 import type { BlobRef, LoggedRows, OpenEntry, PageEntry, PlacedRows } from '../state/index.ts'
 import type { OpenShard } from './open-shard.ts'
@@ -115,3 +114,8 @@ export class Placed {
 type Step =
   | { readonly rows: number; readonly bytes: Uint8Array }
   | { readonly work: () => void; readonly isEnd: boolean }
+
+/** The window's part of a partition's key: {@link windowRange}. */
+function windowOfKey(key: string): string {
+  return key.slice(key.lastIndexOf('/') + 1)
+}

@@ -8,14 +8,17 @@ export {
   readPlace,
   readSettings,
 } from './read-pipeline.ts'
-export { checkRequirements } from './requirements.ts'
+export { checkRequirements, requireConsent } from './requirements.ts'
 export { serviceFromEnvironment } from './resolve/resolve-service.ts'
 export { resolvedSettings } from './resolved-settings.ts'
 export type { PipelineSettings } from './schema/file-schema.ts'
 export { pipelineJsonSchema } from './schema/json-schema.ts'
+export { isBlank, maskKeyFault } from './secrets/mask-keys.ts'
 export {
+  catalogVariables,
   type Environment,
   learnSecrets,
+  needsMaskKey,
   readKeyOf,
   readMaskKey,
   readSecret,
@@ -23,6 +26,8 @@ export {
   readVerifyingKey,
 } from './secrets/secrets.ts'
 export { readSubmitted, submittedFile } from './submitted-file.ts'
+export { AGE_EXPECTED, ago, parseAge } from './values/ages.ts'
+export { nameQuery, visibleLabel } from './values/query-names.ts'
 export { fileNeeds } from './variables.ts'
 export { warningsFor } from './warnings.ts'
 export type { Overrides } from './yaml/read-tree.ts'

@@ -1,16 +1,9 @@
 import { readFileSync } from 'node:fs'
+import { ExportError, isExportError, keySet, locationOf, type Pipeline } from '../core/index.ts'
 import {
   catalogVariables,
-  ExportError,
-  isExportError,
-  keySet,
-  locationOf,
-  needsMaskKey,
-  type Pipeline,
-  requireConsent,
-} from '../core/index.ts'
-import {
   type Environment,
+  needsMaskKey,
   readMaskKey,
   requireCredential,
   requireSecret,
@@ -146,4 +139,17 @@ function missingError(pipeline: Pipeline, missing: readonly Missing[]): ExportEr
     where: pipeline.file,
     next: `Correct the following and try again:\n${lines.join('\n')}`,
   })
+}
+
+/**
+ * Checks that the user allowed this run to write secrets unmasked, if the policy does that.
+ * @param where the pipeline file
+ * @throws ExportError `config`
+ */
+export function requireConsent(policy: string, allowPlaintext: boolean | undefined, where: string): void {
+  if (policy !== 'plaintext' || allowPlaintext === true) return
+  const what =
+    'plaintext needs consent at each run, and this run was not given leave to write secrets unmasked'
+  const next = 'Add --allow-plaintext, or choose redact, drop, partial or hmac.'
+  throw new ExportError({ kind: 'config', what, where, next })
 }

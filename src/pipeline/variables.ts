@@ -1,6 +1,7 @@
-import { needsMaskKey, type Pipeline } from '../core/index.ts'
+import type { Pipeline } from '../core/index.ts'
 import { isContainer } from './problems/tree.ts'
 import { type ReadOptions, sourceOf } from './read-pipeline.ts'
+import { needsMaskKey } from './secrets/secrets.ts'
 import { STORES } from './stores.ts'
 import { namesIn } from './yaml/expand.ts'
 import { readTree } from './yaml/read-tree.ts'

@@ -9,7 +9,7 @@ export {
   type RunFlags,
   type RunOptions,
 } from './options.ts'
-export { type PlanResult, readPlan } from './plan.ts'
+export { monthsNeeded, type PlanResult, readPlan, requestRate } from './plan.ts'
 export { frozenCopy, runPipeline } from './run.ts'
 export {
   openReports,

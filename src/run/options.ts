@@ -1,6 +1,7 @@
-import type { AllowedRequests, RunCounts } from '../core/index.ts'
 import type { DataSetOptions } from '../data-set/index.ts'
 import type { Waits } from '../extract/index.ts'
+import type { RunCounts } from '../state/index.ts'
+import type { AllowedRequests } from './chains/allowed-requests.ts'
 import type { SharedThread } from './cpu/cpu.ts'
 
 /** The flags of a run, as they are if nobody sets them. */

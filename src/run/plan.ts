@@ -1,15 +1,12 @@
 import {
-  expectedCost,
   type Measures,
   mayCost,
-  millisecondsAPage,
   monthOf,
-  monthsNeeded,
   type NamedPipeline,
   NOT_MEASURED,
   type Pipeline,
-  type PlanStates,
-  requestRate,
+  type Reading,
+  type ResponseTime,
   rulesOf,
 } from '../core/index.ts'
 import {
@@ -35,7 +32,7 @@ import {
 import { isSecondSearch } from '../extract/index.ts'
 import { requireEngine } from '../load/index.ts'
 import type { Plan, PlannedChain } from '../pipeline/index.ts'
-import { type CheckpointState, searchesByMonth } from '../state/index.ts'
+import { type CheckpointState, type PlanStates, searchesByMonth } from '../state/index.ts'
 import { requirePolicies } from './admission/require-policies.ts'
 import { MIN_PAGES_A_PART } from './chains/division.ts'
 import { type Forecast, forecast } from './forecast.ts'
@@ -221,4 +218,34 @@ function rowsOf(chain: PlannedChain, seen: Forecast, state: CheckpointState | nu
   const folded = state?.chains.get(chain.chain)
   if (folded === undefined) return null
   return seen.rowsOf(chain.query.name, folded.windows.part(folded.watermark, chain.wanted).range)
+}
+
+/** Number of months that this many searches take: the rest of this month, then whole months. */
+export function monthsNeeded(searches: number, share: number, spentThisMonth: number): number {
+  if (searches === 0) return 0
+  const later = Math.max(0, searches - Math.max(0, share - spentThisMonth))
+  return 1 + Math.ceil(later / share)
+}
+
+/** Estimated searches of chains with this many requests and rows; null: not measured, and the readings differ. */
+export function expectedCost(
+  reading: Reading | null,
+  { requests, rows }: { readonly requests: number; readonly rows: number },
+): number | null {
+  const most = Math.max(requests, mayCost(null, rows))
+  if (reading === null) return most === requests ? most : null
+  return reading === 'request' ? requests : most
+}
+
+/** Milliseconds that a page of this size takes; null: not measured. */
+function millisecondsAPage(times: readonly ResponseTime[], size: number): number | null {
+  const sameSize = times.filter(([requested]) => requested === size)
+  const sorted = (sameSize.length > 0 ? sameSize : times).map(([, ms]) => ms).sort((a, b) => a - b)
+  return sorted[sorted.length >> 1] ?? null
+}
+
+/** Requests a second for the rows of a pipeline. */
+export function requestRate({ extract, service }: Pick<Pipeline, 'extract' | 'service'>): number {
+  const isListed = rulesOf(extract.resource).reading === 'list'
+  return isListed ? service.basicRequestsPerSecond : service.requestsPerSecond
 }

@@ -1,14 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import {
   ExportError,
-  isBlank,
   isExportError,
   type Log,
   type NamedPipeline,
   type OwnedStore,
   type Pipeline,
-  partitionCounts,
-  type RunStatus,
   rulesOf,
 } from '../core/index.ts'
 import {
@@ -38,7 +35,16 @@ import {
 } from '../data-set/index.ts'
 import { requireEngine } from '../load/index.ts'
 import type { Plan } from '../pipeline/index.ts'
-import { CHECKPOINT_PATH, type CheckpointState, endEntry, MANIFEST_PATH, NEW_RUN } from '../state/index.ts'
+import { isBlank } from '../pipeline/index.ts'
+import {
+  CHECKPOINT_PATH,
+  type CheckpointState,
+  endEntry,
+  MANIFEST_PATH,
+  NEW_RUN,
+  partitionCounts,
+  type RunStatus,
+} from '../state/index.ts'
 import { requirePolicies, warnIfWorldReadable } from './admission/require-policies.ts'
 import { type Ending, exportChains, statusFor } from './chains/export-chains.ts'
 import { Tally } from './chains/tally.ts'

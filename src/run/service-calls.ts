@@ -9,7 +9,6 @@ import {
   mayCost,
   type Pipeline,
   type Query,
-  type RunLimits,
   type ServiceSettings,
   type Window,
 } from '../core/index.ts'
@@ -21,6 +20,7 @@ import {
   type ReadResponse,
   type Report,
   ResponseError,
+  type RunLimits,
   Service,
   type TokenInfo,
 } from '../extract/index.ts'

@@ -3,13 +3,9 @@ import {
   figuresOf,
   inSnakeCase,
   type Log,
-  type PartitionCounts,
   type Pipeline,
   type PlainError,
   plainError,
-  type RunCounts,
-  type RunStatus,
-  runCounts,
   type ServiceFigures,
 } from '../core/index.ts'
 import {
@@ -20,7 +16,15 @@ import {
   sumOfReasons,
   withLocation,
 } from '../data-set/index.ts'
-import { type CheckpointState, type FoldedRun, MANIFEST_PATH, sumOfPartitions } from '../state/index.ts'
+import {
+  type CheckpointState,
+  type FoldedRun,
+  MANIFEST_PATH,
+  type PartitionCounts,
+  type RunCounts,
+  type RunStatus,
+  sumOfPartitions,
+} from '../state/index.ts'
 import { type Ending, statusFor } from './chains/export-chains.ts'
 import type { FailureCause, Tally } from './chains/tally.ts'
 import type { Session } from './session.ts'
@@ -174,4 +178,10 @@ export function logSummary(summary: RunSummary, log: Log): void {
     ...inSnakeCase({ ...summary.service }),
     error_kind: error?.kind ?? null,
   })
+}
+
+/** The counts alone. */
+function runCounts(all: RunCounts): RunCounts {
+  const { rows, requests, retries, quarantined, searchesSpent, searchesRemaining } = all
+  return { rows, requests, retries, quarantined, searchesSpent, searchesRemaining }
 }

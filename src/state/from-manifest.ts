@@ -1,4 +1,4 @@
-import { formatTimestamp, int64ToJson, parseTimestamp, type RunStatus } from '../core/index.ts'
+import { formatTimestamp, int64ToJson, parseTimestamp } from '../core/index.ts'
 import type { CheckpointState } from './checkpoint/checkpoint-state.ts'
 import { splitPath } from './checkpoint/compact-collections.ts'
 import { JournalFold } from './checkpoint/fold-journal.ts'
@@ -6,6 +6,7 @@ import type { HeaderEntry, JournalEntry, PartitionEntry, SealEntry } from './jou
 import { LOG_START } from './log/commit.ts'
 import type { Manifest, ManifestShard } from './manifest.ts'
 import type { ManifestPartition } from './manifest-scope.ts'
+import type { RunStatus } from './run-status.ts'
 
 /** The state of a data set as far as its manifest tells it: what is exported, not where unfinished work goes on. */
 export function stateOfManifest(manifest: Manifest): CheckpointState {

@@ -61,6 +61,8 @@ export {
 } from './manifest.ts'
 export { MANIFEST_LINES, manifestLines, SHA256SUMS_OF_MANIFEST } from './manifest-lines.ts'
 export type { ManifestPartition, ManifestScope } from './manifest-scope.ts'
+export * from './partition-states.ts'
+export * from './run-status.ts'
 export {
   checkMaskKey,
   checkSettings,

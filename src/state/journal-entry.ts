@@ -1,6 +1,7 @@
 import * as z from 'zod'
-import { ERROR_KINDS, MAX_WINDOWS, READINGS, RUN_STATUSES } from '../core/index.ts'
+import { ERROR_KINDS, MAX_WINDOWS, READINGS } from '../core/index.ts'
 import type { JsonValue } from '../rows/index.ts'
+import { RUN_STATUSES } from './run-status.ts'
 
 /**
  * The entries of the journal. Commits in `_state/log` hold those since the last checkpoint, and

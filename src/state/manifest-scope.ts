@@ -1,8 +1,8 @@
 import * as z from 'zod'
-import { PARTITION_STATES, type PartitionState } from '../core/index.ts'
 import type { CheckpointState } from './checkpoint/checkpoint-state.ts'
 import { splitPath } from './checkpoint/compact-collections.ts'
 import { hasBegun } from './checkpoint/folded-partition.ts'
+import { PARTITION_STATES, type PartitionState } from './partition-states.ts'
 
 const count = z.number().int().nonnegative()
 

@@ -1,5 +1,11 @@
-import { bytesText, counted, countText, NO_PARTITIONS, type PlanStates } from '../core/index.ts'
-import { type Manifest, type ManifestPartition, splitPath } from '../state/index.ts'
+import { bytesText, counted, countText } from '../core/index.ts'
+import {
+  type Manifest,
+  type ManifestPartition,
+  NO_PARTITIONS,
+  type PlanStates,
+  splitPath,
+} from '../state/index.ts'
 import { rangeText } from './words.ts'
 
 /** What a summary is made of. The same input gives the same page, to the byte. */

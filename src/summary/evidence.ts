@@ -1,6 +1,6 @@
 import { createHash, type KeyObject } from 'node:crypto'
-import { kindOfRows, numberOf, type PartitionCounts } from '../core/index.ts'
-import { keyDigest, type Manifest, SHA256SUMS_OF_MANIFEST } from '../state/index.ts'
+import { kindOfRows, numberOf } from '../core/index.ts'
+import { keyDigest, type Manifest, type PartitionCounts, SHA256SUMS_OF_MANIFEST } from '../state/index.ts'
 
 /** The evidence of a signed export. */
 export type Evidence = {

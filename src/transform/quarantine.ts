@@ -1,18 +1,10 @@
 import type * as z from 'zod'
-import {
-  type ExtraField,
-  type Int64,
-  type Int64Json,
-  int64,
-  MAX_INT64,
-  MIN_INT64,
-  numberOf,
-} from '../core/index.ts'
+import { type ExtraField, type Int64, type Int64Json, int64, numberOf } from '../core/index.ts'
 import type { RefusedItem } from '../rows/index.ts'
 import { type Mask, type Masks, maskText, REDACTED } from './mask/index.ts'
 import { withoutOwnSecrets } from './own-secret/rejected-item.ts'
 import type { RowSecrets } from './own-secret/row-secrets.ts'
-import { CREDENTIAL_FIELDS, fieldName, SOURCE_FIELDS, timestamp } from './schema.ts'
+import { CREDENTIAL_FIELDS, fieldName, integer as int64Schema, SOURCE_FIELDS, timestamp } from './schema.ts'
 
 const MAX_ISSUES = 20
 // Limits: UTF-16 units of a string, elements of a list, unknown fields of an object.
@@ -117,8 +109,8 @@ function timeOf(item: unknown): number | null {
 
 /** The id of an item that violates the schema, if it has a valid one. Repetitions of the item are detected by it. */
 export function refusedId(item: unknown): Int64 | null {
-  const id = rawId(item)
-  return id === null || id < MIN_INT64 || id > MAX_INT64 ? null : int64(id)
+  const id = int64Schema.safeParse(rawId(item)).data
+  return id === undefined ? null : int64(id)
 }
 
 function idOf(item: unknown): Int64Json | null {

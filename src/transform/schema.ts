@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { MAX_INT64, MIN_INT64, parseTimestamp } from '../core/index.ts'
+import { parseTimestamp } from '../core/index.ts'
 
 const optionalString = z.string().nullish()
 const optionalStrings = z.array(z.string()).nullish()
@@ -7,10 +7,7 @@ const optionalStrings = z.array(z.string()).nullish()
 const NO_INT64 = 'Invalid input: expected a 64-bit integer'
 
 /** An integer of 64 bits. Responses are parsed so that large ones are bigints. */
-export const integer = z.union(
-  [z.int(), z.bigint().min(MIN_INT64, NO_INT64).max(MAX_INT64, NO_INT64)],
-  NO_INT64,
-)
+export const integer = z.union([z.int(), z.int64(NO_INT64)], NO_INT64)
 const optionalInteger = integer.nullish()
 
 /** Microseconds since the epoch. The issue names what is expected, never the value. */

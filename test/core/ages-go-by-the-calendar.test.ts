@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { ago, formatInstant, parseAge, parseInstant } from '../../src/core/index.ts'
+import { formatInstant, parseInstant } from '../../src/core/index.ts'
+import { ago, parseAge } from '../../src/pipeline/index.ts'
 
 it.each([
   ['1mo', '2026-03-31T10:30:00.999999Z', '2026-02-28T10:30:00Z'],

@@ -3,17 +3,16 @@ import { describe, expect, it } from 'vitest'
 import {
   type IdentityPolicy,
   isFeed,
-  nameQuery,
   parseInstant,
   parseWindow,
   partition,
   type Query,
   queryLabel,
-  visibleLabel,
   type Window,
-  windowName,
   windowRange,
 } from '../../src/core/index.ts'
+import { folderOf } from '../../src/load/index.ts'
+import { nameQuery, visibleLabel } from '../../src/pipeline/index.ts'
 import { cases } from '../support/thorough.ts'
 
 /** A query with its default name. */
@@ -99,7 +98,10 @@ describe('names of partitions', () => {
     [{ from: at('2024-01-01T06:00:00Z'), until: at('2024-01-01T12:00:00Z') }, '2024-01-01T060000Z'],
     [{ from: 1, until: 2 }, '1970-01-01T000000.000001Z'],
   ])('name the window %j %s', (window, expected) => {
-    expect(windowName(window)).toBe(expected)
+    const folder = folderOf('credentials', partition(named({ type: 'domain', fqdn: 'acme.com' }), window), [
+      'window',
+    ])
+    expect(folder).toBe(`credentials/import_window=${expected}`)
   })
 
   it('are parsed from the key, whatever the window', () => {

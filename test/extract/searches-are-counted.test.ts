@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { expectedCost, figuresOf, mayCost, NOT_MEASURED, type Reading } from '../../src/core/index.ts'
+import { figuresOf, mayCost, NOT_MEASURED, type Reading } from '../../src/core/index.ts'
 import { SearchCount } from '../../src/extract/pace/search-count.ts'
+import { expectedCost } from '../../src/run/plan.ts'
 
 const countOf = () => new SearchCount({ reading: null }, null)
 

@@ -8,12 +8,10 @@ import {
   ExportError,
   isFeed,
   type Measures,
-  nameQuery,
   partition,
   type Query,
   type ServiceSettings,
   systemClock,
-  visibleLabel,
   type Window,
 } from '../../src/core/index.ts'
 import {
@@ -24,6 +22,7 @@ import {
   type ServiceDeps,
   type ServiceLimits,
 } from '../../src/extract/index.ts'
+import { nameQuery, visibleLabel } from '../../src/pipeline/index.ts'
 import { type DecodedPage, type DecodePage, SeenCursors } from '../../src/rows/index.ts'
 import { portOf } from '../support/listening.ts'
 

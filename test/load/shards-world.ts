@@ -5,7 +5,6 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { expect } from 'vitest'
 import {
   type NamedQuery,
-  nameQuery,
   type OwnedStore,
   partitionKey,
   type Store,
@@ -32,6 +31,7 @@ import {
   type Slice,
   shardCoder,
 } from '../../src/load/index.ts'
+import { nameQuery } from '../../src/pipeline/index.ts'
 import { chainsOf } from '../../src/pipeline/plan/chains.ts'
 import { encodeRecordBatch } from '../../src/rows/index.ts'
 import type { HeaderEntry, PageEntry, SealEntry } from '../../src/state/index.ts'

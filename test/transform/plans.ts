@@ -1,4 +1,5 @@
-import { nameQuery, partition, type Query, queryLabel, type Window } from '../../src/core/index.ts'
+import { partition, type Query, queryLabel, type Window } from '../../src/core/index.ts'
+import { nameQuery } from '../../src/pipeline/index.ts'
 import {
   allColumns,
   columnsOf,

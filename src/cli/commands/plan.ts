@@ -1,15 +1,5 @@
-import {
-  inSnakeCase,
-  monthAfter,
-  monthOf,
-  monthsNeeded,
-  type Pipeline,
-  requestRate,
-  rulesOf,
-  runsNeeded,
-  searchesToSpend,
-} from '../../core/index.ts'
-import { type PlanResult, readPlan } from '../../run/index.ts'
+import { inSnakeCase, type Month, monthOf, type Pipeline, rulesOf } from '../../core/index.ts'
+import { monthsNeeded, type PlanResult, readPlan, requestRate } from '../../run/index.ts'
 import { runOptions } from '../../run-options.ts'
 import { command, flag } from '../command-line/command.ts'
 import {
@@ -123,7 +113,7 @@ function budgetLines(
   const least = expectedRequests === null ? 'at least' : 'about'
   const lines: string[] = []
   if (maxRequests !== null) {
-    const runs = runsNeeded(requests, maxRequests)
+    const runs = Math.ceil(requests / maxRequests)
     const several = runs > 1 ? `, so ${least} ${count(runs)} runs` : ''
     lines.push(`budget of one run: ${counted(maxRequests, 'request')}${several}`)
   }
@@ -137,7 +127,7 @@ function budgetLines(
   if (rulesOf(resource).reading !== 'search' || searchesRemaining === null) return lines
   const left = `searches left when the service last said so: ${count(searchesRemaining)}`
   if (searches === null) return [...lines, left]
-  const usable = Math.max(0, searchesToSpend({ minSearchesRemaining }, searchesRemaining))
+  const usable = Math.max(0, searchesRemaining - (minSearchesRemaining ?? 0))
   const share = searchesRemaining === 0 ? 100 : Math.ceil((100 * searches) / searchesRemaining)
   const verdict =
     searches <= usable
@@ -160,6 +150,12 @@ function monthsText(
   const least = isLeast ? 'at least ' : expectedSearches === null ? '' : 'about '
   const range = few === many ? '' : `${count(few)} to `
   return `${least}${range}${counted(many, 'calendar month')}, the last of them ${last}`
+}
+
+/** The month that is this many months later. */
+function monthAfter(month: Month, months: number): Month {
+  const [year = 0, number = 1] = month.split('-').map(Number)
+  return monthOf(Date.UTC(year, number - 1 + months, 1))
 }
 
 /** Readers of files with fewer rows spend their time on opening files. */

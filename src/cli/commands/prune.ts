@@ -1,14 +1,6 @@
-import {
-  AGE_EXPECTED,
-  type Age,
-  ago,
-  ExportError,
-  type Micros,
-  type Pipeline,
-  parseAge,
-  systemClock,
-} from '../../core/index.ts'
+import { type Age, ExportError, type Micros, type Pipeline, systemClock } from '../../core/index.ts'
 import { type PruneResult, planPruning, pruneDataSet } from '../../data-set/index.ts'
+import { AGE_EXPECTED, ago, parseAge } from '../../pipeline/index.ts'
 import { command, flag, type Io, stringValue, wrongUsage } from '../command-line/command.ts'
 import { DATA_SET, dataSetFrom, OUTPUT } from '../command-line/pipeline-options.ts'
 import { DONE } from '../terminal/exit-code.ts'

@@ -1,8 +1,9 @@
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { codeOf, type Pipeline, type RunCounts, type ServiceFigures, serial } from '../../core/index.ts'
+import { codeOf, type Pipeline, type ServiceFigures, serial } from '../../core/index.ts'
 import { version } from '../../package/index.ts'
 import type { Progress, RunSummary } from '../../run/index.ts'
+import type { RunCounts } from '../../state/index.ts'
 import { notWritable, requireApart } from '../results/flag-file.ts'
 import { isDevice, replaceFile } from '../results/save-file.ts'
 

@@ -1,5 +1,6 @@
-import { inSnakeCase, type Pipeline, requestRate } from '../../core/index.ts'
+import { inSnakeCase, type Pipeline } from '../../core/index.ts'
 import type { OpeningStep, Progress, RunOptions } from '../../run/index.ts'
+import { requestRate } from '../../run/index.ts'
 import type { Io } from '../command-line/command.ts'
 import { cutTo, styleFor, wantsColour } from '../terminal/screen.ts'
 import { count, counted, stopwatch } from '../terminal/text.ts'

@@ -1,5 +1,5 @@
-import { NO_PARTITIONS, type PartitionState } from '../../core/index.ts'
 import type { PartitionFilter, PartitionStatus, QueryStatus } from '../../data-set/index.ts'
+import { NO_PARTITIONS, type PartitionState } from '../../state/index.ts'
 import { cutTo, type Style } from '../terminal/screen.ts'
 import { alignedTable, type Column, type Table } from '../terminal/table.ts'
 import { count, counted, plainLine } from '../terminal/text.ts'

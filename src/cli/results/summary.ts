@@ -5,14 +5,13 @@ import {
   figuresOf,
   inSnakeCase,
   kindOfRows,
-  NO_RUN_COUNTS,
   NOT_MEASURED,
   type Pipeline,
-  partitionCounts,
   shellWord,
 } from '../../core/index.ts'
 import { type Completeness, leftOutClauses, leftOutText } from '../../data-set/index.ts'
 import { figuresJson, type RunSummary, reasonOf } from '../../run/index.ts'
+import { NO_RUN_COUNTS, partitionCounts } from '../../state/index.ts'
 import type { Io } from '../command-line/command.ts'
 import { DONE, exitCode, FAILED } from '../terminal/exit-code.ts'
 import type { Colour, Style } from '../terminal/screen.ts'

@@ -1,11 +1,5 @@
-import {
-  type Int64,
-  nameQuery,
-  type Pipeline,
-  parseWindow,
-  type Query,
-  type Window,
-} from '../../core/index.ts'
+import { type Int64, type Pipeline, parseWindow, type Query, type Window } from '../../core/index.ts'
+import { nameQuery } from '../../pipeline/index.ts'
 import { type ColumnSpec, columnsOf, type RowBatch } from '../../rows/index.ts'
 import { splitPath } from '../../state/index.ts'
 import { valuesOf } from '../rewriting.ts'

@@ -1,17 +1,6 @@
-import {
-  type Clock,
-  ExportError,
-  endOfMonth,
-  type Month,
-  mayCost,
-  monthOf,
-  numberOf,
-  type RunLimits,
-  requestsLeft,
-  searchesLeftIn,
-  searchesToSpend,
-} from '../../core/index.ts'
+import { type Clock, ExportError, type Month, mayCost, monthOf, numberOf } from '../../core/index.ts'
 import type { Tier } from '../endpoints.ts'
+import { type RunLimits, requestsLeft, searchesLeftIn, searchesToSpend } from './limits.ts'
 import type { SearchCount, SearchRequest } from './search-count.ts'
 
 /** A request that is to be paid from the budget. `signal` ends the wait for what other requests cost. */
@@ -223,4 +212,10 @@ export class Budget {
       next: 'Run again, or raise extract.max_requests: the export resumes where it stopped.',
     })
   }
+}
+
+/** The first instant of the month after this one: `2024-02-01T00:00:00Z`. */
+function endOfMonth(month: Month): string {
+  const [year = 0, number = 1] = month.split('-').map(Number)
+  return `${new Date(Date.UTC(year, number, 1)).toISOString().slice(0, 19)}Z`
 }

@@ -1,4 +1,5 @@
-import { type Clock, orAborted } from '../../core/index.ts'
+import type { Clock } from '../../core/index.ts'
+import { orAborted } from './or-aborted.ts'
 
 /** The rate limit of one tier. It gives permits in the order of requests, one at a time, never faster than allowed. */
 export type RateLimit = ReturnType<typeof rateLimit>

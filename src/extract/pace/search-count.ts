@@ -1,4 +1,5 @@
-import { type Measures, mayCost, orAborted, type Reading, ROWS_PER_SEARCH } from '../../core/index.ts'
+import { type Measures, mayCost, type Reading, ROWS_PER_SEARCH } from '../../core/index.ts'
+import { orAborted } from './or-aborted.ts'
 
 /** A request that costs searches, from its reservation on. */
 export type SearchRequest = {

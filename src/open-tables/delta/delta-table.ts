@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { isCompaction, type OwnedStore, sideBySide } from '../../core/index.ts'
+import { type OwnedStore, sideBySide } from '../../core/index.ts'
 import type { ColumnSpec, ColumnStatistics, ColumnType } from '../../rows/index.ts'
+import { isCompaction } from '../compaction.ts'
 import {
   DELTA_FOLDER,
   type OpenTable,

@@ -1,5 +1,6 @@
 import { randomInt } from 'node:crypto'
-import { isCompaction, type OwnedStore, type Store, sideBySide } from '../../core/index.ts'
+import { type OwnedStore, type Store, sideBySide } from '../../core/index.ts'
+import { isCompaction } from '../compaction.ts'
 import {
   committedByOthers,
   damagedTable,

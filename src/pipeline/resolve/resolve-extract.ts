@@ -4,11 +4,9 @@ import {
   hidesIdentity,
   type IdentityPolicy,
   MAX_WINDOWS,
-  nameQuery,
   type Query,
   queryLabel,
   rulesOf,
-  visibleLabel,
   type WindowSettings,
 } from '../../core/index.ts'
 import { describeDomain, suggestion } from '../problems/describe.ts'
@@ -17,6 +15,7 @@ import type { Path } from '../problems/tree.ts'
 import type { PipelineFile } from '../schema/file-schema.ts'
 import { INSTANT } from '../schema/query-schema.ts'
 import { DOMAIN_EXPECTED, domainFault, parseDomain } from '../values/addresses.ts'
+import { nameQuery, visibleLabel } from '../values/query-names.ts'
 import { readText } from '../values/read-text.ts'
 
 type ExtractFile = PipelineFile['extract']

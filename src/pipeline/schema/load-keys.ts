@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { AGE_EXPECTED, AGE_PATTERN, parseAge, TABLE_FORMATS } from '../../core/index.ts'
+import { TABLE_FORMATS } from '../../core/index.ts'
 import {
   LOCATION_EXPECTED,
   LOCATION_PATTERN,
@@ -8,6 +8,7 @@ import {
   URL_EXPECTED,
   URL_PATTERN,
 } from '../values/addresses.ts'
+import { AGE_EXPECTED, AGE_PATTERN, parseAge } from '../values/ages.ts'
 import { key, type WhyIdle } from './key.ts'
 import { choice, columnName, flag, integer, list, parsed, section, text, variableName } from './leaves.ts'
 

@@ -1,18 +1,17 @@
 import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto'
 import { resolve } from 'node:path'
 import {
-  catalogVariables,
+  type CatalogSettings,
   ExportError,
   isHeaderText,
   learnSecret,
-  MIN_MASK_KEY_BYTES,
-  maskKeyFault,
-  needsMaskKey,
   type Pipeline,
   requireSet,
+  rulesOf,
 } from '../../core/index.ts'
 import { STORES } from '../stores.ts'
 import { readText } from '../values/read-text.ts'
+import { MIN_MASK_KEY_BYTES, maskKeyFault } from './mask-keys.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
@@ -258,4 +257,18 @@ function ed25519From(
 
 function unusable(file: string, how: string, next: string, cause?: unknown): ExportError {
   return new ExportError({ kind: 'config', what: `The key file ${how}`, where: file, next, cause })
+}
+
+/** Whether rows are masked under a key. */
+export function needsMaskKey({ extract, transform }: Pick<Pipeline, 'extract' | 'transform'>): boolean {
+  return (
+    rulesOf(extract.resource).holdsPeople && (transform.secret === 'hmac' || transform.identity === 'hmac')
+  )
+}
+
+/** Variables that the requests to a catalog need. */
+export function catalogVariables(catalog: CatalogSettings | null): readonly string[] {
+  if (catalog === null || catalog.auth === null) return []
+  const { auth } = catalog
+  return auth.kind === 'token' ? [auth.tokenEnv] : [auth.clientIdEnv, auth.clientSecretEnv]
 }

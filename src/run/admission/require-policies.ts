@@ -4,13 +4,11 @@ import {
   IDENTITY_POLICIES,
   INVALID_POLICIES,
   type Log,
-  maskKeyFault,
-  needsMaskKey,
   type Pipeline,
   type QuarantineLimit,
-  requireConsent,
   SECRET_POLICIES,
 } from '../../core/index.ts'
+import { maskKeyFault, needsMaskKey, requireConsent } from '../../pipeline/index.ts'
 import type { RunOptions } from '../options.ts'
 
 const OTHERS_WRITE = 0o002

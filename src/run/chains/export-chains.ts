@@ -1,17 +1,6 @@
-import {
-  allowedRequests,
-  ExportError,
-  hidesQueries,
-  isExportError,
-  isFeed,
-  type RunCounts,
-  type RunLimits,
-  type RunStatus,
-  rulesOf,
-  settleAll,
-} from '../../core/index.ts'
+import { ExportError, hidesQueries, isExportError, isFeed, rulesOf, settleAll } from '../../core/index.ts'
 import type { PlanCounts } from '../../data-set/index.ts'
-import { PageSizes, Service } from '../../extract/index.ts'
+import { PageSizes, type RunLimits, Service } from '../../extract/index.ts'
 import { ownsFolder } from '../../load/index.ts'
 import type { PlannedChain } from '../../pipeline/index.ts'
 import {
@@ -19,11 +8,14 @@ import {
   hasEnded,
   partitionEntry,
   presentOf,
+  type RunCounts,
+  type RunStatus,
   searchesByMonth,
 } from '../../state/index.ts'
 import { clockCheck, dependsOnNow } from '../admission/clock-check.ts'
 import type { Progress } from '../options.ts'
 import { tokenTest } from '../service-calls.ts'
+import { allowedRequests } from './allowed-requests.ts'
 import { wrongAddress } from './chain-failure.ts'
 import { ChainProgress } from './chain-progress.ts'
 import { ChainQueue } from './chain-queue.ts'

@@ -1,5 +1,5 @@
-import type { PartitionState } from '../../core/index.ts'
 import type { FailureEntry, PartitionEntry } from '../journal-entry.ts'
+import type { PartitionState } from '../partition-states.ts'
 import { PathMap, type ReadonlyPathMap } from './compact-collections.ts'
 
 export type FoldedPartition = {

@@ -1,11 +1,6 @@
-import {
-  type Month,
-  NO_RUN_COUNTS,
-  type PlainError,
-  type RunCounts,
-  type RunStatus,
-} from '../../core/index.ts'
+import type { Month, PlainError } from '../../core/index.ts'
 import type { Entry, JournalEntry, RunEndEntry, RunFigures } from '../journal-entry.ts'
+import { NO_RUN_COUNTS, type RunCounts, type RunStatus } from '../run-status.ts'
 
 export type FoldedRun = Omit<RunCounts, 'requests'> & {
   readonly run: string

@@ -1,13 +1,8 @@
-import {
-  type ExtraField,
-  folded,
-  givenSecret,
-  parseTimestamp,
-  spelledPattern,
-  unescaped,
-} from '../../core/index.ts'
+import { type ExtraField, folded, parseTimestamp, unescaped } from '../../core/index.ts'
 import type { ColumnValue } from '../columns/value-columns.ts'
 import { type Mask, maskText, REDACTED } from '../mask/index.ts'
+import { givenSecret } from './given-secret.ts'
+import { spelledPattern } from './spelled-pattern.ts'
 
 /** One character is part of nearly every text. */
 const MIN_LENGTH = 2

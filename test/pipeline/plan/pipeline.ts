@@ -1,7 +1,6 @@
 import {
   type NamedPipeline,
   type NamedQuery,
-  nameQuery,
   type Order,
   type PartitionBy,
   type Window,
@@ -9,6 +8,7 @@ import {
   windowRange,
 } from '../../../src/core/index.ts'
 import type { Begun, BegunChain } from '../../../src/pipeline/index.ts'
+import { nameQuery } from '../../../src/pipeline/index.ts'
 import { read, withLine } from '../pipeline-file.ts'
 
 const READ = await read(withLine('transform', 'columns: [id, hash, imported_at]'))

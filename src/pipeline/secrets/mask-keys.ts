@@ -12,8 +12,3 @@ export function maskKeyFault(key: Uint8Array): string | null {
 export function isBlank(byte: number): boolean {
   return byte === 0x20 || (byte >= 0x09 && byte <= 0x0d)
 }
-
-/** Whether a string is printable ASCII. Other characters could end an HTTP header and begin another. */
-export function isHeaderText(text: string): boolean {
-  return /^[\x20-\x7e]+$/.test(text)
-}

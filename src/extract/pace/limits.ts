@@ -1,5 +1,4 @@
-import { mayCost, type Reading } from './measures.ts'
-import type { Month } from './time.ts'
+import type { Month } from '../../core/index.ts'
 
 /**
  * What a run may spend. Each limit is checked before a request is sent, and includes the possible cost of requests in
@@ -55,49 +54,3 @@ export function searchesToSpend(
 export function searchesLeftIn(month: Month, { searches, before }: MonthlyLimit, spent: number): number {
   return searches - (before.get(month) ?? 0) - spent
 }
-
-/** Number of runs that this many requests take. */
-export function runsNeeded(requests: number, maxRequests: number): number {
-  return Math.ceil(requests / maxRequests)
-}
-
-/** Number of months that this many searches take: the rest of this month, then whole months. */
-export function monthsNeeded(searches: number, share: number, spentThisMonth: number): number {
-  if (searches === 0) return 0
-  const later = Math.max(0, searches - Math.max(0, share - spentThisMonth))
-  return 1 + Math.ceil(later / share)
-}
-
-/** Requests that a run may still send, and the limit that applies: the budget of the run, or the rest of the quota. */
-export type AllowedRequests = { readonly requests: number; readonly by: 'budget' | 'quota' }
-
-/**
- * The lower of the two limits, for display; null: no limit.
- * @param service `searchesRemaining` null: the requests cost nothing, or the number is not known
- * @param pageSize rows requested with a page
- */
-export function allowedRequests(
-  limits: Pick<RunLimits, 'maxRequests' | 'sentBefore' | 'minSearchesRemaining'>,
-  service: {
-    readonly requests: number
-    readonly searchesRemaining: number | null
-    readonly reading: Reading | null
-  },
-  pageSize: number,
-): AllowedRequests | null {
-  const { requests, searchesRemaining, reading } = service
-  const budget = requestsLeft(limits, requests)
-  const quota =
-    searchesRemaining === null
-      ? Number.POSITIVE_INFINITY
-      : Math.max(0, searchesToSpend(limits, searchesRemaining)) / mayCost(reading, pageSize)
-  const allowed = Math.min(budget, quota)
-  if (!Number.isFinite(allowed)) return null
-  return { requests: Math.floor(allowed), by: budget <= quota ? 'budget' : 'quota' }
-}
-
-/**
- * How long one address of a host is tried before the next one, in milliseconds. Node.js waits 250 ms by itself: a host
- * with two addresses and a slower handshake, of which one has no route, is never reached then.
- */
-export const ADDRESS_ATTEMPT_MS = 2500

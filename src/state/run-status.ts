@@ -23,9 +23,3 @@ export const NO_RUN_COUNTS: RunCounts = {
   searchesSpent: null,
   searchesRemaining: null,
 }
-
-/** The counts alone. */
-export function runCounts(all: RunCounts): RunCounts {
-  const { rows, requests, retries, quarantined, searchesSpent, searchesRemaining } = all
-  return { rows, requests, retries, quarantined, searchesSpent, searchesRemaining }
-}

@@ -9,3 +9,9 @@ export function isLoopback(hostname: string, { subdomains = false } = {}): boole
     (subdomains && hostname.endsWith('.localhost'))
   )
 }
+
+/**
+ * How long one address of a host is tried before the next one, in milliseconds. Node.js waits 250 ms by itself: a host
+ * with two addresses and a slower handshake, of which one has no route, is never reached then.
+ */
+export const ADDRESS_ATTEMPT_MS = 2500

@@ -1,0 +1,31 @@
+import {
+  hidesIdentity,
+  type IdentityPolicy,
+  isFeed,
+  type NamedQuery,
+  type Query,
+  queryLabel,
+} from '../../core/index.ts'
+
+/**
+ * The query with its name: `<type>.<label>`, or `feed.<label>`, everything outside `[A-Za-z0-9._@-]` percent-encoded.
+ * @param label a name that may be shown: see {@link visibleLabel}
+ */
+export function nameQuery(query: Query, label: string): NamedQuery {
+  return { ...query, name: `${isFeed(query) ? 'feed' : query.type}.${encodeSegment(label)}` }
+}
+
+/**
+ * The label of a query that needs no mask key: the user's name for it, else its value. Null if the value is an identity
+ * that the policy hides.
+ */
+export function visibleLabel(query: Query, identity: IdentityPolicy): string | null {
+  return ('as' in query ? query.as : undefined) ?? (hidesIdentity(query, identity) ? null : queryLabel(query))
+}
+
+function encodeSegment(value: string): string {
+  // encodeURIComponent throws on lone surrogates, leaves !'()*~ as they are and encodes @.
+  return encodeURIComponent(value.toWellFormed())
+    .replaceAll('%40', '@')
+    .replace(/[!'()*~]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`)
+}

@@ -1,0 +1,30 @@
+import { mayCost, type Reading } from '../../core/index.ts'
+import { type RunLimits, requestsLeft, searchesToSpend } from '../../extract/index.ts'
+
+/** Requests that a run may still send, and the limit that applies: the budget of the run, or the rest of the quota. */
+export type AllowedRequests = { readonly requests: number; readonly by: 'budget' | 'quota' }
+
+/**
+ * The lower of the two limits, for display; null: no limit.
+ * @param service `searchesRemaining` null: the requests cost nothing, or the number is not known
+ * @param pageSize rows requested with a page
+ */
+export function allowedRequests(
+  limits: Pick<RunLimits, 'maxRequests' | 'sentBefore' | 'minSearchesRemaining'>,
+  service: {
+    readonly requests: number
+    readonly searchesRemaining: number | null
+    readonly reading: Reading | null
+  },
+  pageSize: number,
+): AllowedRequests | null {
+  const { requests, searchesRemaining, reading } = service
+  const budget = requestsLeft(limits, requests)
+  const quota =
+    searchesRemaining === null
+      ? Number.POSITIVE_INFINITY
+      : Math.max(0, searchesToSpend(limits, searchesRemaining)) / mayCost(reading, pageSize)
+  const allowed = Math.min(budget, quota)
+  if (!Number.isFinite(allowed)) return null
+  return { requests: Math.floor(allowed), by: budget <= quota ? 'budget' : 'quota' }
+}
