@@ -4,7 +4,7 @@ import { appendFileSync, existsSync, readdirSync, readFileSync, rmSync, writeFil
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { type Clock, type Store, systemClock } from '../../src/core/index.ts'
-import { takeLock } from '../../src/state/index.ts'
+import { readHolder, takeLock } from '../../src/state/index.ts'
 import type { Lock, LockOptions } from '../../src/state/lock/lock.ts'
 import { anError } from '../disk/errors.ts'
 import { temporaryStore, write } from '../disk/temporary-store.ts'
@@ -47,14 +47,14 @@ function lockFiles(): string[] {
   return names.filter((name) => name.startsWith('lock'))
 }
 
-/** The lock file that this process would write, with some of it changed. */
+/** The lock file that another thread of this process would write, with some of it changed. */
 async function lockFileOf(change: Record<string, unknown>): Promise<string> {
   const lock = await take(systemClock)
   const [name] = lockFiles()
   const [line = ''] = readFileSync(join(root, '_state', name ?? ''), 'utf8').split('\n')
   const lockFile = JSON.parse(line)
   await lock.release()
-  return `${JSON.stringify({ ...lockFile, ...change })}\n`
+  return `${JSON.stringify({ ...lockFile, instance: 'another', ...change })}\n`
 }
 
 // The least id: of two processes that start, it goes first.
@@ -100,6 +100,21 @@ describe('the lock', () => {
       'a power cut',
     )
     expect(lockFiles()).toEqual(['lock.ffffffffffff'])
+  })
+
+  it('that this process has given up is taken over at once, also when its file comes late', async () => {
+    const former = await take(systemClock)
+    const [name] = lockFiles()
+    const path = `_state/${name}`
+    const late = readFileSync(join(root, path), 'utf8')
+    expect(await readHolder(store)).not.toBeNull()
+    await former.release()
+    await write(store, path, late)
+    expect(await readHolder(store)).toBeNull()
+    const lock = await take(systemClock)
+    expect(lockFiles()).not.toContain(name)
+    expect(warnings).toEqual([])
+    await lock.release()
   })
 
   it('is not waited for once the run is to stop', async () => {

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { readFileSync, readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
 import * as z from 'zod'
@@ -11,6 +12,8 @@ const lockFileSchema = z.object({
   boot: z.string().nullable(),
   /** Each container has its own process ids, so ids are comparable only within one namespace. */
   pid_namespace: z.string().nullable(),
+  /** A random number of the thread that wrote it, which knows the ownerships that it holds. */
+  instance: z.string(),
   since: z.string(),
   /** The id of the {@link Hold}; null: no queue is involved. */
   hold: z.string().nullable(),
@@ -23,9 +26,12 @@ export type LockFile = {
   readonly process_start: string | null
   readonly boot: string | null
   readonly pid_namespace: string | null
+  readonly instance: string
   readonly since: string
   readonly hold: string | null
 }
+
+export const INSTANCE = randomBytes(6).toString('hex')
 
 export function describeOwner(now: Date, hold: string | null = null): LockFile {
   return {
@@ -34,6 +40,7 @@ export function describeOwner(now: Date, hold: string | null = null): LockFile {
     process_start: processStart(process.pid),
     boot: bootId(),
     pid_namespace: pidNamespace(),
+    instance: INSTANCE,
     since: now.toISOString(),
     hold,
   }

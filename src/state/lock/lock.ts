@@ -3,6 +3,7 @@ import { hostname } from 'node:os'
 import { type Clock, ExportError, isExportError, type OwnedStore, type Store } from '../../core/index.ts'
 import {
   describeOwner,
+  INSTANCE,
   isHeld,
   type LockFile,
   lockFileText,
@@ -58,7 +59,7 @@ const WITHDRAWAL_MS = 20_000
  * others withdraw, so one process always gets the lock.
  *
  * An owner on the same boot of the same machine is alive while its process exists, even if the process is stopped. If
- * the process is dead, its lock is taken over at once. Other owners have a lease: if their lock file does not change for
+ * the process is dead, its lock is taken over at once; so is one that this process has given up. Other owners have a lease: if their lock file does not change for
  * 20 seconds of this machine's clock, the lease expires and the lock is taken over. Such an owner may wake up later,
  * but cannot change anything then, see {@link OwnedStore}.
  *
@@ -83,7 +84,9 @@ async function tryLock(data: Store, options: LockOptions): Promise<Lock> {
   const id = randomBytes(6).toString('hex')
   const path = lockPath(id)
   const store = await data.own(id)
+  OWNERSHIPS.add(id)
   const withdraw = async (): Promise<void> => {
+    OWNERSHIPS.delete(id)
     try {
       await store.remove(path)
     } catch (error) {
@@ -118,6 +121,14 @@ async function tryLock(data: Store, options: LockOptions): Promise<Lock> {
   }
 }
 
+/** Those of this thread. */
+const OWNERSHIPS = new Set<string>()
+
+/** A lock file of an ownership that has ended here is left: it could not be removed, or its write came late. */
+function statusOf(id: string, file: LockFile): ReturnType<typeof ownerStatus> {
+  return file.instance === INSTANCE && !OWNERSHIPS.has(id) ? 'dead' : ownerStatus(file)
+}
+
 /** Whether this process succeeds the owner of a lock file by decision of the queue. The lease of that owner is void. */
 function isSucceeded({ hold }: LockFile, { hold: own }: LockOptions): boolean {
   return hold !== null && own !== undefined && (hold === own.id || own.succeeds.includes(hold))
@@ -145,7 +156,7 @@ async function formerOwners(store: Store, self: string, options: LockOptions): P
     const bytes = await store.read(lockPath(id))
     if (bytes === null) continue
     const file = readLockFile(bytes, lockPath(id), options.fresh)
-    const status = file === null ? 'dead' : ownerStatus(file)
+    const status = file === null ? 'dead' : statusOf(id, file)
     const isOurs = file !== null && status !== 'dead' && isSucceeded(file, options)
     succeeded ||= isOurs
     if (file === null || isOurs || status === 'dead') ended.add(id)
@@ -168,7 +179,7 @@ async function formerOwners(store: Store, self: string, options: LockOptions): P
       const bytes = await store.read(lockPath(id))
       if (bytes === null) waitedFor.delete(id)
       else if (Buffer.compare(bytes, rival.bytes) !== 0 || rival.isAlive) {
-        if (rival.isAlive && ownerStatus(rival.file) === 'dead') {
+        if (rival.isAlive && statusOf(id, rival.file) === 'dead') {
           waitedFor.delete(id)
           ended.add(id)
           continue
@@ -231,8 +242,9 @@ export async function readHolder(store: Store): Promise<Holder | null> {
     const id = idOf(name, 'lock')
     const bytes = id === null ? null : await store.read(lockPath(id))
     if (id === null || bytes === null || !isHeld(bytes)) continue
-    const { pid, host, since, ...file } = parseLockFile(bytes, lockPath(id))
-    if (ownerStatus({ pid, host, since, ...file }) !== 'dead') return { pid, host, since }
+    const file = parseLockFile(bytes, lockPath(id))
+    const { pid, host, since } = file
+    if (statusOf(id, file) !== 'dead') return { pid, host, since }
   }
   return null
 }
