@@ -5,8 +5,6 @@ import {
   forgetPeople as forget,
   loadWarehouse as load,
   type PruneResult,
-  planForgetting,
-  planPruning,
   pruneDataSet as prune,
   queryPipeline as query,
   readEvidence,
@@ -197,7 +195,7 @@ export type PruneSettings = ChangeSettings & {
  * @throws ExportError `config` when the pipeline has no windows or no age is given, `locked` during a run
  */
 export async function pruneDataSet(pipeline: Pipeline, settings: PruneSettings = {}): Promise<PruneResult> {
-  const { olderThan, dryRun = false } = settings
+  const { olderThan } = settings
   const age = olderThan === undefined ? pipeline.load.keep : parseAge(olderThan)
   if (age === null) {
     const what = `olderThan, or load.keep instead: expected ${AGE_EXPECTED}`
@@ -210,7 +208,6 @@ export async function pruneDataSet(pipeline: Pipeline, settings: PruneSettings =
   }
   const before = ago(age, systemClock.now())
   const described = await asDescribed(pipeline, 'change')
-  if (dryRun) return planPruning(described, before)
   return prune(described, before, changing(settings))
 }
 
@@ -232,16 +229,15 @@ export async function forgetPeople(
   const { env } = readOptions(settings)
   const described = await asDescribed(pipeline, 'change')
   const maskKey = await readMaskKey(described, env)
-  const work = settings.dryRun === true ? planForgetting : forget
-  return work(described, identities, changing(settings, maskKey))
+  return forget(described, identities, changing(settings, maskKey))
 }
 
 function changing(
-  { stop = new AbortController().signal, onWarning = () => {}, env }: ChangeSettings,
+  { stop = new AbortController().signal, onWarning = () => {}, env, dryRun = false }: ForgetSettings,
   maskKey: Uint8Array | null = null,
 ) {
   const onLog = (_level: unknown, message: string): void => onWarning(message)
-  return changeOptions({ onLog, stop, maskKey, onShard: () => {} }, env)
+  return changeOptions({ onLog, stop, maskKey, onShard: () => {}, dryRun }, env)
 }
 
 /**

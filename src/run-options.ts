@@ -1,5 +1,5 @@
 import { type Pipeline, systemClock } from './core/index.ts'
-import type { ForgetOptions } from './data-set/index.ts'
+import type { ChangeOptions } from './data-set/index.ts'
 import { encoderBuild, version } from './package/index.ts'
 import { type Environment, learnSecrets, readMaskKey, readSecret } from './pipeline/index.ts'
 import { RUN_FLAGS, type RunOptions } from './run/index.ts'
@@ -38,9 +38,9 @@ export async function runOptions(pipeline: Pipeline, settings: RunSettings = {})
 
 /** The options of what changes a data set without a run. */
 export function changeOptions(
-  given: Pick<ForgetOptions, 'onLog' | 'stop' | 'maskKey' | 'onShard'>,
+  given: Pick<ChangeOptions, 'onLog' | 'stop' | 'maskKey' | 'onShard' | 'dryRun'>,
   env: Environment = process.env,
-): ForgetOptions & { readonly warn: (message: string) => void } {
+): ChangeOptions & { readonly warn: (message: string) => void } {
   const warn = (message: string): void => given.onLog('warn', message)
   const readSecretOf = (name: string) => readSecret(name, env)
   return { ...given, warn, clock: systemClock, version, build: encoderBuild(), readSecret: readSecretOf }

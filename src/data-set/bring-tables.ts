@@ -2,7 +2,6 @@ import type { NamedPipeline, Pipeline } from '../core/index.ts'
 import { CatalogError, catalogTable, type TableState } from '../open-tables/index.ts'
 import { type CheckpointState, MANIFEST_PATH } from '../state/index.ts'
 import { type CatalogSummary, isOfCatalog, requireOwnInCatalog } from './catalog.ts'
-import type { ChangeOptions } from './change.ts'
 import { refuseLinks } from './links.ts'
 import { readBegunCheckpoint } from './open-checkpoint.ts'
 import {
@@ -16,6 +15,7 @@ import { requireOwnTables, type TableOptions, updateTables } from './open-tables
 import { namePipeline } from './queries.ts'
 import { type Owner, openChecked } from './recover.ts'
 import { settle } from './settle.ts'
+import type { ChangeOptions } from './swap.ts'
 
 type TablesOptions = HoldOptions & ChangeOptions & Pick<TableOptions, 'rebuild'>
 

@@ -60,7 +60,7 @@ export async function renewEmptyShards(
     const { folder } = placeOf(former.path)
     const identity = { ...new FreeNumbers(state).take(folder), partitions: former.partitions }
     const { kind: _, ...by } = await emptyShard(pipeline, store, options, identity)
-    await journal.append([{ kind: 'compact', shards: [{ of: [former.shard], by }] }])
+    await journal.append([{ kind: 'swap', shards: [{ of: [former.shard], by }] }])
     await publishSealed(store, by)
   }
 }

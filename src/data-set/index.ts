@@ -7,12 +7,7 @@ export {
   requireOwnInCatalog,
 } from './catalog.ts'
 export { clearDataSet } from './clear-data-set.ts'
-export {
-  type CompactResult,
-  compactDataSet,
-  manySmallShards,
-  planCompaction,
-} from './compact/compact.ts'
+export { type CompactResult, compactDataSet, manySmallShards } from './compact/compact.ts'
 export {
   type Completeness,
   filePartitions,
@@ -24,12 +19,7 @@ export {
 } from './completeness.ts'
 export { type Described, describeDataSet, type Use } from './described.ts'
 export { encodeSettings } from './encode-settings.ts'
-export {
-  type ForgetOptions,
-  type ForgetResult,
-  forgetPeople,
-  planForgetting,
-} from './forget/forget.ts'
+export { type ForgetResult, forgetPeople } from './forget/forget.ts'
 export { refuseLinks } from './links.ts'
 export { columnIndices, knownIndices, partsOf } from './match/addresses.ts'
 export { decoded, readCsvTable } from './match/csv-table.ts'
@@ -53,7 +43,7 @@ export {
   type PlanCounts,
   planFor,
 } from './plan-state.ts'
-export { type PruneResult, planPruning, pruneDataSet } from './prune/prune.ts'
+export { type PruneResult, pruneDataSet } from './prune/prune.ts'
 export { allowedOf } from './quarantine-limit.ts'
 export { namePipeline, type QuerySecrets, readQuerySecrets, requireSendableToken } from './queries.ts'
 export { type ReadRowsOptions, readRows } from './read-rows.ts'
@@ -79,6 +69,7 @@ export {
   summarizeDataSet,
 } from './summary-page/write-summary-page.ts'
 export { readSuppression } from './suppression.ts'
+export type { ChangeOptions } from './swap.ts'
 export { type Verification, verifyDataSet } from './verify/verify.ts'
 export type { Problem, ProblemCause } from './verify/verify-shard.ts'
 export {

@@ -11,8 +11,8 @@ import {
 import { readState } from './find-state.ts'
 import type { DataSetOptions } from './options.ts'
 import type { QuerySecrets } from './queries.ts'
-import { type Change, NO_CHANGE, type Owner, openChecked, readChecked } from './recover.ts'
-import { planRedo, redoEntry } from './redo/invalidate.ts'
+import { type Owner, openChecked, readChecked } from './recover.ts'
+import { type Invalidation, planRedo, redoEntry } from './redo/invalidate.ts'
 import { newChecks, newNames, requireSameNames, requireSameSecrets, secretChecks } from './same-queries.ts'
 import { readSuppression, type Suppression } from './suppression.ts'
 
@@ -31,15 +31,18 @@ export async function openOwnJournal(
   const { store } = owner
   const { header, checks, requireFit } = admission(pipeline, secrets, options)
   let people: Suppression = { lists: [], name: null }
+  let redo: Invalidation | null = null
   const journal = await openChecked(owner, header, options.onLog, async (found) => {
     await requireFit(found)
     people = await readSuppression(pipeline, store, found, options)
-    return redone(pipeline, found, options)
+    redo = await redone(pipeline, found, options)
+    return [...(redo?.shards ?? [])]
   })
   try {
     const { state } = journal
     const { lists, name } = people
     await journal.append([
+      ...(redo === null ? [] : [redoEntry(redo)]),
       ...newChecks(state, checks),
       ...newNames(pipeline, state, options.maskKey),
       ...(name === state.people || name === null ? [] : [{ kind: 'people', list: name } as const]),
@@ -55,18 +58,18 @@ async function redone(
   pipeline: NamedPipeline,
   state: CheckpointState | null,
   { redo: patterns, clock, onLog }: Pick<DataSetOptions, 'redo' | 'clock' | 'onLog'>,
-): Promise<Change> {
+): Promise<Invalidation | null> {
   // Before the lock, `runPipeline` has matched them with what a new data set will hold.
-  if (state === null || patterns.length === 0) return NO_CHANGE
+  if (state === null || patterns.length === 0) return null
   const redo = await planRedo(pipeline, state, patterns, clock.now())
-  if (redo === null) return NO_CHANGE
+  if (redo === null) return null
   const { partitions, rows, invalidated } = redo
   onLog('info', 'what is exported again stays until it is replaced', {
     partitions: partitions.size,
     rows,
     shards: invalidated.length,
   })
-  return { entries: [redoEntry(redo)], goes: [...redo.shards] }
+  return redo
 }
 
 /**

@@ -1,9 +1,9 @@
 import type { Log, OwnedStore, Store } from '../core/index.ts'
 import { changedSinceSealed, moveUnknownShards } from '../load/index.ts'
-import type { HeaderEntry, JournalEntry } from '../state/index.ts'
 import {
   beginCheckpoint,
   type CheckpointState,
+  type HeaderEntry,
   headerOfManifest,
   Journal,
   type Lock,
@@ -15,19 +15,14 @@ import { publishLeft, removeSealed } from './publish.ts'
 import { restore } from './restore.ts'
 import { unmark } from './success-mark.ts'
 
-/** A change that needs nothing but the state: entries, and the numbers of the shards that go with them. */
-export type Change = { readonly entries: readonly JournalEntry[]; readonly goes: readonly number[] }
-
-export const NO_CHANGE: Change = { entries: [], goes: [] }
-
 /**
  * Gets the state (null: nothing has begun) before anything is changed, and throws to refuse it.
- * @returns a change that comes before shards are checked: those that go need not be whole
+ * @returns the numbers of shards that are about to go: they need not be whole
  */
-export type Accept = (found: CheckpointState | null) => Promise<Change>
+type Accept = (found: CheckpointState | null) => Promise<readonly number[]>
 
 /**
- * Opens a checkpoint, or begins one, and claims it. Then all its shards have to be there, but those that go: sealed ones
+ * Opens a checkpoint, or begins one, and claims it. Then all its shards have to be there but those that go: sealed ones
  * get their final names, and what the checkpoint does not name leaves their folders. Every change comes this way.
  * @throws ExportError `damaged` when a shard is missing or short; nothing is changed then, but `_SUCCESS` goes
  */
@@ -35,11 +30,11 @@ export async function openChecked(
   { store }: Owner,
   header: HeaderEntry,
   log: Log,
-  accept: Accept = async () => NO_CHANGE,
+  accept: Accept = async () => [],
 ): Promise<Journal> {
   for (;;) {
     const { found, manifest, state: before } = await findState(store)
-    const change = await accept(before)
+    const goes = await accept(before)
     if (manifest !== null) await requirePeopleOf(store, manifest)
     if (found === null) {
       await beginCheckpoint(store, manifest === null ? header : headerOfManifest(manifest))
@@ -48,7 +43,7 @@ export async function openChecked(
     const journal = await Journal.open(store, found)
     if (journal === null) continue
     try {
-      await bring(store, journal, { log, change, manifest })
+      await bring(store, journal, { log, goes, manifest })
       return journal
     } catch (error) {
       await journal.refuse()
@@ -57,19 +52,15 @@ export async function openChecked(
   }
 }
 
-/** Brings a data set in line with its checkpoint, and commits the change. */
+/** Brings a data set in line with its checkpoint. */
 async function bring(
   store: OwnedStore,
   journal: Journal,
-  {
-    log,
-    change,
-    manifest,
-  }: { readonly log: Log; readonly change: Change; readonly manifest: Manifest | null },
+  given: { readonly log: Log; readonly goes: readonly number[]; readonly manifest: Manifest | null },
 ): Promise<void> {
-  if (manifest !== null) await restore(store, journal, manifest)
+  if (given.manifest !== null) await restore(store, journal, given.manifest)
   const { state } = journal
-  const goes = new Set([...state.redo.shards, ...change.goes])
+  const goes = new Set([...state.redo.shards, ...given.goes])
   const seen = await look(store, state)
   const missing = withRows(seen).find(({ shard }) => !goes.has(shard.shard))
   if (missing !== undefined) {
@@ -81,9 +72,8 @@ async function bring(
     // Readers take what is published for whole.
     if (lost !== undefined) throw changedSinceSealed(lost)
   })
-  await journal.append(change.entries)
   await removeSealed(store, state)
-  const warn = (message: string): void => log('warn', message)
+  const warn = (message: string): void => given.log('warn', message)
   for (const folder of seen.odd) await moveUnknownShards(store, folder, (path) => seen.known.has(path), warn)
   await journal.sweep()
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { ExportError, type NamedPipeline, type OwnedStore } from '../core/index.ts'
+import { ExportError, type NamedPipeline, type OwnedStore, placeOf } from '../core/index.ts'
 import { PageRows, rewriteShard, rowGroupRows, type ShardCoder, shardExtension } from '../load/index.ts'
 import { columnsOf, encodeRecordBatch, type RowBatch, type RowValue, valueAt } from '../rows/index.ts'
 import type { CheckpointState, SealedShard, ShardIdentity } from '../state/index.ts'
@@ -93,6 +93,21 @@ export function changedShard(path: string): ExportError {
     where: path,
     next: '`verify` prints the command that exports it again. Then run this one again; nothing was changed.',
   })
+}
+
+/** The parts whose rows are in some shards, as ranges. */
+export function standsFor(shards: readonly SealedShard[]): [number, number][] {
+  const all = shards.flatMap(({ path, stands_for = [] }) => {
+    const { part } = placeOf(path)
+    return [[part, part] as const, ...stands_for]
+  })
+  const ranges: [number, number][] = []
+  for (const [from, to] of all.sort(([a], [b]) => a - b)) {
+    const last = ranges.at(-1)
+    if (last !== undefined && from <= last[1] + 1) last[1] = Math.max(last[1], to)
+    else ranges.push([from, to])
+  }
+  return ranges
 }
 
 /** Encodes in this thread. Loaded only here: most commands never encode. */

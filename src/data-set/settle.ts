@@ -142,6 +142,9 @@ export async function removeUnnamed(
   await removeSealed(store, state)
 }
 
+/** Of a command that was stopped before its commit. */
+export const UNCHANGED = 'Run it again: nothing was changed.'
+
 /** @param next by default for a change that is committed, and that any command finishes */
 export function stopped(
   next = 'Run it again, or any other command that changes the data set: it finishes the work.',

@@ -80,7 +80,7 @@ export async function readLists(
  * The list that the checkpoint names, also after the crash of a change.
  * @throws ExportError `damaged` when there is none, so that people would come back
  */
-async function readPeople(
+export async function readPeople(
   store: Store,
   { people }: Pick<CheckpointState, 'people'>,
 ): Promise<readonly StoredList[] | null> {
@@ -95,7 +95,7 @@ async function readPeople(
 export async function bringPeople(store: OwnedStore, state: Pick<CheckpointState, 'people'>): Promise<void> {
   if ((await store.size(NEXT_SUPPRESSION_PATH)) === null) return void (await readPeople(store, state))
   const lists = await readPeople(store, state)
-  if (lists !== null) await writePeople(store, lists)
+  if (lists !== null) await store.replace(...peopleFile(lists, SUPPRESSION_PATH))
   await store.remove(NEXT_SUPPRESSION_PATH)
 }
 
@@ -114,10 +114,9 @@ function lostList(how: string): ExportError {
 }
 
 /** @param path `NEXT_SUPPRESSION_PATH`, until the checkpoint names the list */
-export async function writePeople(
-  store: OwnedStore,
+export function peopleFile(
   lists: readonly StoredList[],
-  path = SUPPRESSION_PATH,
-): Promise<void> {
-  await store.replace(path, [suppressionText(lists)], 'private')
+  path: string,
+): [path: string, chunks: string[], access: 'private'] {
+  return [path, [suppressionText(lists)], 'private']
 }

@@ -353,7 +353,7 @@ const forget = z.object({
   /** Shards that were written anew. */
   shards: count,
   quarantined: count,
-  /** What it changes; absent in a checkpoint, which has the result. */
+  /** What it changes, beside the `swap` in its commit; absent in a checkpoint, which has the result. */
   changes: z
     .object({
       /** Rows and rejected items of each partition. `former`: of what is exported of it, while it is exported again. */
@@ -365,8 +365,6 @@ const forget = z.object({
           former: z.literal(true).optional(),
         }),
       ),
-      /** Shards, and the sealed ones that take their place; null: no row was left. */
-      shards: z.array(z.object({ shard: count, by: seal.omit({ kind: true }).nullable() })),
       /** Partitions whose quarantine file is to be written anew, with these lines alone. */
       rejected: z.array(z.object({ partition: z.string(), blob: count })),
     })
@@ -375,12 +373,12 @@ const forget = z.object({
 export type ForgetEntry = Entry<'forget'>
 export type Erasure = Omit<ForgetEntry, 'kind' | 'changes'>
 
-/** Sealed shards of a folder were written together: each sealed one takes the places of some. */
-const compact = z.object({
-  kind: z.literal('compact'),
-  shards: z.array(z.object({ of: z.array(count), by: seal.omit({ kind: true }) })),
+/** Shards go, and sealed ones with what is left of their rows (`by`) take the places of some each; null: none is left. */
+const swap = z.object({
+  kind: z.literal('swap'),
+  shards: z.array(z.object({ of: z.array(count), by: seal.omit({ kind: true }).nullable() })),
 })
-export type CompactEntry = Entry<'compact'>
+export type SwapEntry = Entry<'swap'>
 
 /** What responses have shown about the service since the last such entry. */
 const measured = z.object({
@@ -471,7 +469,7 @@ export const ENTRY_SCHEMAS = {
   scope,
   prune,
   forget,
-  compact,
+  swap,
   /** The people whom runs keep out: the SHA-256 in `_state/forgotten.json`. */
   people: z.object({ kind: z.literal('people'), list: z.string() }),
   unknown: z.object({ kind: z.literal('unknown'), fields: countsByName }),

@@ -3,7 +3,7 @@ import { cp, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/pro
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/core/index.ts'
-import { compactDataSet, forgetPeople, planCompaction, planForgetting } from '../../src/data-set/index.ts'
+import { compactDataSet, forgetPeople } from '../../src/data-set/index.ts'
 import { pruneDataSet, verifyDataSet } from '../../src/index.ts'
 import { encoderBuild } from '../../src/package/index.ts'
 import { refusal } from '../disk/errors.ts'
@@ -171,16 +171,12 @@ const PEOPLE = ['person-1@scatterholt.com']
 
 async function forget(world: TableWorld, isDry = false, onShard = () => {}): Promise<unknown> {
   const pipeline = await world.pipeline()
-  return (isDry ? planForgetting : forgetPeople)(pipeline, PEOPLE, { ...changing(), onShard })
+  return forgetPeople(pipeline, PEOPLE, { ...changing(), onShard, dryRun: isDry })
 }
 
 async function compact(world: TableWorld, isDry = false): Promise<unknown> {
   const pipeline = await world.pipeline()
-  return (isDry ? planCompaction : compactDataSet)(pipeline, {
-    ...changing(),
-    minShards: 2,
-    onShard: () => {},
-  })
+  return compactDataSet(pipeline, { ...changing(), minShards: 2, dryRun: isDry })
 }
 
 function changing() {

@@ -44,7 +44,7 @@ const ERASURE: JournalEntry = {
   rows: 0,
   shards: 0,
   quarantined: 0,
-  changes: { partitions: [], shards: [], rejected: [] },
+  changes: { partitions: [], rejected: [] },
 }
 
 describe('the log of one owner', () => {

@@ -1,4 +1,4 @@
-import { type CompactResult, compactDataSet, planCompaction } from '../../data-set/index.ts'
+import { type CompactResult, compactDataSet } from '../../data-set/index.ts'
 import { command, flag, numberValue, wrongUsage } from '../command-line/command.ts'
 import { DATA_SET, dataSetFrom, OUTPUT } from '../command-line/pipeline-options.ts'
 import { DONE } from '../terminal/exit-code.ts'
@@ -25,9 +25,10 @@ export const compact = command({
     if (!Number.isInteger(args.minShards) || args.minShards < 2)
       throw wrongUsage('--min-shards: expected an integer from 2 on', 'See `spillway compact --help`.')
     const { pipeline } = await dataSetFrom(args, io, 'change')
-    const { minShards } = args
-    const work = args.dryRun ? planCompaction : compactDataSet
-    const result = await changing(io, null, (options) => work(pipeline, { ...options, minShards }))
+    const { minShards, dryRun } = args
+    const result = await changing(io, null, (options) =>
+      compactDataSet(pipeline, { ...options, minShards, dryRun }),
+    )
     await io.stdout.result(args.json, result, [resultText(result, args.dryRun)])
     return DONE
   },

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { createReadStream } from 'node:fs'
 import { resolve } from 'node:path'
 import { codeOf, type ExportError, type Pipeline } from '../../core/index.ts'
-import { type ForgetResult, forgetPeople, planForgetting } from '../../data-set/index.ts'
+import { type ForgetResult, forgetPeople } from '../../data-set/index.ts'
 import { readMaskKey } from '../../pipeline/index.ts'
 import { command, flag, type Io, stringValue, wrongUsage } from '../command-line/command.ts'
 import { DATA_SET, dataSetFrom, OUTPUT } from '../command-line/pipeline-options.ts'
@@ -31,16 +31,12 @@ export const forget = command({
   async run(args, io) {
     const { pipeline } = await dataSetFrom(args, io, 'change')
     const identities = await identitiesOf(args.identities, io)
-    const print = (result: ForgetResult, isDry: boolean): Promise<void> =>
-      io.stdout.result(args.json, { ...result, dry_run: isDry }, [resultText(result, isDry)])
     const maskKey = await readMaskKey(pipeline, io.env)
-    const plan = () => changing(io, maskKey, (options) => planForgetting(pipeline, identities, options))
-    if (args.dryRun) {
-      await print(await plan(), true)
-      return DONE
-    }
-    if (!args.yes) await askToForget(pipeline, plan, io)
-    await print(await changing(io, maskKey, (options) => forgetPeople(pipeline, identities, options)), false)
+    const work = (dryRun: boolean) =>
+      changing(io, maskKey, (options) => forgetPeople(pipeline, identities, { ...options, dryRun }))
+    if (!args.dryRun && !args.yes) await askToForget(pipeline, () => work(true), io)
+    const result = await work(args.dryRun)
+    await io.stdout.result(args.json, { ...result, dry_run: args.dryRun }, [resultText(result, args.dryRun)])
     return DONE
   },
 })

@@ -1,5 +1,5 @@
-import { type Age, ExportError, type Micros, type Pipeline, systemClock } from '../../core/index.ts'
-import { type PruneResult, planPruning, pruneDataSet } from '../../data-set/index.ts'
+import { type Age, ExportError, type Pipeline, systemClock } from '../../core/index.ts'
+import { type PruneResult, pruneDataSet } from '../../data-set/index.ts'
 import { AGE_EXPECTED, ago, parseAge } from '../../pipeline/index.ts'
 import { command, flag, type Io, stringValue, wrongUsage } from '../command-line/command.ts'
 import { DATA_SET, dataSetFrom, OUTPUT } from '../command-line/pipeline-options.ts'
@@ -30,14 +30,11 @@ export const prune = command({
   async run(args, io) {
     const { pipeline } = await dataSetFrom(args, io, 'change')
     const before = ago(ageOf(args.olderThan, pipeline), systemClock.now())
-    const print = (result: PruneResult, isDry: boolean): Promise<void> =>
-      io.stdout.result(args.json, { ...result, dry_run: isDry }, [resultText(result, isDry)])
-    if (args.dryRun) {
-      await print(await planPruning(pipeline, before), true)
-      return DONE
-    }
-    if (!args.yes) await askToPrune(pipeline, before, io)
-    await print(await changing(io, null, (options) => pruneDataSet(pipeline, before, options)), false)
+    const work = (dryRun: boolean) =>
+      changing(io, null, (options) => pruneDataSet(pipeline, before, { ...options, dryRun }))
+    if (!args.dryRun && !args.yes) await askToPrune(pipeline, await work(true), io)
+    const result = await work(args.dryRun)
+    await io.stdout.result(args.json, { ...result, dry_run: args.dryRun }, [resultText(result, args.dryRun)])
     return DONE
   },
 })
@@ -58,8 +55,7 @@ function ageOf(olderThan: string | undefined, { load, file }: Pipeline): Age {
   throw wrongUsage(`--older-than: expected ${AGE_EXPECTED}`, 'See `spillway prune --help`.')
 }
 
-async function askToPrune(pipeline: Pipeline, before: Micros, { screen, cwd }: Io): Promise<void> {
-  const result = await planPruning(pipeline, before)
+async function askToPrune(pipeline: Pipeline, result: PruneResult, { screen, cwd }: Io): Promise<void> {
   if (canAsk(screen)) {
     if (result.partitions === 0) return
     screen.write(`${resultText(result, true)}\n`)

@@ -1,11 +1,7 @@
-import { getOrInsert, type NamedPipeline, type Pipeline, placeOf } from '../../core/index.ts'
-import { type CheckpointState, type Journal, type SealedShard, splitPath } from '../../state/index.ts'
-import { type ChangeOptions, changeDataSet, readChangeable } from '../change.ts'
-import { namingLocations, openDataSet } from '../open-data-set.ts'
+import { getOrInsert, type Pipeline, placeOf } from '../../core/index.ts'
+import { type CheckpointState, type SealedShard, splitPath } from '../../state/index.ts'
 import { namePipeline } from '../queries.ts'
-import type { Owner } from '../recover.ts'
-import { coderOf, FreeNumbers, rewriteShards } from '../rewriting.ts'
-import { stopped } from '../settle.ts'
+import { type ChangeOptions, noSwap, type Swap, swapShards } from '../swap.ts'
 
 export type CompactResult = {
   readonly pipeline: string
@@ -22,57 +18,34 @@ export type CompactResult = {
 type CompactOptions = ChangeOptions & {
   /** A folder with fewer small shards stays as it is. */
   readonly minShards: number
-  /** Called before each shard that is written, with its number. */
-  readonly onShard: (number: number, of: number) => void
 }
 
 /** A folder with more small shards is worth a word. */
 const MANY_SMALL_SHARDS = 30
 
-/** Reports what `compactDataSet` would write together; changes nothing. Works during a run. */
-export function planCompaction(given: Pipeline, options: CompactOptions): Promise<CompactResult> {
-  const pipeline = namePipeline(given, options.maskKey)
-  return namingLocations(pipeline, async () => {
-    const state = await readChangeable(pipeline, openDataSet(pipeline))
-    const groups = state === null ? [] : groupsOf(state, pipeline, options.minShards)
-    return resultOf(pipeline, groups, groups.length === 0 ? 0 : null)
-  })
-}
-
 /**
- * Writes the small shards of each folder together. What takes their places is written first, then committed in one
- * entry; then the data set is settled. A crash before the commit has no effect.
- * @throws ExportError `locked` when a run holds the data set, `damaged` when a shard is not what was written
+ * Writes the small shards of each folder together.
+ * @throws ExportError `damaged` when a shard is not what was written; as `swapShards`
  */
 export function compactDataSet(given: Pipeline, options: CompactOptions): Promise<CompactResult> {
   const pipeline = namePipeline(given, options.maskKey)
-  return namingLocations(pipeline, async () => {
-    // The lock would create the folder, also if there is no data set.
-    const state = await readChangeable(pipeline, openDataSet(pipeline))
-    return state === null ? resultOf(pipeline, [], 0) : compact(pipeline, options)
+  return swapShards(pipeline, options, {
+    plan: (state) => compaction(pipeline, state, options.minShards),
+    done: ({ bytes, ...result }, came) => ({ ...result, bytes: { ...bytes, after: bytesOf(came) } }),
   })
 }
 
-function compact(pipeline: NamedPipeline, options: CompactOptions): Promise<CompactResult> {
-  const { stop, onShard, minShards } = options
-  const change = async (journal: Journal, { store }: Owner): Promise<CompactResult> => {
-    const groups = groupsOf(journal.state, pipeline, minShards)
-    const coder = await coderOf(pipeline, options)
-    const numbers = new FreeNumbers(journal.state)
-    const shards: { of: number[]; by: SealedShard }[] = []
-    for (const group of groups) {
-      if (stop.aborted) throw stopped('Run it again: nothing was changed.')
-      onShard(shards.length + 1, groups.length)
-      const located = group.map((shard) => ({ shard, path: shard.path }))
-      const identity = numbers.take(splitPath(group[0]!.path)[0])
-      const by = await rewriteShards(store, pipeline, located, identity, coder, null)
-      shards.push({ of: group.map(({ shard }) => shard), by: { ...by, stands_for: standsFor(group) } })
-    }
-    if (shards.length > 0) await journal.append([{ kind: 'compact', shards }])
-    const bytes = shards.reduce((sum, { by }) => sum + by.bytes, 0)
-    return resultOf(pipeline, groups, bytes)
+function compaction(
+  pipeline: Pipeline,
+  state: CheckpointState | null,
+  minShards: number,
+): Swap<CompactResult> {
+  const all = state === null ? [] : groupsOf(state, pipeline, minShards)
+  const located = (group: readonly SealedShard[]) => group.map((shard) => ({ shard, path: shard.path }))
+  return {
+    ...noSwap(resultOf(pipeline, all)),
+    groups: all.map((group) => ({ of: located(group), isEmptied: false })),
   }
-  return changeDataSet(pipeline, options, { change, begin: async () => resultOf(pipeline, [], 0) })
 }
 
 /**
@@ -133,32 +106,17 @@ export function manySmallShards(state: CheckpointState, { load, file }: Pipeline
   return `a folder holds ${most} small shards, each of which readers open: \`spillway compact ${file}\` writes them together`
 }
 
-/** The parts whose rows are in some shards, as ranges. A table that has the rows of these needs no others. */
-function standsFor(shards: readonly SealedShard[]): [number, number][] {
-  const all = shards.flatMap(({ path, stands_for = [] }) => {
-    const { part } = placeOf(path)
-    return [[part, part] as const, ...stands_for]
-  })
-  const ranges: [number, number][] = []
-  for (const [from, to] of all.sort(([a], [b]) => a - b)) {
-    const last = ranges.at(-1)
-    if (last !== undefined && from <= last[1] + 1) last[1] = Math.max(last[1], to)
-    else ranges.push([from, to])
-  }
-  return ranges
+function bytesOf(shards: readonly SealedShard[]): number {
+  return shards.reduce((sum, { bytes }) => sum + bytes, 0)
 }
 
-function resultOf(
-  { name }: Pipeline,
-  groups: readonly (readonly SealedShard[])[],
-  bytesAfter: number | null,
-): CompactResult {
+function resultOf({ name }: Pipeline, groups: readonly (readonly SealedShard[])[]): CompactResult {
   const all = groups.flat()
   return {
     pipeline: name,
     folders: new Set(all.map(({ path }) => splitPath(path)[0])).size,
     shards: { before: all.length, after: groups.length },
     rows: rowsOf(all),
-    bytes: { before: all.reduce((sum, { bytes }) => sum + bytes, 0), after: bytesAfter },
+    bytes: { before: bytesOf(all), after: groups.length === 0 ? 0 : null },
   }
 }

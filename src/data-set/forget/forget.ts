@@ -1,31 +1,29 @@
 import { ExportError, type NamedPipeline, type Pipeline, type Store } from '../../core/index.ts'
 import { ORPHANS, QUARANTINE_FOLDER, quarantinePath, ShardSet } from '../../load/index.ts'
-import type { BlobRef, JournalEntry } from '../../state/index.ts'
+import type { ForgetEntry, JournalEntry } from '../../state/index.ts'
 import {
   type CheckpointState,
-  checkMaskKey,
   type Journal,
   NEXT_SUPPRESSION_PATH,
   newList,
-  readBlob,
   type StoredList,
+  SUPPRESSION_PATH,
   splitPath,
   withDigests,
   withKey,
 } from '../../state/index.ts'
-import { type ChangeOptions, changeDataSet, readChangeable } from '../change.ts'
-import { namingLocations, openDataSet } from '../open-data-set.ts'
+import { namingLocations } from '../open-data-set.ts'
 import { namePipeline } from '../queries.ts'
 import type { Owner } from '../recover.ts'
 import { coderOf } from '../rewriting.ts'
 import { shardSetOptions } from '../shard-set-options.ts'
-import { bringPeople, listOf, readLists, writePeople } from '../suppression.ts'
+import { bringPeople, listOf, peopleFile, readPeople } from '../suppression.ts'
+import { type ChangeOptions, noSwap, type Swap, swapShards } from '../swap.ts'
 import { sweepTemporaryFolders } from '../warehouse/local-shards.ts'
 import { queriesOfPeople } from './named-queries.ts'
 import { People } from './people.ts'
-import { forgetItems } from './rejected-items.ts'
-import { countsOf, rewriteWithout } from './rewrite-shards.ts'
-import { type OnShard, type OpenShardOfPeople, openOf, type Survey, survey } from './survey.ts'
+import { otherItems } from './rejected-items.ts'
+import { type OpenShardOfPeople, openOf, type ShardOfPeople, type Survey, survey } from './survey.ts'
 
 export type ForgetResult = {
   readonly pipeline: string
@@ -39,50 +37,30 @@ export type ForgetResult = {
   readonly notes: readonly string[]
 }
 
-export type ForgetOptions = ChangeOptions & {
-  /** Called before each shard that is read, and before each that is written anew. */
-  readonly onShard: OnShard
-}
-
 /**
- * Reports what `forgetPeople` would remove; changes nothing. Works during a run.
- * @throws ExportError as that
- */
-export function planForgetting(
-  given: Pipeline,
-  identities: readonly string[],
-  options: ForgetOptions,
-): Promise<ForgetResult> {
-  const pipeline = namePipeline(given, options.maskKey)
-  return namingLocations(pipeline, async () => {
-    const people = People.of(identities, pipeline, options.maskKey)
-    const store = openDataSet(pipeline)
-    const state = await readChangeable(pipeline, store)
-    checkMaskKey(state?.header, options.maskKey, pipeline)
-    if (state === null) return nothingOf(pipeline, people)
-    const log = { read: (ref: BlobRef) => readBlob(store, ref) }
-    const found = await survey(store, log, pipeline, state, people, options)
-    return resultOf(pipeline, store, state, people, found)
-  })
-}
-
-/**
- * Takes people out of a data set, and keeps them out; before its first run, out of what that exports. What is left of
- * shards and rejected items is written first, then takes its place in one commit, with the list of people whom runs keep
- * out. Then the data set is settled. A crash before the commit has no effect.
- * @throws ExportError `config` when nobody can be found in it, or the mask key is another one; `locked` when a run holds
- *   the data set
+ * Takes people out of a data set, and keeps them out; before its first run, out of what that exports. One commit replaces
+ * shards and rejected items, and names the list of people whom runs keep out: nobody is on it whose rows stay, and the
+ * other way round.
+ * @throws ExportError `config` when nobody can be found in it, or the mask key is another one; as `swapShards`
  */
 export function forgetPeople(
   given: Pipeline,
   identities: readonly string[],
-  options: ForgetOptions,
+  options: ChangeOptions,
 ): Promise<ForgetResult> {
   const pipeline = namePipeline(given, options.maskKey)
   return namingLocations(pipeline, async () => {
     const people = People.of(identities, pipeline, options.maskKey)
-    const copies = await sweepTemporaryFolders()
-    const result = await forget(pipeline, people, options)
+    const copies = options.dryRun === true ? [] : await sweepTemporaryFolders()
+    const result = await swapShards(pipeline, options, {
+      plan: (state, store, log) => forgetting(pipeline, state, store, log, people, options),
+      prepare: async (journal, owner) => {
+        await bringPeople(owner.store, journal.state)
+        const open = await openOf(journal, pipeline, journal.state, people)
+        // From here on they are sealed shards like others.
+        if (open.length > 0) await sealShards(pipeline, owner, journal, open, options)
+      },
+    })
     return copies.length === 0 ? result : { ...result, notes: [...result.notes, copiesOfOthers(copies)] }
   })
 }
@@ -98,23 +76,11 @@ function nothingOf(pipeline: Pipeline, people: People): ForgetResult {
   return { pipeline: name, identities: people.count, rows: 0, shards: 0, quarantined: 0, notes }
 }
 
-function forget(pipeline: NamedPipeline, people: People, options: ForgetOptions): Promise<ForgetResult> {
-  const change = async (journal: Journal, owner: Owner): Promise<ForgetResult> => {
-    await bringPeople(owner.store, journal.state)
-    return remove(pipeline, owner, journal, people, options)
-  }
-  const begin = async ({ store }: Owner): Promise<ForgetResult> => {
-    await writePeople(store, withPeople((await readLists(store)) ?? [], people, options))
-    return nothingOf(pipeline, people)
-  }
-  return changeDataSet(pipeline, options, { change, begin })
-}
-
 /** The lists with the digests of people; the same array if they have them all. */
 function withPeople(
   lists: readonly StoredList[],
   people: People,
-  { maskKey }: ForgetOptions,
+  { maskKey }: ChangeOptions,
 ): readonly StoredList[] {
   // The first list that has a key at hand; lists under a former mask key stay.
   const at = lists.findIndex((list) => withKey(list, maskKey) !== null)
@@ -124,47 +90,61 @@ function withPeople(
   return at < 0 ? [...lists, after] : lists.with(at, after)
 }
 
-/**
- * Writes what is left of the shards concerned, and the list of people with these, then commits that both take their
- * places: nobody is kept out whose rows stay, and the other way round.
- */
-async function remove(
+/** What there is of people, and what takes its place. */
+async function forgetting(
   pipeline: NamedPipeline,
-  owner: Owner,
-  journal: Journal,
+  state: CheckpointState | null,
+  store: Store,
+  log: Pick<Journal, 'read'>,
   people: People,
-  options: ForgetOptions,
-): Promise<ForgetResult> {
-  const { store } = owner
-  const { state } = journal
-  const given = (await readLists(store)) ?? []
+  options: ChangeOptions,
+): Promise<Swap<ForgetResult>> {
+  const given = (await readPeople(store, state ?? { people: null })) ?? []
   const lists = withPeople(given, people, options)
-  const open = await openOf(journal, pipeline, state, people)
-  // From here on they are sealed shards like others.
-  if (open.length > 0) await sealShards(pipeline, owner, journal, open, options)
-  const found = await survey(store, journal, pipeline, state, people, options)
+  const list = (path: string) => (lists === given ? [] : [peopleFile(lists, path)])
+  if (state === null) return { ...noSwap(nothingOf(pipeline, people)), files: list(SUPPRESSION_PATH) }
+  const found = await survey(store, log, pipeline, state, people, options)
   const result = await resultOf(pipeline, store, state, people, found)
-  const { shards } = found
-  const rewritten = await rewriteWithout(store, pipeline, state, shards, people, options)
-  const items = await forgetItems(store, found.items)
+  const { partitions, ...items } = otherItems(found.items)
   const entries: JournalEntry[] = []
   if (result.rows > 0 || found.items.length > 0) {
     const at = new Date(options.clock.now()).toISOString()
-    const { rows, quarantined } = result
-    const counts = { identities: people.count, rows, shards: result.shards, quarantined }
-    const changes = {
-      partitions: [...countsOf(shards), ...items.partitions],
-      shards: rewritten,
-      rejected: items.rejected,
-    }
-    entries.push({ kind: 'forget', at, ...counts, changes })
+    const { identities, rows, shards, quarantined } = result
+    const changes = { partitions: [...countsOf(found.shards), ...partitions], rejected: items.rejected }
+    entries.push({ kind: 'forget', at, identities, rows, shards, quarantined, changes })
   }
-  if (lists !== given) {
-    await writePeople(store, lists, NEXT_SUPPRESSION_PATH)
-    entries.push({ kind: 'people', list: listOf(lists)! })
+  if (lists !== given) entries.push({ kind: 'people', list: listOf(lists)! })
+  return {
+    result,
+    groups: groupsOf(state, found.shards),
+    isLeftOut: (identity) => people.has(identity),
+    files: [...items.files, ...list(NEXT_SUPPRESSION_PATH)],
+    entries,
+    blobs: items.blobs,
   }
-  if (entries.length > 0) await journal.commit(entries, items.blobs)
-  return result
+}
+
+/** The last shard of a data set stays, without rows: readers get the columns from it. */
+function groupsOf(state: CheckpointState, shards: readonly ShardOfPeople[]): Swap<ForgetResult>['groups'] {
+  let left = state.shards.length
+  return shards.map((each) => {
+    const { shard } = each
+    const isHeld = state.held.has(shard.shard)
+    const isEmptied = each.removed.total === shard.rows && (isHeld || left > 1)
+    if (isEmptied && !isHeld) left--
+    return { of: [each], isEmptied }
+  })
+}
+
+function countsOf(shards: readonly ShardOfPeople[]): NonNullable<ForgetEntry['changes']>['partitions'] {
+  return shards.flatMap(({ removed, isFormer }) =>
+    [...removed.counts].map(([partition, rows]) => ({
+      partition,
+      rows,
+      quarantined: 0,
+      ...(isFormer ? ({ former: true } as const) : {}),
+    })),
+  )
 }
 
 /** Seals open shards before they are full. */
@@ -173,7 +153,7 @@ async function sealShards(
   owner: Owner,
   journal: Journal,
   open: readonly OpenShardOfPeople[],
-  { onLog, ...options }: ForgetOptions,
+  { onLog, ...options }: ChangeOptions,
 ): Promise<void> {
   const coding = { coder: await coderOf(pipeline, options) }
   const folded = open.map(({ shard }) => shard)

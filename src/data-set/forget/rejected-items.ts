@@ -1,7 +1,8 @@
-import { ExportError, type OwnedStore, type Store } from '../../core/index.ts'
+import { ExportError, type Store } from '../../core/index.ts'
 import { QUARANTINE_FOLDER, quarantinePath } from '../../load/index.ts'
 import type { ForgetEntry } from '../../state/index.ts'
 import { type CheckpointState, type Journal, presentOf, splitPath } from '../../state/index.ts'
+import type { Swap } from '../swap.ts'
 import type { People } from './people.ts'
 
 /** The rejected items of a partition without those of people. */
@@ -39,26 +40,23 @@ export async function* itemsOfPeople(
   }
 }
 
-/** What to commit of the items that are left. Their files follow: see `bringQuarantine`. */
-export async function forgetItems(
-  store: OwnedStore,
+/** What to write and to commit of the items that are left. Their files follow: see `bringQuarantine`. */
+export function otherItems(
   items: readonly OtherItems[],
-): Promise<Pick<Changes, 'partitions' | 'rejected'> & { readonly blobs: readonly Uint8Array[] }> {
-  const partitions: Changes['partitions'][number][] = []
-  const rejected: Changes['rejected'][number][] = []
-  const blobs: Uint8Array[] = []
-  for (const { partition, lines, removed, isFormer } of items) {
-    const counts = { partition, rows: 0, quarantined: removed }
-    if (isFormer) {
-      // The next item replaces the file.
-      await store.replace(quarantinePath(partition), [lines])
-      partitions.push({ ...counts, former: true })
-    } else {
-      partitions.push(counts)
-      rejected.push({ partition, blob: blobs.push(lines) - 1 })
-    }
+): Changes & Pick<Swap<unknown>, 'files'> & { readonly blobs: readonly Buffer[] } {
+  // The next item of one that is exported again replaces the file.
+  const former = items.filter(({ isFormer }) => isFormer)
+  const others = items.filter(({ isFormer }) => !isFormer)
+  const counts = ({ partition, removed }: OtherItems) => ({ partition, rows: 0, quarantined: removed })
+  return {
+    partitions: [
+      ...former.map((each) => ({ ...counts(each), former: true as const })),
+      ...others.map(counts),
+    ],
+    files: former.map(({ partition, lines }) => [quarantinePath(partition), [lines]]),
+    rejected: others.map(({ partition }, blob) => ({ partition, blob })),
+    blobs: others.map(({ lines }) => lines),
   }
-  return { partitions, rejected, blobs }
 }
 
 type Changes = NonNullable<ForgetEntry['changes']>

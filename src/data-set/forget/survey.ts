@@ -11,7 +11,8 @@ import {
 } from '../../state/index.ts'
 import { readShard } from '../read-shard.ts'
 import { BATCH_ROWS, changedShard, type Located } from '../rewriting.ts'
-import { stopped } from '../settle.ts'
+import { stopped, UNCHANGED } from '../settle.ts'
+import type { ChangeOptions } from '../swap.ts'
 import type { People } from './people.ts'
 import { itemsOfPeople, type OtherItems } from './rejected-items.ts'
 import { countedColumns, countingRows, RemovedRows } from './removed-rows.ts'
@@ -38,12 +39,6 @@ export type Survey = {
   readonly queries: ReadonlySet<string>
 }
 
-/** Of a forget that has not changed anything yet. */
-export const AGAIN = 'Run it again with the same identities: nothing was changed.'
-
-/** Called before each shard, with its number. */
-export type OnShard = (number: number, of: number) => void
-
 /** Finds everything of some people; changes nothing. */
 export async function survey(
   store: Store,
@@ -51,15 +46,15 @@ export async function survey(
   pipeline: NamedPipeline,
   state: CheckpointState,
   people: People,
-  { stop, onShard }: { readonly stop: AbortSignal; readonly onShard: OnShard },
+  { stop, onShard }: Pick<ChangeOptions, 'stop' | 'onShard'>,
 ): Promise<Survey> {
   const shards: ShardOfPeople[] = []
   const sealed = [...state.shards].filter(({ rows }) => rows > 0)
   const held = [...state.held.values()]
   let number = 0
   const find = async (shard: SealedShard, isHeld: boolean): Promise<void> => {
-    if (stop.aborted) throw stopped(AGAIN)
-    onShard(++number, sealed.length + held.length)
+    if (stop.aborted) throw stopped(UNCHANGED)
+    onShard?.(++number, sealed.length + held.length)
     const isFormer = state.redo.shards.has(shard.shard)
     const found = {
       shard,

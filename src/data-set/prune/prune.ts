@@ -1,16 +1,7 @@
-import {
-  ExportError,
-  formatInstant,
-  type Micros,
-  type NamedPipeline,
-  type Pipeline,
-} from '../../core/index.ts'
+import { ExportError, formatInstant, type Micros, type Pipeline } from '../../core/index.ts'
 import type { CheckpointState } from '../../state/index.ts'
-import { type ChangeOptions, changeDataSet, readChangeable } from '../change.ts'
-import { readState } from '../find-state.ts'
-import { namingLocations, openDataSet } from '../open-data-set.ts'
 import { namePipeline } from '../queries.ts'
-import { type Change, NO_CHANGE } from '../recover.ts'
+import { type ChangeOptions, noSwap, type Swap, swapShards } from '../swap.ts'
 import { type KeptPartition, type OldPartitions, oldPartitions } from './old-partitions.ts'
 
 export type PruneResult = {
@@ -33,57 +24,34 @@ export type PruneResult = {
 }
 
 /**
- * Reports what `pruneDataSet` would remove; changes nothing. Works during a run.
- * @throws ExportError `config` when the pipeline has no windows, or is not the one that the data set belongs to
- */
-export async function planPruning(pipeline: Pipeline, before: Micros): Promise<PruneResult> {
-  requireWindows(pipeline)
-  return namingLocations(pipeline, async () => {
-    const state = await readChangeable(pipeline, openDataSet(pipeline))
-    return resultOf(pipeline, before, state === null ? NOTHING : oldPartitions(state, before))
-  })
-}
-
-/**
  * Removes the partitions whose windows ended by an instant: shards, quarantine files and their entries in the manifest.
- * The journal keeps them as pruned, so that no run requests them again. Then the data set is settled.
- * @throws ExportError `config` as above, `locked` when a run holds the data set
+ * The journal keeps them as pruned, so that no run requests them again.
+ * @throws ExportError `config` when the pipeline has no windows; as `swapShards`
  */
 export function pruneDataSet(given: Pipeline, before: Micros, options: ChangeOptions): Promise<PruneResult> {
   requireWindows(given)
   const pipeline = namePipeline(given, options.maskKey)
-  return namingLocations(pipeline, async () => {
-    // The lock would create the folder, also if there is no data set.
-    const isThere = (await readState(openDataSet(pipeline))) !== null
-    return isThere ? prune(pipeline, before, options) : planPruning(pipeline, before)
+  return swapShards(pipeline, options, {
+    plan: (state) => pruning(pipeline, state, before, options.clock.now()),
+    // The old shards go, damaged or not.
+    goes: (state) => oldPartitions(state, before).shards.map(({ shard }) => shard),
   })
 }
 
-function prune(pipeline: NamedPipeline, before: Micros, options: ChangeOptions): Promise<PruneResult> {
-  const pruned_at = new Date(options.clock.now()).toISOString()
-  let done = resultOf(pipeline, before, NOTHING)
-  const first = (state: CheckpointState): Change => {
-    const old = oldPartitions(state, before)
-    done = resultOf(pipeline, before, old)
-    return pruneChange(done, old, pruned_at)
-  }
-  const result = async (): Promise<PruneResult> => done
-  return changeDataSet(pipeline, options, { first, change: result, begin: result })
-}
-
-/** The old shards go, damaged or not. */
-function pruneChange(
-  { before, partitions, rows, quarantined, removed }: PruneResult,
-  { shards }: OldPartitions,
-  pruned_at: string,
-): Change {
-  if (partitions === 0) return NO_CHANGE
-  const gone = shards.map(({ path, rows, sha256 }) => ({ path, rows, sha256 }))
-  const what = { partitions, rows, quarantined, removed, shards: gone }
-  return {
-    entries: [{ kind: 'prune', pruned_at, before, ...what }],
-    goes: shards.map(({ shard }) => shard),
-  }
+function pruning(
+  pipeline: Pipeline,
+  state: CheckpointState | null,
+  before: Micros,
+  nowMs: number,
+): Swap<PruneResult> {
+  const old = state === null ? NOTHING : oldPartitions(state, before)
+  const result = resultOf(pipeline, before, old)
+  const { partitions, rows, quarantined, removed } = result
+  if (partitions === 0) return noSwap(result)
+  const pruned = { pruned_at: new Date(nowMs).toISOString(), before: result.before }
+  const shards = old.shards.map(({ path, rows, sha256 }) => ({ path, rows, sha256 }))
+  const entry = { kind: 'prune', ...pruned, partitions, rows, quarantined, removed, shards } as const
+  return { ...noSwap(result), entries: [entry] }
 }
 
 const NOTHING: OldPartitions = { removed: [], shards: [], kept: [] }

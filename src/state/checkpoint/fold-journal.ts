@@ -11,6 +11,7 @@ import type {
   PageEntry,
   Prune,
   Scope,
+  SwapEntry,
 } from '../journal-entry.ts'
 import { LOG_START, type LogEnd } from '../log/commit.ts'
 import type { CheckpointState } from './checkpoint-state.ts'
@@ -127,9 +128,8 @@ export class JournalFold {
       case 'forget':
         this.#forget(entry, blobs)
         break
-      case 'compact':
-        this.#shards.compact(entry.shards)
-        this.#state.isSettled = false
+      case 'swap':
+        this.#swap(entry)
         break
       case 'people':
         this.#state.people = entry.list
@@ -314,14 +314,21 @@ export class JournalFold {
     if (changes === undefined) return
     for (const { partition, rows, quarantined, former } of changes.partitions)
       this.#partitions.forget(partition, rows, quarantined, former === true)
-    for (const { shard, by } of this.#shards.replaceEach(changes.shards)) {
-      if (this.#state.redo.shards.delete(shard) && by !== null) this.#state.redo.shards.add(by.shard)
-    }
     for (const { partition, blob } of changes.rejected) {
       this.#state.rejected.set(partition, [blobs[blob]!])
       this.#partitions.renewQuarantine(partition)
     }
     this.#erased()
+  }
+
+  #swap({ shards }: SwapEntry): void {
+    this.#shards.swap(shards)
+    const redone = this.#state.redo.shards
+    for (const { of, by } of shards) {
+      const isRedone = of.filter((shard) => redone.delete(shard)).length > 0
+      if (isRedone && by !== null) redone.add(by.shard)
+    }
+    this.#state.isSettled = false
   }
 
   #erased(): void {

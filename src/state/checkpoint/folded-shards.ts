@@ -1,7 +1,7 @@
 import { ExportError, placeOf } from '../../core/index.ts'
 import { type Span, spanOf } from '../../rows/index.ts'
 import { type BatchRef, type BlobRef, blobRef, type FoldedShard } from '../commit-log.ts'
-import type { CompactEntry, Entry } from '../journal-entry.ts'
+import type { Entry, SwapEntry } from '../journal-entry.ts'
 import { PackedShardList, PathMap, type SealedShard, splitPath } from './compact-collections.ts'
 
 type GrowingShard = Omit<FoldedShard, 'partitions' | 'batches' | 'importedAt'> & {
@@ -97,32 +97,23 @@ export class FoldedShards {
     }
   }
 
-  /**
-   * Puts shards into the places of others, which may be held.
-   * @returns those whose places were not held
-   */
-  replaceEach(shards: readonly Swap[]): readonly Swap[] {
-    const others = shards.filter(({ shard }) => !this.held.has(shard))
-    for (const { shard, by } of shards) {
-      const held = this.held.get(shard)
-      if (held === undefined) continue
-      this.held.delete(shard)
-      this.#countGone(splitPath(held.path)[0])
-      if (by !== null) this.held.set(by.shard, by)
-    }
-    this.#invalidate(others.map(({ shard }) => shard))
-    for (const { by } of shards) if (by !== null) this.#countPart(by.shard, placeOf(by.path))
-    for (const { by } of others) if (by !== null) this.sealed.push(by)
-    return others
-  }
-
-  /** Puts a shard into the places of several others. */
-  compact(shards: CompactEntry['shards']): void {
-    this.#invalidate(shards.flatMap(({ of }) => of))
-    for (const { by } of shards) {
+  /** Puts shards into the places of others. What takes the place of a held one is held, too. */
+  swap(shards: SwapEntry['shards']): void {
+    const others: number[] = []
+    for (const { of, by } of shards) {
+      let isHeld = false
+      for (const number of of) {
+        const held = this.held.get(number)
+        if (held === undefined) others.push(number)
+        else this.#countGone(splitPath(held.path)[0])
+        isHeld ||= this.held.delete(number)
+      }
+      if (by === null) continue
       this.#countPart(by.shard, placeOf(by.path))
-      this.sealed.push(by)
+      if (isHeld) this.held.set(by.shard, by)
+      else this.sealed.push(by)
     }
+    this.#invalidate(others)
   }
 
   /** Removes the shards that hold rows of these partitions alone. @returns the numbers of those that readers had */
@@ -159,9 +150,6 @@ export class FoldedShards {
     this.partsOf.update(folder, (parts = 0) => Math.max(parts, part + 1))
   }
 }
-
-/** A shard and the one that takes its place; null: none. */
-type Swap = { readonly shard: number; readonly by: SealedShard | null }
 
 function nowhere(shard: number, { rows, at }: BatchRef): ExportError {
   return new ExportError({

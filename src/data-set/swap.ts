@@ -1,0 +1,180 @@
+import type { NamedPipeline, OwnedStore, Pipeline, Store } from '../core/index.ts'
+import { requireTablesToFollow } from '../open-tables/index.ts'
+import type { RowValue } from '../rows/index.ts'
+import {
+  type CheckpointState,
+  checkMaskKey,
+  type Journal,
+  type JournalEntry,
+  readBlob,
+  type SealedShard,
+  type SwapEntry,
+  splitPath,
+} from '../state/index.ts'
+import { requireOwnInCatalog } from './catalog.ts'
+import { readState } from './find-state.ts'
+import { refuseLinks } from './links.ts'
+import { readBegunCheckpoint } from './open-checkpoint.ts'
+import { holdDataSet, namingLocations, openDataSet } from './open-data-set.ts'
+import type { DataSetOptions } from './options.ts'
+import { type Owner, openChecked } from './recover.ts'
+import { coderOf, FreeNumbers, type Located, rewriteShards, standsFor } from './rewriting.ts'
+import { settle, stopped, UNCHANGED } from './settle.ts'
+
+/** What a change without a run needs. `build` is for shards that are written. */
+export type ChangeOptions = Pick<
+  DataSetOptions,
+  'clock' | 'stop' | 'onLog' | 'version' | 'build' | 'maskKey' | 'readSecret'
+> & {
+  /** Only says what would change; also during a run. Default: false. */
+  readonly dryRun?: boolean
+  /** Called before each shard that is read, and before each that is written, with its number. */
+  readonly onShard?: (number: number, of: number) => void
+}
+
+/** A change of what is exported, as a value: what is said about it, and what one commit makes of it. */
+export type Swap<Result> = {
+  /** What people and programs are told. */
+  readonly result: Result
+  /** Shards that go, each group of which comes as one. */
+  readonly groups: readonly Group[]
+  /** Whether a row does not come, by its `identity_name`; null: all come. */
+  readonly isLeftOut: ((identity: RowValue) => boolean) | null
+  /** What is written first; its former content is not needed if the commit does not follow. */
+  readonly files: readonly Parameters<OwnedStore['replace']>[]
+  /** What is committed with the shards. */
+  readonly entries: readonly JournalEntry[]
+  /** Bytes to which these entries refer. */
+  readonly blobs: readonly Uint8Array[]
+}
+
+type Group = {
+  readonly of: readonly Located[]
+  /** Whether no row is left of it, and no shard comes. */
+  readonly isEmptied: boolean
+}
+
+/** Changes nothing. */
+export function noSwap<Result>(result: Result): Swap<Result> {
+  return { result, groups: [], isLeftOut: null, files: [], entries: [], blobs: [] }
+}
+
+/** A command that swaps shards. */
+type Command<Result> = {
+  /** Changes nothing. @param state null: nothing is exported yet */
+  readonly plan: (
+    state: CheckpointState | null,
+    store: Store,
+    log: Log,
+  ) => Swap<Result> | Promise<Swap<Result>>
+  /** Numbers of shards that go as they are, and need not be whole. Default: none. */
+  readonly goes?: (state: CheckpointState) => readonly number[]
+  /** What has to be so before the plan is made. */
+  readonly prepare?: (journal: Journal, owner: Owner) => Promise<void>
+  /** @param came what came of each group */
+  readonly done?: (result: Result, came: readonly SealedShard[]) => Result
+}
+
+type Log = Pick<Journal, 'read'>
+
+/**
+ * Carries a command out, and settles the data set; with `dryRun` it only says what would change. What comes is written
+ * first, then one commit puts it in its places: a crash before that has no effect.
+ * @throws ExportError `locked` when a run holds the data set, `config` when it is another pipeline's, or its tables could
+ *   not follow
+ */
+export function swapShards<Result>(
+  pipeline: NamedPipeline,
+  options: ChangeOptions,
+  command: Command<Result>,
+): Promise<Result> {
+  return namingLocations(pipeline, async () => {
+    const store = openDataSet(pipeline)
+    const { clock, stop, onLog, dryRun = false } = options
+    if (dryRun || (await readState(store)) === null) {
+      const state = await readChangeable(pipeline, store, options)
+      const { result, files } = await command.plan(state, store, { read: (ref) => readBlob(store, ref) })
+      // The lock would create the folder.
+      if (dryRun || files.length === 0) return result
+    }
+    const warn = (message: string): void => onLog('warn', message)
+    return holdDataSet(pipeline, { clock, stop, warn }, (owner) =>
+      carryOut(pipeline, owner, options, command),
+    )
+  })
+}
+
+async function carryOut<Result>(
+  pipeline: NamedPipeline,
+  owner: Owner,
+  options: ChangeOptions,
+  { plan, goes, prepare, done }: Command<Result>,
+): Promise<Result> {
+  const { store } = owner
+  await refuseLinks(store)
+  const found = await readChangeable(pipeline, store, options)
+  if (found === null) {
+    const { result, files } = await plan(null, store, { read: async () => null })
+    await writeFiles(store, files)
+    return result
+  }
+  await requireOwnInCatalog(pipeline, store, options, false)
+  const goesOf = async (state: CheckpointState | null) => (state === null ? [] : (goes?.(state) ?? []))
+  const journal = await openChecked(owner, found.header, options.onLog, goesOf)
+  try {
+    await prepare?.(journal, owner)
+    const swap = await plan(journal.state, store, journal)
+    const came = await apply(pipeline, store, journal, swap, options)
+    await settle(pipeline, store, journal, options)
+    return done?.(swap.result, came) ?? swap.result
+  } finally {
+    await journal.close()
+  }
+}
+
+/** The checkpoint of a data set that can be changed; null: nothing is exported yet. */
+async function readChangeable(
+  pipeline: Pipeline,
+  store: Store,
+  { maskKey }: ChangeOptions,
+): Promise<CheckpointState | null> {
+  const found = await readBegunCheckpoint(pipeline, store)
+  if (found === null) return null
+  await requireTablesToFollow(store, { ...pipeline.load.tables, dataSetId: found.header.data_set_id })
+  checkMaskKey(found.header, maskKey, pipeline)
+  return found
+}
+
+/** Writes what comes, and commits the swap. @returns the shards that came */
+async function apply(
+  pipeline: NamedPipeline,
+  store: OwnedStore,
+  journal: Journal,
+  { groups, isLeftOut, files, entries, blobs }: Swap<unknown>,
+  options: ChangeOptions,
+): Promise<readonly SealedShard[]> {
+  const coder = groups.length === 0 ? null : await coderOf(pipeline, options)
+  const numbers = new FreeNumbers(journal.state)
+  const shards: SwapEntry['shards'][number][] = []
+  for (const { of, isEmptied } of groups) {
+    if (options.stop.aborted) throw stopped(UNCHANGED)
+    options.onShard?.(shards.length + 1, groups.length)
+    const identity = () => numbers.take(splitPath(of[0]!.shard.path)[0])
+    const by = isEmptied ? null : await rewriteShards(store, pipeline, of, identity(), coder!, isLeftOut)
+    const all = of.map(({ shard }) => shard)
+    // A table that has all rows of these needs no others.
+    const isSame = by !== null && isLeftOut === null
+    shards.push({
+      of: all.map(({ shard }) => shard),
+      by: isSame ? { ...by, stands_for: standsFor(all) } : by,
+    })
+  }
+  await writeFiles(store, files)
+  const swapped: readonly JournalEntry[] = shards.length === 0 ? [] : [{ kind: 'swap', shards }]
+  if (swapped.length + entries.length > 0) await journal.commit([...swapped, ...entries], blobs)
+  return shards.flatMap(({ by }) => by ?? [])
+}
+
+async function writeFiles(store: OwnedStore, files: Swap<unknown>['files']): Promise<void> {
+  for (const file of files) await store.replace(...file)
+}
