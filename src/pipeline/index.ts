@@ -6,7 +6,6 @@ export {
   type ReadOptions,
   readPipeline,
   readPlace,
-  readSettings,
 } from './read-pipeline.ts'
 export { checkRequirements, requireConsent } from './requirements.ts'
 export { serviceFromEnvironment } from './resolve/resolve-service.ts'

@@ -26,7 +26,7 @@ import { resolveLoad } from './resolve/resolve-load.ts'
 import { resolveService } from './resolve/resolve-service.ts'
 import { resolveTransform } from './resolve/resolve-transform.ts'
 import { checkShape } from './schema/check-shape.ts'
-import { asSettings, type PipelineFile, type PipelineSettings } from './schema/file-schema.ts'
+import type { PipelineFile, PipelineSettings } from './schema/file-schema.ts'
 import type { Environment } from './secrets/secrets.ts'
 import { STORE_KINDS, storeOf } from './stores.ts'
 import { parseDomain } from './values/addresses.ts'
@@ -49,7 +49,7 @@ export type ReadOptions = {
  * @throws ExportError 'config' that names every problem with file, line and column, or with the flag
  */
 export async function readPipeline(file: string, options: ReadOptions): Promise<Pipeline> {
-  return readSource(await sourceOf(file, options), options)
+  return (await readSource(await sourceOf(file, options), options)).pipeline
 }
 
 /** Where a data set lies: a pipeline as far as the file makes one, and what is wrong with the rest; null: nothing. */
@@ -77,13 +77,13 @@ export async function readPlace(given: string, options: ReadOptions): Promise<Gi
       where: given,
       next: 'Name a pipeline file, or the folder that has _manifest.json.',
     })
-    return { pipeline: await resolved(withRoot(read, placeIn), options), unknown }
+    return { ...(await resolved(withRoot(read, placeIn), options)), unknown }
   }
   const read = await readTree(await sourceOf(given, options), options.env)
   let unknown: ExportError | null = null
   for (const part of [whole, withoutService, withoutRows, placeIn]) {
     try {
-      const pipeline = await resolved(withRoot(read, part), options)
+      const { pipeline } = await resolved(withRoot(read, part), options)
       return { pipeline, unknown: part === withoutService ? null : unknown }
     } catch (error) {
       if (!isExportError(error, 'config')) throw error
@@ -131,41 +131,21 @@ export async function sourceOf(file: string, options: ReadOptions): Promise<Name
  * A pipeline from settings, or from the text of a pipeline file. Relative paths in it start in the working directory.
  * @throws ExportError 'config' that names every problem with its key, in a text also with line and column
  */
-export function pipelineFrom(settings: PipelineSettings | string, options: ReadOptions): Promise<Pipeline> {
+export async function pipelineFrom(
+  settings: PipelineSettings | string,
+  options: ReadOptions,
+): Promise<Pipeline> {
   const isMade = typeof settings !== 'string'
   // JSON is YAML.
   const text = isMade ? JSON.stringify(settings) : settings
   const file = isMade ? 'settings' : 'pipeline.yaml'
-  return readSource({ file, path: resolve(options.cwd, file), text, isMade }, options)
+  return (await readSource({ file, path: resolve(options.cwd, file), text, isMade }, options)).pipeline
 }
 
-/**
- * The settings of a pipeline file, complete: with what it extends, flags, variables expanded, the domains of
- * `domains_file`, and absolute paths. {@link pipelineFrom} makes the same pipeline of it in any directory, except
- * for `file`.
- * @param pipeline as it was read with the same options
- */
-export async function readSettings(pipeline: Pipeline, options: ReadOptions): Promise<PipelineSettings> {
-  const { file, extract, load } = pipeline
-  const read = await readTree(await sourceOf(file, options), options.env)
-  const { root } = shaped(read, options)
-  const settings = asSettings(root)
-  const { domains_file, ...rest } = settings.extract
-  const searched = extract.queries.filter((query) => query.type === 'domain')
-  const domains = searched.flatMap(({ as, fqdn }) => (as === undefined ? [fqdn] : []))
-  const isNarrowed = options.overrides?.domains !== undefined
-  const queries = isNarrowed ? searched.filter(({ as }) => as !== undefined) : rest.queries
-  const all = {
-    ...settings,
-    extract: isNarrowed || domains_file !== undefined ? { ...rest, domains, queries } : rest,
-    load: { ...settings.load, path: load.path },
-  }
-  // All variables are expanded, so a remaining `${` is text.
-  return JSON.parse(JSON.stringify(all).replaceAll('${', () => '$${'))
-}
-
-async function readSource(source: NamedText, options: ReadOptions): Promise<Pipeline> {
-  return resolved(await readTree(source, options.env), options)
+/** @returns also what the pipeline was made of: `given` as the files say it, `root` with flags and variables expanded */
+export async function readSource(source: NamedText, options: ReadOptions) {
+  const read = await readTree(source, options.env)
+  return { ...(await resolved(read, options)), given: read.tree }
 }
 
 /** The values with flags and variables, each of its type. @throws ExportError 'config' */
@@ -192,9 +172,12 @@ function shaped(
 }
 
 /** @throws ExportError 'config' with every problem */
-async function resolved(read: ReadTree, options: ReadOptions): Promise<Pipeline> {
+async function resolved(
+  read: ReadTree,
+  options: ReadOptions,
+): Promise<{ readonly pipeline: Pipeline; readonly root: unknown }> {
   const { cwd, overrides = {} } = options
-  const { tree, settings, problems } = shaped(read, options)
+  const { tree, settings, root, problems } = shaped(read, options)
   const [{ file, path }] = tree.sources
   const { from, until, domains } = overrides
   const service = resolveService(settings.service, problems)
@@ -205,7 +188,7 @@ async function resolved(read: ReadTree, options: ReadOptions): Promise<Pipeline>
   problems.throwIfAny()
   const extract = { ...all, queries }
   const secrets = secretPaths(settings)
-  return {
+  const pipeline: Pipeline = {
     name: settings.name,
     file,
     locations: locationsOf(tree, [...pathsIn(tree.root), ...secrets.map(([, path]) => path)]),
@@ -218,13 +201,14 @@ async function resolved(read: ReadTree, options: ReadOptions): Promise<Pipeline>
     transform,
     load,
   }
+  return { pipeline, root }
 }
 
 /** What the file requests without flags; null: it is invalid without them, so they narrow nothing. */
 async function unfiltered(read: ReadTree, options: ReadOptions): Promise<Selection | null> {
   const { from, until, domains, ...rest } = options.overrides ?? {}
-  const { extract } = (await resolved(read, { ...options, overrides: rest }).catch(nullIf('config'))) ?? {}
-  return extract ?? null
+  const found = await resolved(read, { ...options, overrides: rest }).catch(nullIf('config'))
+  return found?.pipeline.extract ?? null
 }
 
 const MAX_NAMED = 5

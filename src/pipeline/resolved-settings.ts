@@ -1,19 +1,23 @@
 import { type Pipeline, unlessSecret } from '../core/index.ts'
 import { IDENTITY_KEYS } from './problems/describe.ts'
 import { isMapping, type Mapping } from './problems/tree.ts'
-import { type ReadOptions, readSettings } from './read-pipeline.ts'
-import { pipelineFile } from './schema/file-schema.ts'
+import { type ReadOptions, readSource, sourceOf } from './read-pipeline.ts'
+import { asSettings, type PipelineSettings, pipelineFile } from './schema/file-schema.ts'
 import { type Deciding, type Key, keysOf } from './schema/key.ts'
+import { learnSecrets } from './secrets/secrets.ts'
 
 /**
- * The settings of a pipeline as one file would have them: flags, files that it extends, variables and defaults are
- * resolved, and secrets are there by the names of their variables. It makes the same pipeline, except that what an
- * identity policy hides and what repeats a secret is left out.
- * @param pipeline as it was read with the same options
+ * The settings of a pipeline file as one file would have them: flags, files that it extends, the domains of
+ * `domains_file`, variables and defaults are resolved, paths are absolute, and secrets are there by the names of their
+ * variables. In any directory they make the same pipeline, except for `file`, what an identity policy hides and what
+ * repeats a secret.
+ * @throws ExportError 'config' when the file is invalid
  */
-export async function resolvedSettings(pipeline: Pipeline, options: ReadOptions): Promise<Mapping> {
+export async function resolvedSettings(file: string, options: ReadOptions): Promise<Mapping> {
+  const { pipeline, root } = await readSource(await sourceOf(file, options), options)
+  await learnSecrets(options.env, pipeline)
   const { extract, transform, load } = pipeline
-  const given: Mapping = await readSettings(pipeline, options)
+  const given: Mapping = wholeSettings(pipeline, asSettings(root), options.overrides?.domains !== undefined)
   const service = sectionOf(given.service)
   const deciding: Deciding = {
     service,
@@ -37,6 +41,25 @@ export async function resolvedSettings(pipeline: Pipeline, options: ReadOptions)
     withDefaults(settings, keysOf(pipelineFile), deciding),
     transform.identity !== 'keep',
   ) as Mapping
+}
+
+/** @param isNarrowed whether flags choose domains */
+function wholeSettings(
+  { extract, load }: Pipeline,
+  settings: PipelineSettings,
+  isNarrowed: boolean,
+): PipelineSettings {
+  const { domains_file, ...rest } = settings.extract
+  const searched = extract.queries.filter((query) => query.type === 'domain')
+  const domains = searched.flatMap(({ as, fqdn }) => (as === undefined ? [fqdn] : []))
+  const queries = isNarrowed ? searched.filter(({ as }) => as !== undefined) : rest.queries
+  const all = {
+    ...settings,
+    extract: isNarrowed || domains_file !== undefined ? { ...rest, domains, queries } : rest,
+    load: { ...settings.load, path: load.path },
+  }
+  // All variables are expanded, so a remaining `${` is text.
+  return JSON.parse(JSON.stringify(all).replaceAll('${', () => '$${'))
 }
 
 function sectionOf(value: unknown): Mapping {

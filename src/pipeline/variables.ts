@@ -1,13 +1,13 @@
 import type { Pipeline } from '../core/index.ts'
-import { isContainer } from './problems/tree.ts'
-import { type ReadOptions, sourceOf } from './read-pipeline.ts'
-import { needsMaskKey } from './secrets/secrets.ts'
+import { isContainer, valueAt } from './problems/tree.ts'
+import { type ReadOptions, readSource, sourceOf } from './read-pipeline.ts'
+import { needsMaskKey, secretVariables } from './secrets/secrets.ts'
 import { STORES } from './stores.ts'
 import { namesIn } from './yaml/expand.ts'
-import { readTree } from './yaml/read-tree.ts'
 
 /** What a scheduler needs to know of a pipeline file. */
 type FileNeeds = {
+  readonly pipeline: Pipeline
   readonly text: string
   /** Whether it names other files. */
   readonly namesOthers: boolean
@@ -15,27 +15,27 @@ type FileNeeds = {
   readonly variables: readonly string[]
 }
 
-/** @param pipeline as it was read with the same options */
-export async function fileNeeds(pipeline: Pipeline, options: ReadOptions): Promise<FileNeeds> {
-  const source = await sourceOf(pipeline.file, options)
-  const { tree } = await readTree(source, options.env)
+/** @throws ExportError 'config' when the file is invalid */
+export async function fileNeeds(file: string, options: ReadOptions): Promise<FileNeeds> {
+  const source = await sourceOf(file, options)
+  const { pipeline, given } = await readSource(source, options)
   const named = new Set<string>()
   const visit = (value: unknown): void => {
     if (typeof value === 'string') for (const name of namesIn(value)) named.add(name)
     if (isContainer(value)) for (const inner of Object.values(value)) visit(inner)
   }
-  visit(tree.root)
-  const { service, extract, transform, load } = pipeline
-  const { auth } = service
+  visit(given.root)
+  const { transform, load } = pipeline
   return {
+    pipeline,
     text: source.text,
-    namesOthers: /^\s*(?:extends|domains_file)\s*:/m.test(source.text),
+    namesOthers: given.sources.length > 1 || valueAt(given.root, ['extract', 'domains_file']) !== undefined,
     variables: [
       ...new Set([
         ...named,
-        auth.kind === 'token' ? auth.tokenEnv : auth.apiKeyEnv,
-        ...extract.queries.flatMap((query) => (query.type === 'secret' ? [query.secretEnv] : [])),
-        ...(needsMaskKey(pipeline) ? [transform.maskKeyEnv] : []),
+        ...secretVariables(pipeline).filter(
+          (name) => name !== transform.maskKeyEnv || needsMaskKey(pipeline),
+        ),
         ...(load.location.kind === 'disk' ? [] : STORES[load.location.kind].variables),
       ]),
     ],

@@ -62,6 +62,15 @@ async function scheduleFor(scheduler: string, folder: string): Promise<string> {
   return stdout
 }
 
+it('the variables of secret queries and of the catalog are named', async () => {
+  const searched = PIPELINE.replace('domains:', 'queries: [{ type: secret, secret_env: LEAKED }]\n  domains:')
+  const catalog =
+    'load: { table_formats: [iceberg], catalog: { uri: "http://localhost", namespace: a, token_env: LAKE } }\n'
+  const { folder } = await world(`${searched}${catalog}`)
+  const text = await scheduleFor('cron', folder)
+  for (const name of ['LEAKED', 'LAKE']) expect(text).toContain(`${name}=…`)
+})
+
 describe('cron', () => {
   const jobOf = (text: string) => {
     const line = text.trimEnd().split('\n').at(-1)!
@@ -178,16 +187,26 @@ describe('Kubernetes', () => {
     expect({ code, out }).toMatchObject({ code: 0, out: expect.stringContaining('"status":"complete"') })
   })
 
-  it('a file that names others is refused, with the command that makes one file of them', async () => {
-    const { folder } = await world(`extends: base.yaml\n${PIPELINE}`)
-    writeFileSync(join(folder, 'base.yaml'), 'load: { format: csv }\n')
-    const { code, stdout, stderr } = await runCli({
-      args: ['init', 'acme.yaml', '--for', 'kubernetes'],
-      cwd: folder,
-    })
-    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-    expect(stderr).toContain('--resolved')
-  })
+  it.each([
+    ['by extends', `extends: base.yaml\n${PIPELINE}`],
+    [
+      'in braces',
+      PIPELINE.replace(/extract:[\s\S]*?(?=transform)/, 'extract: { domains_file: domains.txt }\n'),
+    ],
+  ])(
+    'a file that names others %s is refused, with the command that makes one file of them',
+    async (_, text) => {
+      const { folder } = await world(text)
+      writeFileSync(join(folder, 'base.yaml'), 'load: { format: csv }\n')
+      writeFileSync(join(folder, 'domains.txt'), 'scatterholt.com\n')
+      const { code, stdout, stderr } = await runCli({
+        args: ['init', 'acme.yaml', '--for', 'kubernetes'],
+        cwd: folder,
+      })
+      expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+      expect(stderr).toContain('--resolved')
+    },
+  )
 })
 
 it('a schedule of a file that is not there, or is wrong, is exit 2', async () => {

@@ -8,6 +8,7 @@ import {
 } from '../../core/index.ts'
 import {
   checkRequirements,
+  learnSecrets,
   readMaskKey,
   readSecret,
   resolvedSettings,
@@ -57,11 +58,11 @@ export const check = command({
   ],
   async run(args, io) {
     const { style } = io.stdout
-    const pipeline = await pipelineFrom(args.pipeline, args, io)
     if (args.resolved) {
-      await io.stdout.line(await resolvedText(pipeline, args, io))
+      await io.stdout.line(await resolvedText(args, io))
       return DONE
     }
+    const pipeline = await pipelineFrom(args.pipeline, args, io)
     const checks: { name: string; ok: boolean; finding: string }[] = []
     const show = async (name: string, ok: boolean, finding: string): Promise<void> => {
       checks.push({ name, ok, finding })
@@ -92,11 +93,11 @@ export const check = command({
 })
 
 async function resolvedText(
-  pipeline: Pipeline,
-  args: OverrideFlags & { readonly json: boolean },
+  args: OverrideFlags & { readonly pipeline: string; readonly json: boolean },
   { env, cwd }: Io,
 ): Promise<string> {
-  const settings = await resolvedSettings(pipeline, { env, cwd, overrides: overridesFrom(args) })
+  await learnSecrets(env)
+  const settings = await resolvedSettings(args.pipeline, { env, cwd, overrides: overridesFrom(args) })
   if (args.json) return plainJson(settings)
   const { stringify } = await import('yaml')
   return plainText(stringify(settings, { lineWidth: 0 }).trimEnd())

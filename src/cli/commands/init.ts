@@ -3,7 +3,7 @@ import { userInfo } from 'node:os'
 import { dirname, parse, resolve } from 'node:path'
 import { codeOf, ExportError, shellWord } from '../../core/index.ts'
 import { packageFile, version } from '../../package/index.ts'
-import { fileNeeds, readPipeline } from '../../pipeline/index.ts'
+import { fileNeeds } from '../../pipeline/index.ts'
 import { command, type Io } from '../command-line/command.ts'
 import { SCHEDULES } from '../schedules/index.ts'
 import type { Scheduled } from '../schedules/schedule.ts'
@@ -71,15 +71,13 @@ function nameFor(file: string): string {
 
 /** What a scheduler needs to run the pipeline as it would run here. */
 async function scheduledFrom(file: string, { env, cwd }: Io): Promise<Scheduled> {
-  const options = { env, cwd, sendsNothing: true }
-  const pipeline = await readPipeline(file, options)
+  const needs = await fileNeeds(file, { env, cwd, sendsNothing: true })
   const path = resolve(cwd, file)
   return {
-    ...(await fileNeeds(pipeline, options)),
-    pipeline,
+    ...needs,
     file: path,
     folder: cwd,
-    envFile: resolve(dirname(path), `${pipeline.name}.env`),
+    envFile: resolve(dirname(path), `${needs.pipeline.name}.env`),
     command: [process.execPath, ...(process.argv[1] === undefined ? [] : [process.argv[1]])],
     user: userName(),
     version,

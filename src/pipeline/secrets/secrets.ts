@@ -131,10 +131,10 @@ export function secretVariables({
   load,
 }: Pipeline): readonly string[] {
   return [
-    ...catalogVariables(load.catalog),
     auth.kind === 'token' ? auth.tokenEnv : auth.apiKeyEnv,
-    transform.maskKeyEnv,
     ...extract.queries.flatMap((query) => (query.type === 'secret' ? [query.secretEnv] : [])),
+    transform.maskKeyEnv,
+    ...catalogVariables(load.catalog),
   ]
 }
 
