@@ -56,6 +56,8 @@ it('without a terminal the summary has no colours, and names the next command', 
   expect(stdout).toMatch(/^trial: complete in /)
   expect(stdout).toContain('3 of 3 done')
   expect(stdout).toContain('out/_manifest.json')
+  // One page does not show what a page costs.
+  expect(stdout).toMatch(/^ {2}searches spent {2}at most 1$/m)
   expect(stdout).toContain('verify pipeline.yaml')
   expect(stdout).toContain('query pipeline.yaml "SELECT count(*) FROM credentials"')
 })

@@ -153,8 +153,10 @@ function quotaFigures(summary: RunSummary): readonly Figure[] {
   const { searchesPerRequest, searchesPer1000Rows, pageSize } = summary.service
   const by1000Rows = searchesPer1000Rows === null ? '' : `, ${searchesPer1000Rows} for 1,000 rows`
   const rate = searchesPerRequest === null ? '' : ` (${searchesPerRequest} a full page${by1000Rows})`
+  // While the price of a page is not known, the dearer one counts.
+  const atMost = searchesPerRequest === null && searchesSpent !== 0 ? 'at most ' : ''
   return [
-    ['searches spent', searchesSpent === null ? null : `${count(searchesSpent)}${rate}`],
+    ['searches spent', searchesSpent === null ? null : `${atMost}${count(searchesSpent)}${rate}`],
     ['searches left', searchesRemaining === null ? null : count(searchesRemaining)],
     ['page size', pageSize === null ? null : counted(pageSize, 'row')],
   ]

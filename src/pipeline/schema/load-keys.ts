@@ -85,7 +85,7 @@ export const load = section({
   ),
   shard_rows: key(
     integer(1).prefault(1_000_000),
-    'Rows of one file; only the last of a folder has fewer.',
+    'Rows of one file. The last of a folder has fewer, and so have files that a feed, `forget` or `compact` ended.',
     5_000_000,
   ),
   compression: key(

@@ -94,7 +94,7 @@ export const service = section({
   ),
   basic_requests_per_second: key(
     rate(10_000).prefault(4),
-    'Requests a second to everything but the credential search.',
+    'Requests a second to everything but searches and feeds.',
     2,
   ),
   timeout: key(
