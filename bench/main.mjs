@@ -270,7 +270,7 @@ ${table}
 
 Whole processes, start-up included. Spillway and the hand-written scripts receive pages over loopback HTTP from a
 server in another process; DuckDB reads the same pages as files. Spillway runs with its defaults: validation,
-masking, an fsync for every page. The baseline of small pages is the script with fetch, of the others DuckDB with zstd. See [docs/performance.md](../docs/performance.md).
+masking, an fsync for every page. The baseline of small pages is the script with fetch, of the others DuckDB with zstd. See [the figures](README.md).
 `
   writeFileSync(join(import.meta.dirname, 'results.md'), text)
   writeFileSync(join(import.meta.dirname, 'ratios.json'), `${JSON.stringify(ratios, null, 2)}\n`)

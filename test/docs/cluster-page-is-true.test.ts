@@ -4,7 +4,6 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, it, onTestFinished } from 'vitest'
-import { parseAllDocuments } from 'yaml'
 import { scratchFolder } from '../support/at-the-end.ts'
 import { newDatabase } from '../support/postgres/database.ts'
 import { PASSWORD } from '../support/postgres/server.mjs'
@@ -66,34 +65,15 @@ it('five minutes, two terminals: its commands do what it says', async () => {
   expect(await once(worker, 'exit')).toEqual([0, null])
 })
 
-it('the commands of the containers work, and the objects refer to each other', async () => {
-  const [deployment, job] = parseAllDocuments(blockUnder(PAGE, 'Kubernetes', 'yaml')).map((each) =>
-    each.toJS(),
-  )
-  expect([deployment.kind, deployment.apiVersion, job.kind, job.apiVersion]).toEqual([
-    'Deployment',
-    'apps/v1',
-    'CronJob',
-    'batch/v1',
-  ])
-  expect(deployment.spec.selector.matchLabels).toEqual(deployment.spec.template.metadata.labels)
-  const pod = job.spec.jobTemplate.spec.template.spec
-  const [workers] = deployment.spec.template.spec.containers
-  const [submit] = pod.containers
-  expect(workers.image).toBe(submit.image)
-  expect(submit.volumeMounts.map(({ name }: { name: string }) => name)).toEqual(
-    pod.volumes.map(({ name }: { name: string }) => name),
-  )
+it('the commands of the containers work', async () => {
+  const [workers, submit] = blocksOf(PAGE).filter(({ under }) => under.includes('Kubernetes'))
   const { folder, start, carryOut } = await world('globex')
   const heartbeat = join(scratchFolder(), 'alive')
-  const probe = workers.livenessProbe.exec.command.at(-1).replaceAll('/tmp/alive', heartbeat)
-  expect(workers.args).toContain('/tmp/alive')
-  const worker = start(
-    `spillway ${workers.args.join(' ').replace('/tmp/alive', heartbeat).replace(' /pipelines', ` ${folder}/pipelines`)}`,
-  )
-  const summaries = await carryOut(
-    `spillway ${submit.args.join(' ').replaceAll('/pipelines/', `${folder}/pipelines/`)}`,
-  )
+  const here = (text: string) =>
+    text.replaceAll('/tmp/alive', heartbeat).replaceAll(' /pipelines', ` ${folder}/pipelines`).trim()
+  const [command = '', probe = ''] = here(workers!.text).split('\n')
+  const worker = start(command)
+  const summaries = await carryOut(here(submit!.text))
   const lines = jsonLines(summaries)
   expect(lines.map(({ pipeline, status, rows }) => [pipeline, status, rows]).sort()).toEqual([
     ['acme', 'complete', 30],
@@ -105,12 +85,7 @@ it('the commands of the containers work, and the objects refer to each other', a
 })
 
 it('without any queue: the container of each index runs the pipelines of one organization', async () => {
-  const [indexed] = parseAllDocuments(blockUnder(PAGE, 'Without any queue', 'yaml')).map((each) =>
-    each.toJS(),
-  )
-  const [{ args }] = indexed.spec.template.spec.containers
-  expect(indexed.spec.completions).toBe(3)
   const { carryOut } = await world()
-  const script = String(args[0]).replaceAll('/pipelines/$1/*.yaml', '$1.yaml')
+  const script = blockUnder(PAGE, 'Without any queue', 'sh').replaceAll('/pipelines/$1/*.yaml', '$1.yaml')
   expect(await carryOut(`export JOB_COMPLETION_INDEX=0; ${script}`)).toContain('"status":"complete"')
 })

@@ -1,14 +1,16 @@
 import { execFileSync } from 'node:child_process'
+import { copyFileSync } from 'node:fs'
 import { createServer } from 'node:http'
+import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { expect, it } from 'vitest'
-import { parse } from 'yaml'
 import { z } from 'zod'
 import { portOf } from '../support/listening.ts'
-import { blocksOf, blockUnder } from './page.ts'
-import { runBlocks } from './run-blocks.ts'
+import { startSandbox } from '../support/sandbox.ts'
+import { blockUnder, ROOT } from './page.ts'
+import { newShell, runBlock } from './run-blocks.ts'
 
-const PAGE = 'docs/lineage.md'
+const PAGE = 'docs/logs-and-metrics.md'
 
 const uri = z.url()
 const facet = z.looseObject({ _producer: uri, _schemaURL: uri })
@@ -79,9 +81,12 @@ extract:
   domains: [scatterholt.com]
 `
   const settings = { language: 'yaml', text: yaml, under: [] }
-  const env = { OPENLINEAGE_URL: url, OPENLINEAGE_API_KEY: 'lineage-key' }
-  const steps = blocksOf(PAGE).filter(({ language }) => language === 'sh')
-  await runBlocks([settings, ...steps], env)
+  const sandbox = await startSandbox({ records: 12 })
+  const access = { SPILLWAY_BASE_URL: sandbox.baseUrl, SPILLWAY_TOKEN: sandbox.token }
+  const shell = newShell({ ...access, OPENLINEAGE_URL: url, OPENLINEAGE_API_KEY: 'lineage-key' })
+  copyFileSync(join(ROOT, 'docs/openlineage.jq'), join(shell.folder, 'openlineage.jq'))
+  await runBlock(settings, shell)
+  await runBlock({ language: 'sh', text: blockUnder(PAGE, 'Lineage', 'sh'), under: [] }, shell)
   const parsed = events.map((event) => RunEvent.parse(event))
   expect(parsed.map(({ eventType }) => eventType)).toEqual(['START', 'COMPLETE'])
   expect(new Set(parsed.map(({ run }) => run.runId)).size).toBe(1)
@@ -89,11 +94,4 @@ extract:
   expect(output).toMatchObject({ namespace: 'file', name: expect.stringMatching(/output\/acme$/) })
   expect(output!.outputFacets.outputStatistics.rowCount).toBeGreaterThan(0)
   expect(JSON.stringify(parsed)).not.toMatch(/null/)
-})
-
-it('the configuration of the collector is YAML, and its pipeline names what it declares', () => {
-  const config = parse(blockUnder(PAGE, 'OpenTelemetry', 'yaml'))
-  const { receivers, exporters } = config.service.pipelines.metrics
-  expect(Object.keys(config.receivers)).toEqual(receivers)
-  expect(Object.keys(config.exporters)).toEqual(exporters)
 })

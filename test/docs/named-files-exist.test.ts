@@ -44,11 +44,12 @@ it('every file and folder of the source that a page names exists', () => {
   expect(missing).toEqual([])
 })
 
-it('every test that the guarantees name exists', () => {
-  const text = textOf('docs/guarantees.md')
-  const paragraphs = [...text.matchAll(/\*\*Tests\.\*\*[\s\S]*?\n\n/g)].map(([paragraph]) => paragraph)
-  const named = paragraphs
-    .flatMap((paragraph) => [...paragraph.matchAll(/`([\w/-]+-[\w/-]+)`/g)])
+it('every guarantee has tests, which exist', () => {
+  const rows = [...textOf('CONTRIBUTING.md').matchAll(/^\| (\d+\. [^|]+) \| (.*) \|$/gm)]
+  const guarantees = [...textOf('docs/guarantees.md').matchAll(/^## (\d+\. .*)$/gm)]
+  expect(rows.map(([, guarantee]) => guarantee)).toEqual(guarantees.map(([, title]) => title))
+  const named = rows
+    .flatMap(([, , tests = '']) => [...tests.matchAll(/`([\w/-]+-[\w/-]+)`/g)])
     .map(([, name = '']) => name)
   expect(named.length).toBeGreaterThan(30)
   const isTest = (name: string) =>
