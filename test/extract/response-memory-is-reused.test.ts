@@ -101,7 +101,7 @@ describe('the memory of responses', () => {
     const released: DecodedPage[] = []
     const read: DecodePage = async (body, context) => {
       const { next } = await decode(body, context)
-      const decoded = emptyPage({ next, items: 1 })
+      const decoded = emptyPage({ next, items: 1000 })
       pages.push(decoded)
       return decoded
     }

@@ -212,8 +212,8 @@ export class ChainRun {
       onRequest: () => {
         this.#commits.requests++
       },
-      // The page at which a front meets what is there is the last one.
-      mayPrefetch: () => queue.mayPrefetch && chain.folded?.feed?.pass !== 'front',
+      // What a page of a feed meets decides whether there is another.
+      mayPrefetch: () => queue.mayPrefetch && feed === null,
     }
   }
 
