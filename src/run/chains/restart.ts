@@ -32,15 +32,17 @@ export function keptBefore(
   order: Order,
 ): number {
   const from = instantOf(position, order)
-  let kept = neededBefore(refs, countOfIds(page), countOfBlob)
-  let count = countOfIds(page)
-  for (let i = 0; i < kept; i++) count += countOfBlob(refs.at(-1 - i)!)
-  for (; kept < refs.length && count < MAX_KEPT_IDS; kept++) {
-    const until = untils.at(-1 - kept) ?? null
-    if (from !== null && until !== null && isBefore(int64(until), from, order)) break
-    count += countOfBlob(refs.at(-1 - kept)!)
+  const needed = neededBefore(refs, countOfIds(page), countOfBlob)
+  // What goes is at the front, nearly always nothing: a chain may keep the ids of 10,000 pages.
+  let newer = refs.reduce((sum, ref) => sum + countOfBlob(ref), countOfIds(page))
+  let dropped = 0
+  for (; dropped < refs.length - needed; dropped++) {
+    newer -= countOfBlob(refs[dropped]!)
+    const until = untils[dropped] ?? null
+    const isOld = from !== null && until !== null && isBefore(int64(until), from, order)
+    if (!isOld && newer < MAX_KEPT_IDS) break
   }
-  return kept
+  return refs.length - dropped
 }
 
 /**
