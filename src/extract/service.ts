@@ -37,8 +37,6 @@ export type ServiceDeps = {
   readonly hasSucceeded?: boolean
   /** Measurements of earlier runs; undefined: none. */
   readonly measures?: Measures
-  /** As of `WaitBoard`. */
-  readonly onWait?: () => void
   /** Receives the service's time with each successful response, before it is read. What it throws ends the request. */
   readonly onDate?: (dateMs: number) => void
 }
@@ -80,10 +78,7 @@ export class Service {
       measures,
       measures.reportsSearchesLeft ?? (isSecondSearch(this.endpoints.search.pathname) ? false : null),
     )
-    this.board = new WaitBoard(
-      () => clock.now(),
-      () => deps.onWait?.(),
-    )
+    this.board = new WaitBoard(() => clock.now())
     const { connections } = limits
     this.#parts = {
       http: httpClient({

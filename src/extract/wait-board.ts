@@ -28,15 +28,12 @@ type Since = { readonly ms: number }
 /** Records what the pages of a run wait for. */
 export class WaitBoard {
   readonly #now: () => number
-  readonly #onWait: () => void
   // Each in the order of beginning.
   readonly #since = { token: new Set<Since>(), response: new Set<Since>(), disk: new Set<Since>() }
   readonly #retries = new Set<RetryWait>()
 
-  /** @param onWait called when a wait begins */
-  constructor(now: () => number, onWait: () => void) {
+  constructor(now: () => number) {
     this.#now = now
-    this.#onWait = onWait
   }
 
   /** @returns a function to call when the wait is over */
@@ -64,7 +61,6 @@ export class WaitBoard {
 
   #enter<T>(waiting: Set<T>, wait: T): () => void {
     waiting.add(wait)
-    this.#onWait()
     return () => waiting.delete(wait)
   }
 }

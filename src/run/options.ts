@@ -30,6 +30,7 @@ export type RunOptions = DataSetOptions &
   RunFlags & {
     /** On abort, requests in flight are aborted as well. */
     readonly abort: AbortSignal
+    /** Called four times a second while requests are sent, before the first one and after the last. */
     readonly onProgress: (progress: Progress) => void
     /** Called with each step before the first progress. */
     readonly onOpening?: (step: OpeningStep) => void

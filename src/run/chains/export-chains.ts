@@ -33,6 +33,9 @@ export type Ending = Omit<RunCounts, 'rows' | 'quarantined'> & {
   readonly error: ExportError | null
 }
 
+/** Faster changes cannot be read. */
+const PROGRESS_MS = 250
+
 /**
  * Follows every chain of the plan, `concurrency` at a time; all share one rate limit. A partition that fails does not
  * stop the others. An error that concerns all of them (credentials, quota, disk, a signal) stops the run after the
@@ -41,7 +44,7 @@ export type Ending = Omit<RunCounts, 'rows' | 'quarantined'> & {
 export async function exportChains(run: RunContext): Promise<Ending> {
   const { pipeline, plan, session, counts, tally, options } = run
   const halt = new Halt(options.stop)
-  const service = openOwnService(run, halt, () => reportProgress())
+  const service = openOwnService(run, halt)
   const reportProgress = (): void => options.onProgress(progressOf(run, service))
   const { concurrency } = pipeline.extract
   const sizes = new PageSizes(pipeline.extract.pageSize, session.journal.state.service)
@@ -58,7 +61,6 @@ export async function exportChains(run: RunContext): Promise<Ending> {
         const chain = await beginOrResumeChain(next, run)
         if (chain === null) continue
         await new ChainRun(chain, shared).follow()
-        reportProgress()
       }
     } catch (error) {
       halt.abort()
@@ -67,8 +69,9 @@ export async function exportChains(run: RunContext): Promise<Ending> {
       queue.leave()
     }
   }
+  reportProgress()
+  const reporting = setInterval(reportProgress, PROGRESS_MS).unref()
   try {
-    reportProgress()
     await settleEnded(run)
     // A crash may have occurred between the last page of a folder and the seal of its shard.
     await sealFinished(run)
@@ -79,7 +82,6 @@ export async function exportChains(run: RunContext): Promise<Ending> {
       measurements,
       halt,
       queue,
-      reportProgress,
     }
     await settleAll(Array.from({ length: concurrency }, () => work(shared)))
     if (tally.notFound > 0 && tally.notFound === tally.failed && !service.counters.hasSucceeded)
@@ -97,6 +99,8 @@ export async function exportChains(run: RunContext): Promise<Ending> {
     if (!isExportError(error)) throw error
     halt.stopFor(error)
   } finally {
+    clearInterval(reporting)
+    reportProgress()
     await service.close()
   }
   const { requests, retries, searchesSpent, searchesRemaining } = service.counters
@@ -170,7 +174,7 @@ async function beginOrResumeChain(
   return new ChainProgress(state, { chain, query, windows: folded.windows, wanted, feedWindows })
 }
 
-function openOwnService(context: RunContext, halt: Halt, onWait: () => void): Service {
+function openOwnService(context: RunContext, halt: Halt): Service {
   const { pipeline, session, options } = context
   return new Service(
     pipeline.service,
@@ -185,7 +189,6 @@ function openOwnService(context: RunContext, halt: Halt, onWait: () => void): Se
       hidesTexts: hidesQueries(pipeline),
       hasSucceeded: hasFound(session.journal.state),
       measures: session.journal.state.service,
-      onWait,
       onDate: clockCheck(pipeline, options.clock, options.onLog),
     },
   )

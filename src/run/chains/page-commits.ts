@@ -65,7 +65,6 @@ export class PageCommits {
       isOver()
       session.cpu.release(split.page)
     }
-    this.#run.reportProgress()
   }
 
   /** @returns the fault of the partition in progress; null: there is none */

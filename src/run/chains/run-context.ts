@@ -31,6 +31,4 @@ export type ChainsContext = RunContext & {
   readonly measurements: Measurements
   readonly halt: Halt
   readonly queue: ChainQueue
-  /** Reports the progress of the run. */
-  readonly reportProgress: () => void
 }
