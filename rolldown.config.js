@@ -205,24 +205,17 @@ const inSomeRuns = isIn(
   'run/cpu/in-this-thread.ts',
 )
 
+const { dependencies, optionalDependencies } = JSON.parse(
+  readFileSync(join(import.meta.dirname, 'package.json'), 'utf8'),
+)
+
 const shared = {
   platform: 'node',
   logLevel: 'warn',
   // Merging the declarations takes most of the time, which is known.
   checks: { bundlerTimings: false },
   // Loaded only when a pipeline needs them. They do not work in a bundle.
-  external: [
-    'parquetjs-lite',
-    '@aws-sdk/client-s3',
-    '@azure/identity',
-    '@azure/storage-blob',
-    '@duckdb/node-api',
-    'bullmq',
-    'ioredis',
-    'pg',
-    'pg-copy-streams',
-    'pgpass',
-  ],
+  external: Object.keys({ ...dependencies, ...optionalDependencies }),
 }
 
 // Parts of the sources that tests and benchmarks import. They are not in the package.

@@ -16,6 +16,7 @@ import {
   type Store,
 } from '../core/index.ts'
 import { diskStore, requireWritable } from '../disk/index.ts'
+import { IN_STORE } from '../pipeline/index.ts'
 import { s3Driver } from '../s3/index.ts'
 import { type Hold, type Lock, MANIFEST_PATH, type Manifest, readManifest, takeLock } from '../state/index.ts'
 
@@ -121,7 +122,8 @@ export async function namingLocations<T>(pipeline: Pipeline, work: () => Promise
 export function withLocation(pipeline: Pipeline, error: ExportError): ExportError {
   const { load } = pipeline
   const isInside = IN_DATA_SET.test(error.where)
-  const isWrong = error.kind === 'config' && (isInside || IN_STORE.test(error.where))
+  const isSetting = error.where.startsWith('load.')
+  const isWrong = error.kind === 'config' && (isInside || isSetting || IN_STORE.test(error.where))
   if (!isInside && !isWrong) return error
   const path = isInside ? pathGiven(load, error.where) : error.where
   const key = pipeline.locations[error.where] === undefined ? 'load.path' : error.where
@@ -140,9 +142,6 @@ function pathGiven({ pathAsGiven }: LoadSettings, path: string): string {
   const root = pathAsGiven.replace(/(?<=.)\/+$/, '')
   return path === '.' ? root : `${root === '/' ? '' : root}/${path}`
 }
-
-/** What else leads to the data set: an address, a variable, a setting. */
-const IN_STORE = /^(?:(?:s3|az):\/\/\S*$|(?:AWS|AZURE)_\w+$|load\.[\w.]+$)/
 
 /** The first part of every path in a data set. Keys of partitions (`<type>.<value>/…`) and URLs do not match. */
 const IN_DATA_SET = new RegExp(`^(?:_[\\w.]+|${ROW_FOLDERS.join('|')})(?:/|$)|^\\.$`)

@@ -24,6 +24,7 @@ export {
   readSigningKey,
   readVerifyingKey,
 } from './secrets/secrets.ts'
+export { IN_STORE } from './stores/index.ts'
 export { readSubmitted, submittedFile } from './submitted-file.ts'
 export { AGE_EXPECTED, ago, parseAge } from './values/ages.ts'
 export { nameQuery, visibleLabel } from './values/query-names.ts'

@@ -2,7 +2,7 @@ import type { Pipeline } from '../core/index.ts'
 import { isContainer, valueAt } from './problems/tree.ts'
 import { type ReadOptions, readSource, sourceOf } from './read-pipeline.ts'
 import { needsMaskKey, secretVariables } from './secrets/secrets.ts'
-import { STORES } from './stores.ts'
+import { STORES } from './stores/index.ts'
 import { namesIn } from './yaml/expand.ts'
 
 /** What a scheduler needs to know of a pipeline file. */

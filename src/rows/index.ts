@@ -1,3 +1,4 @@
+export type * from './credential.ts'
 export * from './json-values.ts'
 export * from './page.ts'
 export * from './record-batch.ts'

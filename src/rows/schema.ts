@@ -8,6 +8,7 @@ import type {
   SecretPolicy,
   TransformSettings,
 } from '../core/index.ts'
+import type { CredentialColumn } from './credential.ts'
 
 /** Type of a column. The types in the manifest and in the Parquet schema correspond to it. */
 export type ColumnType = 'int64' | 'text' | 'boolean' | 'timestamp' | 'list'
@@ -77,57 +78,48 @@ export function columnsOf(
   return columns.filter((column) => names.includes(column.name))
 }
 
-/** Documented fields without a column by default. Source: public documentation; all are required and nullable. */
-export const KNOWN_EXTRAS: readonly ExtraField[] = [
-  extra('event_uid', ['event_uid'], 'string', 'identifier of the event that the credential came with'),
-  extra(
+/**
+ * Fields of credentials that not all exports have: those that `transform.extra_columns` may name (`extra`), those that are
+ * there if `extract.include` names them, and those of one resource.
+ * Source: public documentation; all are nullable.
+ */
+const MORE_FIELDS: readonly MoreField[] = [
+  [19, 'extra', 'event_uid', 'string', 'identifier of the event that the credential came with'],
+  [
+    20,
+    'extra',
     'credential_hash',
-    ['credential_hash'],
     'string',
     "the service's own digest of the credential, by which it is ignored or remediated there",
-  ),
-  extra('source_pii_tags', ['source', 'pii_tags'], 'strings', 'kinds of personal data in the leak'),
-  extra('source_url', ['source', 'url'], 'string', 'address of the leak'),
+  ],
+  [21, 'extra', 'source_pii_tags', 'strings', 'kinds of personal data in the leak', ['source', 'pii_tags']],
+  [22, 'extra', 'source_url', 'string', 'address of the leak', ['source', 'url']],
+  [25, 'feed', 'remediated_at', 'timestamp', 'when the credential was remediated; null: not yet'],
+  [26, 'feed', 'ignored_at', 'timestamp', 'when the credential was ignored; null: it is not'],
 ]
 
-/** Fields with columns of their own: of one resource, or there if `extract.include` names them. */
-const OWN_FIELDS: readonly (readonly [of: Resource | 'include', field: ExtraField])[] = [
-  // Source: public documentation, the feeds.
-  [
-    'feed',
-    extra(
-      'remediated_at',
-      ['remediated_at'],
-      'timestamp',
-      'when the credential was remediated; null: not yet',
-    ),
-  ],
-  [
-    'feed',
-    extra('ignored_at', ['ignored_at'], 'timestamp', 'when the credential was ignored; null: it is not'),
-  ],
+/** With its `field_id`. Its path is its name, if none is given. */
+type MoreField = readonly [
+  id: number,
+  of: 'extra' | 'include' | Resource,
+  name: CredentialColumn,
+  type: ExtraField['type'],
+  meaning: string,
+  path?: readonly string[],
 ]
 
-/** Those fields of an export. They are read as additional columns are. */
-export function ownFields(resource: Resource, included: readonly string[]): readonly ExtraField[] {
-  return OWN_FIELDS.flatMap(([of, field]) =>
-    of === resource || (of === 'include' && included.includes(field.name)) ? [field] : [],
+function moreFields(isWanted: (of: MoreField[1], name: string) => boolean): readonly ExtraField[] {
+  return MORE_FIELDS.flatMap(([, of, name, type, meaning, path = [name]]) =>
+    isWanted(of, name) ? [{ name, path, type, meaning }] : [],
   )
 }
 
-/** The columns of `transform.secret_facts`. */
-export const FACT_COLUMNS: readonly ColumnSpec[] = [
-  column('secret_kind', 'text', true, 'what the secret is before it is masked: plain, digest or empty'),
-  column(
-    'secret_meets_policy',
-    'boolean',
-    true,
-    'whether a plain secret meets the policy of transform.secret_facts',
-  ),
-]
+/** The fields that `transform.extra_columns` may name. */
+export const KNOWN_EXTRAS = moreFields((of) => of === 'extra')
 
-function extra(name: string, path: readonly string[], type: ExtraField['type'], meaning: string): ExtraField {
-  return { name, path, type, meaning }
+/** Those of the resource, and those that are included. They are read as additional columns are. */
+export function ownFields(resource: Resource, included: readonly string[]): readonly ExtraField[] {
+  return moreFields((of, name) => of === resource || (of === 'include' && included.includes(name)))
 }
 
 const EXTRA_COLUMN_TYPES: Record<ExtraField['type'], ColumnType> = {
@@ -152,16 +144,22 @@ export function droppedColumns(secret: SecretPolicy, identity: IdentityPolicy): 
 /** Fields that the service sends only when `include` names them. */
 export const OPTIONAL_FIELDS: ReadonlySet<string> = new Set([
   ...['known_password_id', 'auth_domains', 'urls'],
-  ...OWN_FIELDS.flatMap(([of, { name }]) => (of === 'include' ? [name] : [])),
+  ...moreFields((of) => of === 'include').map(({ name }) => name),
 ])
 
 /**
  * A column, with its `field_id` in Parquet files. Table formats identify a column by it, not by name or index. So an id
  * never changes, and is never used for another column. A new column gets the next number.
  */
-type Field = readonly [id: number, ...column: Parameters<typeof column>]
+type Field<Name extends string> = readonly [
+  id: number,
+  name: Name,
+  type: ColumnType,
+  nullable: boolean,
+  meaning: string,
+]
 
-const CREDENTIAL_FIELDS: readonly Field[] = [
+const CREDENTIAL_FIELDS: readonly Field<CredentialColumn>[] = [
   [1, 'id', 'int64', false, 'identifier of the credential'],
   [2, 'domain', 'text', true, 'domain of the identity'],
   [
@@ -190,11 +188,11 @@ const CREDENTIAL_FIELDS: readonly Field[] = [
 
 const CREDENTIAL_COLUMNS = CREDENTIAL_FIELDS.map(([, ...field]) => column(...field))
 
-/** {@link OWN_FIELDS} follow it. */
+/** {@link ownFields} follow it. */
 const LAST_OF_ITEM = 'source_leaked_at'
 
 /** They share `id` with credentials. */
-const REPORT_FIELDS: readonly Field[] = [
+const REPORT_FIELDS: readonly Field<string>[] = [
   [1, 'id', 'int64', false, 'identifier of the report'],
   [101, 'format_type', 'text', false, 'format of the content'],
   [102, 'title', 'text', false, 'title'],
@@ -213,6 +211,20 @@ const REPORT_FIELDS: readonly Field[] = [
   [115, 'organization_id', 'int64', true, 'organization'],
 ]
 
+/** Of `transform.secret_facts`. */
+const FACT_FIELDS: readonly Field<CredentialColumn>[] = [
+  [23, 'secret_kind', 'text', true, 'what the secret is before it is masked: plain, digest or empty'],
+  [
+    24,
+    'secret_meets_policy',
+    'boolean',
+    true,
+    'whether a plain secret meets the policy of transform.secret_facts',
+  ],
+]
+
+export const FACT_COLUMNS = FACT_FIELDS.map(([, ...field]) => column(...field))
+
 const COLUMNS: Readonly<Record<Resource, readonly ColumnSpec[]>> = {
   credentials: CREDENTIAL_COLUMNS,
   reports: REPORT_FIELDS.map(([, ...field]) => column(...field)),
@@ -223,15 +235,11 @@ function column(name: string, type: ColumnType, nullable: boolean, meaning: stri
   return { name, type, nullable, meaning }
 }
 
-const FIELD_IDS: ReadonlyMap<string, number> = new Map([
-  ...[...CREDENTIAL_FIELDS, ...REPORT_FIELDS].map(([id, name]) => [name, id] as const),
-  ['event_uid', 19],
-  ['credential_hash', 20],
-  ['source_pii_tags', 21],
-  ['source_url', 22],
-  ['secret_kind', 23],
-  ['secret_meets_policy', 24],
-])
+const FIELD_IDS: ReadonlyMap<string, number> = new Map(
+  [...CREDENTIAL_FIELDS, ...REPORT_FIELDS, ...FACT_FIELDS]
+    .map(([id, name]): [string, number] => [name, id])
+    .concat(MORE_FIELDS.map(([id, , name]) => [name, id])),
+)
 
 const FIRST_OF_ELEMENTS = 1000
 // Ids of names end at 2,001,000,000: Iceberg reserves the last 200 numbers of 31 bits.

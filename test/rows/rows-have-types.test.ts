@@ -6,6 +6,7 @@ import {
   type CredentialColumn,
   column,
   FACT_COLUMNS,
+  fieldId,
   type IntegerColumn,
   KNOWN_EXTRAS,
   OPTIONAL_FIELDS,
@@ -91,11 +92,20 @@ const TYPES: Record<CredentialColumn, ColumnType> = {
   source_pii_tags: 'list',
   secret_kind: 'text',
   secret_meets_policy: 'boolean',
+  remediated_at: 'timestamp',
+  ignored_at: 'timestamp',
 }
 
 it('the types cover exactly the columns of credentials', () => {
-  const columns = allColumns('credentials', [...OPTIONAL_FIELDS])
+  const columns = [...allColumns('credentials', [...OPTIONAL_FIELDS]), ...allColumns('feed', [])]
   const extras = KNOWN_EXTRAS.map(({ name, type }) => [name, type === 'strings' ? 'list' : 'text'])
   const own = [...columns, ...FACT_COLUMNS].map(({ name, type }) => [name, type])
   expect(TYPES).toEqual(Object.fromEntries([...own, ...extras]))
+})
+
+it('each column has a field_id of its own, and no two share one', () => {
+  const ids = Object.keys(TYPES)
+    .map(fieldId)
+    .sort((a, b) => a - b)
+  expect(ids).toEqual(Array.from({ length: ids.length }, (_, i) => i + 1))
 })

@@ -10,7 +10,7 @@ import {
 import { shown } from '../problems/describe.ts'
 import type { Problems } from '../problems/problems.ts'
 import type { PipelineFile } from '../schema/file-schema.ts'
-import { STORE_KINDS, STORES, type StoreKind, storeOf } from '../stores.ts'
+import { ADDRESSES, STORE_KINDS, STORES, type StoreKind, storeOf } from '../stores/index.ts'
 import { staysHere } from '../values/addresses.ts'
 
 type LoadFile = PipelineFile['load']
@@ -183,10 +183,7 @@ function resolveLocation(
       `is the root of the file system, where other files are; expected a folder for the data set alone, found ${shownPath(pathAsGiven)}`,
     )
   } else if (/^[a-z][a-z0-9+.-]*:\/\//i.test(pathAsGiven)) {
-    problems.add(
-      ['load', 'path'],
-      `expected a folder, s3://bucket/prefix or az://container/prefix, found ${shownPath(pathAsGiven)}`,
-    )
+    problems.add(['load', 'path'], `expected a folder, ${ADDRESSES}, found ${shownPath(pathAsGiven)}`)
   }
   const beside = isAbsolute(pathAsGiven) ? path : resolve(folder, pathAsGiven)
   return {
@@ -214,11 +211,11 @@ function bucketLocation(
   pathAsGiven: string,
   problems: Problems,
 ): Pick<LoadSettings, 'path' | 'pathAsGiven' | 'location'> {
-  const { scheme, pattern, expected, location } = STORES[kind]
+  const { scheme, pattern, address, rule, location } = STORES[kind]
   const [, bucket = '', rest = ''] = pattern.exec(pathAsGiven) ?? []
   const prefix = rest.replace(/\/+$/, '')
   if (bucket === '') {
-    problems.add(['load', 'path'], `expected ${expected}, found ${shownPath(pathAsGiven)}`)
+    problems.add(['load', 'path'], `expected ${address} with ${rule}, found ${shownPath(pathAsGiven)}`)
   } else if (
     prefix !== '' &&
     (prefix.length > MAX_PREFIX || !PREFIX.test(prefix) || /(?:^|\/)\.\.?(?:\/|$)/.test(prefix))
@@ -230,7 +227,7 @@ function bucketLocation(
   }
   const path = prefix === '' ? `${scheme}://${bucket}` : `${scheme}://${bucket}/${prefix}`
   requireHttps(kind, load[kind], problems)
-  return { path, pathAsGiven, location: location(load, bucket, prefix) }
+  return { path, pathAsGiven, location: location(load[kind] as never, bucket, prefix) }
 }
 
 function requireHttps(

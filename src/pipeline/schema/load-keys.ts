@@ -1,5 +1,6 @@
 import * as z from 'zod'
 import { TABLE_FORMATS } from '../../core/index.ts'
+import { ADDRESSES, STORE_SECTIONS } from '../stores/index.ts'
 import {
   LOCATION_EXPECTED,
   LOCATION_PATTERN,
@@ -29,47 +30,11 @@ export const load = section({
     'parquetjs-lite',
   ),
   path: key(
-    text(/^[^\0]+$/, 'the path of a folder, s3://bucket/prefix or az://container/prefix').optional(),
+    text(/^[^\0]+$/, `the path of a folder, ${ADDRESSES}`).optional(),
     'Folder of the data set, relative to the working directory, or s3://bucket/prefix, or az://container/prefix. Default output/<name>.',
     'output/acme',
   ),
-  s3: key(
-    section({
-      endpoint: key(
-        parsed(URL_PATTERN, URL_EXPECTED, parseUrl).optional(),
-        'Address of an S3-compatible store. Default: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, ~/.aws, or AWS itself.',
-        'https://minio.example.com',
-      ),
-      region: key(
-        text(/^[a-z0-9-]{1,64}$/, 'a region such as eu-central-1').optional(),
-        'Region of the bucket. Default: AWS_REGION or ~/.aws, or us-east-1 where there is an endpoint.',
-        'eu-central-1',
-      ),
-      allow_http: key(
-        flag().prefault(false),
-        'Allow plain http to another machine: rows are then sent unencrypted.',
-        true,
-      ),
-      path_style: key(
-        flag().optional(),
-        "Name the bucket in the path instead of the host: most stores other than AWS's need it. Default: true where an endpoint is given.",
-        true,
-      ),
-    }).optional(),
-    'Object storage; goes with a path that begins with s3://. Default: as AWS tools are set up.',
-    { endpoint: 'https://minio.example.com' },
-  ),
-  azure: key(
-    section({
-      endpoint: key(
-        parsed(URL_PATTERN, URL_EXPECTED, parseUrl).optional(),
-        'Address of Azure Blob storage, with the account where it is in the path: for emulators and other clouds. Default: https://<account>.blob.core.windows.net.',
-        'https://acme.blob.core.chinacloudapi.cn',
-      ),
-    }).optional(),
-    'Azure Blob storage; goes with a path that begins with az://. Default: by AZURE_STORAGE_* variables.',
-    { endpoint: 'https://acme.blob.core.chinacloudapi.cn' },
-  ),
+  ...STORE_SECTIONS,
   partition_by: key(
     z
       .union(

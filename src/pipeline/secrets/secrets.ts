@@ -9,7 +9,7 @@ import {
   requireSet,
   rulesOf,
 } from '../../core/index.ts'
-import { STORES } from '../stores.ts'
+import { STORES } from '../stores/index.ts'
 import { readText } from '../values/read-text.ts'
 import { MIN_MASK_KEY_BYTES, maskKeyFault } from './mask-keys.ts'
 

@@ -1,9 +1,9 @@
 import { ExportError } from '../../core/index.ts'
 import type { ColumnSpec, ColumnType } from '../../rows/index.ts'
 import {
-  BUCKET,
   BY_HAND,
   backslashed,
+  bucketOf,
   type DdlInput,
   type Dialect,
   hiveColumns,
@@ -124,8 +124,8 @@ SETTINGS format_csv_null_representation = '', input_format_csv_empty_as_default 
 /** The table function that reads the files, up to their format. */
 function sourceOf(given: DdlInput, files?: string): string {
   if (/[{}*?]/.test(given.path)) throw isPattern(given.path)
-  // There is a function for Azure, which needs account and key first.
-  const input = given.path.startsWith('az://') ? { ...given, path: BUCKET } : given
+  // There are functions for other stores, which need account and key first.
+  const input = given.path.includes('://') ? { ...given, path: bucketOf(given) } : given
   const glob = files === undefined ? shardGlob(input) : `${input.path}/${files}`
   const [, bucket, key] = /^s3:\/\/([^/]+)\/(.*)$/.exec(glob) ?? []
   return bucket === undefined
@@ -143,7 +143,7 @@ function isPattern(path: string): ExportError {
 }
 
 function noteOn({ path }: DdlInput): string {
-  return /^(?:s3|az):/.test(path)
+  return path.includes('://')
     ? '-- Key and secret may follow the address; other stores than AWS have other addresses.'
     : "-- The file function reads below the server's user_files_path; s3(…) takes the same format."
 }
