@@ -234,19 +234,6 @@ const open = z.object({
 export type OpenEntry = Entry<'open'>
 
 /**
- * Bytes of an open shard, ids of a chain, or rejected items of a partition, moved to this commit; null: not moved. In
- * their order.
- */
-const gathered = z.object({
-  kind: z.literal('gathered'),
-  shard: count.optional(),
-  chain: count.optional(),
-  partition: z.string().optional(),
-  blobs: z.array(count.nullable()),
-})
-export type GatheredEntry = Entry<'gathered'>
-
-/**
  * A shard that is sealed and durable, `_state/sealed/<shard>.<16 digits of its SHA-256>`. It only lacks its final name.
  */
 const seal = z.object({
@@ -435,7 +422,6 @@ export const ENTRY_SCHEMAS = {
   }),
   open,
   page,
-  gathered,
   /** Rejected items in the log that are not in the quarantine file yet. A checkpoint replaces page entries with it. */
   rejected: z.object({ kind: z.literal('rejected'), partition: z.string(), blobs: z.array(blob) }),
   /** The first `blobs` of them are in the quarantine file now, whose first `end` bytes are committed. */

@@ -184,6 +184,22 @@ describe('objects of the log', () => {
     ])
   })
 
+  it('stay where the last checkpoint says as long as the next one cannot be saved', async () => {
+    const store = memoryStore()
+    await (await write(store, chains(3))).close()
+    const log = await write(store, chains(3, 200))
+    const before = await contentIn(store)
+    const { replace } = store
+    store.replace = () => Promise.reject(new Error('a full disk'))
+    await expect(log.close()).rejects.toThrow('a full disk')
+    await log.sweep()
+    expect(await contentIn(store)).toEqual(before)
+    store.replace = replace
+    await (await openAs(store)).close()
+    expect(await contentIn(store)).toEqual(before)
+    expect(await listLog(store)).toHaveLength(1)
+  })
+
   it('that are lost or changed stay where they are when others are gathered', async () => {
     const store = memoryStore()
     const log = await write(store, chains(1001))

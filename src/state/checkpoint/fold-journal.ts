@@ -4,7 +4,6 @@ import type {
   Entry,
   Erasure,
   ForgetEntry,
-  GatheredEntry,
   HeaderEntry,
   JournalEntry,
   MeasuredEntry,
@@ -40,6 +39,14 @@ export class JournalFold {
   apply(entries: Iterable<JournalEntry>, end: LogEnd, blobs: readonly BlobRef[]): void {
     this.#state.logEnd = end
     for (const entry of entries) this.#take(entry, blobs)
+  }
+
+  /** Bytes were copied. @param to where those are now that the state needs */
+  move(to: (at: BlobRef) => BlobRef): void {
+    const { chains, rejected } = this.#state
+    this.#shards.move(to)
+    for (const [number, chain] of chains) chains.set(number, { ...chain, ids: chain.ids.map(to) })
+    for (const [partition, blobs] of rejected) rejected.set(partition, blobs.map(to))
   }
 
   #take(entry: JournalEntry, blobs: readonly BlobRef[]): void {
@@ -81,9 +88,6 @@ export class JournalFold {
         break
       case 'open':
         this.#shards.begin(entry)
-        break
-      case 'gathered':
-        this.#takeGathered(entry, blobs)
         break
       case 'quarantined':
         this.#takeQuarantined(entry)
@@ -247,18 +251,6 @@ export class JournalFold {
     if (left.length > 0) this.#state.rejected.set(partition, left)
     else this.#state.rejected.delete(partition)
     this.#partitions.setQuarantineEnd(partition, end)
-  }
-
-  #takeGathered({ shard, chain, partition, blobs: moved }: GatheredEntry, blobs: readonly BlobRef[]): void {
-    const at = (before: BlobRef, i: number): BlobRef => {
-      const blob = moved[i] ?? null
-      return blob === null ? before : blobs[blob]!
-    }
-    if (shard !== undefined) this.#shards.move(shard, at)
-    const folded = chain === undefined ? undefined : this.#state.chains.get(chain)
-    if (folded !== undefined) this.#state.chains.set(folded.chain, { ...folded, ids: folded.ids.map(at) })
-    const rejected = partition === undefined ? undefined : this.#state.rejected.get(partition)
-    if (rejected !== undefined) this.#state.rejected.set(partition!, rejected.map(at))
   }
 
   /** Whether a shard holds rows of a partition that is exported again. */

@@ -52,9 +52,9 @@ export class FoldedShards {
     open.batches.push(batch)
   }
 
-  move(number: number, to: (at: BlobRef, i: number) => BlobRef): void {
-    const open = this.open.get(number)
-    if (open !== undefined) open.batches = open.batches.map(({ rows, at }, i) => ({ rows, at: to(at, i) }))
+  move(to: (at: BlobRef) => BlobRef): void {
+    for (const open of this.open.values())
+      open.batches = open.batches.map(({ rows, at }) => ({ rows, at: to(at) }))
   }
 
   seal({ kind: _, ...seal }: Entry<'seal'>, isHeld: boolean): void {

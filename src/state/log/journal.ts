@@ -244,12 +244,15 @@ export class Journal implements CommitLog {
     void this.sweep().catch(() => {})
   }
 
-  /** Commits bytes again that are in some files. */
+  /** Commits bytes again that are in some files, without an entry: the checkpoint that follows says where they are. */
   async #gather(isMoving: (file: number) => boolean): Promise<void> {
-    for await (const { from, ...part } of gatherings(this.state, isMoving, (ref) => this.read(ref))) {
-      const [blobs] = await this.#append([part])
-      for (const [i, ref] of from.entries()) this.#moved.set(placeOf(ref), blobs![i]!)
+    for await (const found of gatherings(this.state, isMoving, (ref) => this.read(ref))) {
+      const [blobs] = await this.#append([{ entries: [], blobs: [...found.values()] }])
+      for (const [i, ref] of [...found.keys()].entries()) this.#moved.set(placeOf(ref), blobs![i]!)
     }
+    // Until it is saved, the former one needs its files.
+    this.#saved = { ...this.#saved, file: 0 }
+    this.#fold.move((ref) => this.#moved.get(placeOf(ref)) ?? ref)
     this.#forgetMoves()
   }
 
