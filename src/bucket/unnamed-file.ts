@@ -10,15 +10,12 @@ export async function unnamedFile(
   make: (path: string, chunks: Chunks) => Promise<boolean>,
 ): Promise<TemporaryFile> {
   const file = await openUnnamed().catch(noRoom)
-  let size = 0
   return {
     async append(chunks) {
-      for (const chunk of chunks) {
-        await writeAll(file, chunk).catch(noRoom)
-        size += chunk.byteLength
-      }
+      for (const chunk of chunks) await file.appendFile(chunk).catch(noRoom)
     },
-    create: (path) => make(path, readAll(file, size)),
+    create: (path) =>
+      make(path, file.createReadStream({ start: 0, autoClose: false, highWaterMark: PART_BYTES })),
     discard: () => file.close(),
   }
 }
@@ -28,22 +25,6 @@ async function openUnnamed(): Promise<FileHandle> {
   const file = await open(path, 'wx+', 0o600)
   await rm(path, { force: true })
   return file
-}
-
-async function writeAll(file: FileHandle, bytes: Uint8Array): Promise<void> {
-  for (let done = 0; done < bytes.byteLength; ) {
-    done += (await file.write(bytes, done, bytes.byteLength - done)).bytesWritten
-  }
-}
-
-async function* readAll(file: FileHandle, size: number): AsyncGenerator<Uint8Array> {
-  for (let start = 0; start < size; ) {
-    const block = new Uint8Array(Math.min(PART_BYTES, size - start))
-    const { bytesRead } = await file.read(block, 0, block.byteLength, start)
-    if (bytesRead === 0) noRoom(new Error('a temporary file became shorter'))
-    start += bytesRead
-    yield block.subarray(0, bytesRead)
-  }
 }
 
 function noRoom(cause: unknown): never {

@@ -3,9 +3,6 @@ import { rm } from 'node:fs/promises'
 import type { TemporaryFile } from '../core/index.ts'
 import { fsyncFile, openToAppend, writeChunks } from './open-file.ts'
 
-/** A first run may begin thousands of shards, and many systems let a process open 256 files. */
-const MAX_OPEN = 64
-
 type Creation = {
   /** Makes an empty file. */
   make(): { readonly full: string; readonly file: number }
@@ -13,25 +10,25 @@ type Creation = {
   name(full: string, path: string): Promise<boolean>
 }
 
-/** Files that grow side by side. Of all of them the last {@link MAX_OPEN} that grew are open. */
+/** Files that grow side by side, thousands of them. The one that grew last is open: many systems let a process open 256. */
 export class TemporaryFiles {
   readonly #creation: Creation
-  /** Descriptors by path; the one that was used last comes last. */
-  readonly #open = new Map<string, number>()
+  #last: { readonly full: string; readonly file: number } | null = null
 
   constructor(creation: Creation) {
     this.#creation = creation
   }
 
   make(): TemporaryFile {
-    const { full, file } = this.#creation.make()
-    this.#keep(full, file)
+    this.#close()
+    this.#last = this.#creation.make()
+    const { full } = this.#last
     return {
-      append: async (chunks) => writeChunks(this.#descriptor(full), chunks),
+      append: async (chunks) => writeChunks(this.#open(full), chunks),
       create: async (path) => {
-        const file = this.#descriptor(full)
-        // While it is forced to the disk, nobody else may close it.
-        this.#open.delete(full)
+        const file = this.#open(full)
+        // While it is forced to the disk, no other may close it.
+        this.#last = null
         try {
           await fsyncFile(file)
         } finally {
@@ -40,26 +37,23 @@ export class TemporaryFiles {
         return this.#creation.name(full, path)
       },
       discard: async () => {
-        const file = this.#open.get(full)
-        this.#open.delete(full)
-        if (file !== undefined) closeSync(file)
+        if (this.#last?.full === full) this.#close()
         await rm(full, { force: true })
       },
     }
   }
 
-  #descriptor(full: string): number {
-    const file = this.#open.get(full) ?? openToAppend(full)
-    this.#keep(full, file)
+  #open(full: string): number {
+    if (this.#last?.full === full) return this.#last.file
+    this.#close()
+    const file = openToAppend(full)
+    this.#last = { full, file }
     return file
   }
 
-  #keep(full: string, file: number): void {
-    this.#open.delete(full)
-    this.#open.set(full, file)
-    if (this.#open.size <= MAX_OPEN) return
-    const [oldest, descriptor] = this.#open.entries().next().value!
-    this.#open.delete(oldest)
-    closeSync(descriptor)
+  #close(): void {
+    const last = this.#last
+    this.#last = null
+    if (last !== null) closeSync(last.file)
   }
 }
