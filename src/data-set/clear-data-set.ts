@@ -22,7 +22,7 @@ import {
   SIGNATURE_PATH,
 } from '../state/index.ts'
 import { SUCCESS_PATH } from './success-mark.ts'
-import { bringPeople } from './suppression.ts'
+import { bringSuppression } from './suppression.ts'
 import { tableOwner } from './table-owner.ts'
 
 /**
@@ -37,7 +37,7 @@ export async function clearDataSet(
 ): Promise<void> {
   const state = await readCheckpoint(store).catch(nullIf())
   // Before the checkpoint goes, which names people whom a killed `forget` had committed. A list that is gone may stay so.
-  if (state !== null) await bringPeople(store, state).catch(nullIf('damaged'))
+  if (state !== null) await bringSuppression(store, state).catch(nullIf('damaged'))
   await accept()
   const known = await knownShards(store, state)
   const aside: string[] = []

@@ -11,7 +11,7 @@ import {
   SUPPRESSION_PATH,
   stateOfManifest,
 } from '../state/index.ts'
-import { readLists } from './suppression.ts'
+import { readSuppressionFile } from './suppression.ts'
 
 /** What a data set is opened from. */
 type FoundState = {
@@ -56,8 +56,8 @@ export async function readState(store: Store): Promise<CheckpointState | null> {
  * Refuses a data set whose list of forgotten people is lost with its checkpoint: they would come back.
  * @throws ExportError `config`
  */
-export async function requirePeopleOf(store: Store, { forgotten }: Manifest): Promise<void> {
-  if (forgotten.length === 0 || (await readLists(store)) !== null) return
+export async function requireSuppression(store: Store, { forgotten }: Manifest): Promise<void> {
+  if (forgotten.length === 0 || (await readSuppressionFile(store)) !== null) return
   throw new ExportError({
     kind: 'config',
     what: 'The checkpoint is lost, and with it the list of the people who were forgotten in this data set',

@@ -39,7 +39,7 @@ export { requireOwnTables } from './open-tables.ts'
 export type { DataSetOptions } from './options.ts'
 export {
   countPartitions,
-  isWhole,
+  isPlanDone,
   type PlanCounts,
   planFor,
 } from './plan-state.ts'
@@ -50,7 +50,7 @@ export { type ReadRowsOptions, readRows } from './read-rows.ts'
 export type { Owner } from './recover.ts'
 export { invalidationOf, planRedo, redoEntry } from './redo/invalidate.ts'
 export { scopeOf } from './scope.ts'
-export { publish, settle } from './settle.ts'
+export { publishShards, settle } from './settle.ts'
 export { shardSetOptions } from './shard-set-options.ts'
 export { readEvidence, type Signed, signDataSet } from './sign.ts'
 export {

@@ -40,11 +40,11 @@ export async function look(store: Store, state: CheckpointState): Promise<Look> 
 
 /** Paths of shards with another size, and of folders with another number of names. */
 async function differing(store: Store, state: CheckpointState): Promise<Set<string>> {
-  // Neither open nor held shards are in their folders.
+  // Neither open shards are nor those exported again in their folders.
   const absent = new Map(state.goneFrom)
   const folders = [
     ...[...state.openShards.values()].map(({ folder }) => folder),
-    ...[...state.held.values()].map(({ path }) => splitPath(path)[0]),
+    ...[...state.redo.sealed.values()].map(({ path }) => splitPath(path)[0]),
   ]
   for (const folder of folders) absent.set(folder, (absent.get(folder) ?? 0) + 1)
   const expected = function* (): Generator<ExpectedStat> {

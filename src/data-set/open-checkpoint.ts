@@ -30,22 +30,22 @@ export async function openOwnJournal(
 ): Promise<{ readonly journal: Journal; readonly suppress: Suppression['lists'] }> {
   const { store } = owner
   const { header, checks, requireFit } = admission(pipeline, secrets, options)
-  let people: Suppression = { lists: [], name: null }
+  let suppression: Suppression = { lists: [], name: null }
   let redo: Invalidation | null = null
   const journal = await openChecked(owner, header, options.onLog, async (found) => {
     await requireFit(found)
-    people = await readSuppression(pipeline, store, found, options)
+    suppression = await readSuppression(pipeline, store, found, options)
     redo = await redone(pipeline, found, options)
     return [...(redo?.shards ?? [])]
   })
   try {
     const { state } = journal
-    const { lists, name } = people
+    const { lists, name } = suppression
     await journal.append([
       ...(redo === null ? [] : [redoEntry(redo)]),
       ...newChecks(state, checks),
       ...newNames(pipeline, state, options.maskKey),
-      ...(name === state.people || name === null ? [] : [{ kind: 'people', list: name } as const]),
+      ...(name === state.suppression || name === null ? [] : [{ kind: 'suppression', list: name } as const]),
     ])
     return { journal, suppress: lists }
   } catch (error) {

@@ -76,7 +76,11 @@ export function asInFile(pipeline: NamedPipeline): NamedPipeline {
  * that narrow a run do not count, nor do queries that the file no longer has, nor pruned partitions.
  * @param asOfMs windows that end later are not planned yet; default: when the last run began
  */
-export function isWhole(pipeline: NamedPipeline, state: CheckpointState, asOfMs = lastBegun(state)): boolean {
+export function isPlanDone(
+  pipeline: NamedPipeline,
+  state: CheckpointState,
+  asOfMs = lastBegun(state),
+): boolean {
   const plan = planAsOf(pipeline, state, asOfMs)
   if (plan === null) return false
   for (const { key } of plan.partitions()) {

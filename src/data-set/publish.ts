@@ -8,7 +8,7 @@ import { unmark } from './success-mark.ts'
  * @param accept gets those that are no longer what was sealed, and may refuse them before anything is published
  * @returns also these
  */
-export async function publishLeft(
+export async function publishCommitted(
   store: OwnedStore,
   state: CheckpointState,
   accept: (changed: readonly SealedShard[]) => void = () => {},
@@ -43,7 +43,7 @@ export async function publishLeft(
 export async function removeSealed(store: OwnedStore, state: CheckpointState): Promise<void> {
   const names = await listSealed(store)
   if (names.length === 0) return
-  const known = new Set([...state.held.values()].map(({ shard, sha256 }) => sealedPath(shard, sha256)))
+  const known = new Set([...state.redo.sealed.values()].map(({ shard, sha256 }) => sealedPath(shard, sha256)))
   for (const { shard, sha256, path, bytes } of state.shards) {
     const sealed = sealedPath(shard, sha256)
     if (names.includes(splitPath(sealed)[1]) && !(await stands(store, { path, bytes, sha256 })))

@@ -9,9 +9,9 @@ import {
   type Lock,
   type Manifest,
 } from '../state/index.ts'
-import { findState, readState, requirePeopleOf } from './find-state.ts'
+import { findState, readState, requireSuppression } from './find-state.ts'
 import { look, missingShard, withRows } from './look.ts'
-import { publishLeft, removeSealed } from './publish.ts'
+import { publishCommitted, removeSealed } from './publish.ts'
 import { restore } from './restore.ts'
 import { unmark } from './success-mark.ts'
 
@@ -35,7 +35,7 @@ export async function openChecked(
   for (;;) {
     const { found, manifest, state: before } = await findState(store)
     const goes = await accept(before)
-    if (manifest !== null) await requirePeopleOf(store, manifest)
+    if (manifest !== null) await requireSuppression(store, manifest)
     if (found === null) {
       await beginCheckpoint(store, manifest === null ? header : headerOfManifest(manifest))
       continue
@@ -67,7 +67,7 @@ async function bring(
     await unmark(store)
     throw missingShard(missing)
   }
-  await publishLeft(store, state, (changed) => {
+  await publishCommitted(store, state, (changed) => {
     const lost = changed.find(({ shard, rows }) => rows > 0 && !goes.has(shard))
     // Readers take what is published for whole.
     if (lost !== undefined) throw changedSinceSealed(lost)

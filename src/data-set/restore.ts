@@ -18,7 +18,7 @@ import { highWord, lowWord } from '../transform/index.ts'
 import { formatOf } from './described.ts'
 import { readShard } from './read-shard.ts'
 import { invalidationOf, redoEntry } from './redo/invalidate.ts'
-import { listOf, readLists } from './suppression.ts'
+import { nameOf, readSuppressionFile } from './suppression.ts'
 
 /** Of each end of a shard, so that neither a page that the service repeats nor the front of a feed is taken for new. */
 const MAX_IDS = 20_000
@@ -53,8 +53,8 @@ export async function restore(store: OwnedStore, journal: Journal, manifest: Man
         quarantine_end: await quarantineEnd(store, entry.partition, entry.quarantined),
       })
   }
-  const lists = await readLists(store)
-  if (lists !== null) entries.push({ kind: 'people', list: listOf(lists)! })
+  const lists = await readSuppressionFile(store)
+  if (lists !== null) entries.push({ kind: 'suppression', list: nameOf(lists)! })
   entries.push(...chains)
   const seed = { partitions: [...again].filter((key) => inShards.has(key)), shards: [] }
   if (seed.partitions.length > 0) entries.push(redoEntry(invalidationOf(state, seed)))

@@ -13,14 +13,14 @@ import { fillEmptyDataSet, renewEmptyShards } from './fill-empty-data-set.ts'
 import { look, missingShard, withRows } from './look.ts'
 import { updateTables } from './open-tables.ts'
 import type { DataSetOptions } from './options.ts'
-import { isWhole } from './plan-state.ts'
-import { publishLeft, removeSealed } from './publish.ts'
+import { isPlanDone } from './plan-state.ts'
+import { publishCommitted, removeSealed } from './publish.ts'
 import { bringQuarantine } from './quarantine-files.ts'
 import { replaceRedone } from './redo/replace.ts'
 import { replaceManifest } from './replace-manifest.ts'
 import { mark, unmark } from './success-mark.ts'
 import { bringSummaryPage } from './summary-page/write-summary-page.ts'
-import { bringPeople } from './suppression.ts'
+import { bringSuppression } from './suppression.ts'
 
 type SettleOptions = Pick<DataSetOptions, 'clock' | 'stop' | 'onLog' | 'version' | 'build' | 'readSecret'> & {
   /** Called with the shard without rows of a data set that has none. */
@@ -42,10 +42,10 @@ export async function settle(
   options: SettleOptions,
 ): Promise<void> {
   const { state } = journal
-  await bringPeople(store, state)
-  await publish(store, journal, options)
+  await bringSuppression(store, state)
+  await publishShards(store, journal, options)
   const isStanding = await requireStanding(pipeline, store, journal, options)
-  const whole = isStanding && isWhole(pipeline, state)
+  const whole = isStanding && isPlanDone(pipeline, state)
   if (whole) await fillEmptyDataSet(pipeline, store, journal, options)
   // While shards are there beside those that they replace, rows are there twice.
   if (!whole || state.invalidated.size > 0) await unmark(store)
@@ -93,13 +93,13 @@ async function requireStanding(
  * these to the next one.
  * @throws ExportError when a shard cannot be published, `damaged` when it is no longer what was sealed
  */
-export async function publish(
+export async function publishShards(
   store: OwnedStore,
   journal: Journal,
   { stop, onLog }: Pick<SettleOptions, 'stop' | 'onLog'>,
 ): Promise<void> {
   if (!stop.aborted) await replaceRedone(store, journal)
-  const { published, changed } = await publishLeft(store, journal.state)
+  const { published, changed } = await publishCommitted(store, journal.state)
   for (const { path } of published) onLog('info', 'shard published', { event: 'shard.published', path })
   if (changed.length > 0) throw changedSinceSealed(changed[0]!)
 }

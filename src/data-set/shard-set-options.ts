@@ -23,7 +23,7 @@ export function shardSetOptions(
     shardRows: load.shardRows,
     nextShard: () => state.nextShard,
     partsOf: (folder) => state.partsOf.get(folder) ?? 0,
-    held: state.held,
+    unpublished: state.redo.sealed,
     warn: (message) => onLog('warn', message),
     onSealed: () => {},
     onPublished: (entry) => {

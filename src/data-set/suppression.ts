@@ -12,8 +12,8 @@ import {
   checksumOf,
   NEXT_SUPPRESSION_PATH,
   parseSuppression,
-  type StoredList,
   SUPPRESSION_PATH,
+  type SuppressionList,
   suppressionText,
   withKey,
 } from '../state/index.ts'
@@ -35,16 +35,16 @@ export type Suppression = {
 export async function readSuppression(
   pipeline: Pipeline,
   store: Store,
-  state: Pick<CheckpointState, 'people'> | null,
+  state: Pick<CheckpointState, 'suppression'> | null,
   { maskKey, readSecret }: Pick<DataSetOptions, 'maskKey' | 'readSecret'>,
 ): Promise<Suppression> {
   const { extract, transform } = pipeline
   if (!rulesOf(extract.resource).holdsPeople) return { lists: [], name: null }
-  const stored = await readPeople(store, state ?? { people: null })
+  const stored = await currentSuppression(store, state ?? { suppression: null })
   const needsMaskKey = stored?.some(({ key }) => 'mask_key_check' in key) === true
   const key = maskKey ?? (needsMaskKey ? keyOf(await readSecret(transform.maskKeyEnv)) : null)
   const lists = stored?.map((list) => withKey(list, key) ?? needsKey(pipeline, key !== null)) ?? []
-  return { lists, name: listOf(stored) }
+  return { lists, name: nameOf(stored) }
 }
 
 /** Like the key of the `hmac` policies, which these digests share. */
@@ -65,10 +65,10 @@ function needsKey(pipeline: Pipeline, isOther: boolean): never {
 }
 
 /** The list of the data set; null: nobody was forgotten. @throws ExportError `damaged` */
-export async function readLists(
+export async function readSuppressionFile(
   store: Store,
   path = SUPPRESSION_PATH,
-): Promise<readonly StoredList[] | null> {
+): Promise<readonly SuppressionList[] | null> {
   const bytes = await store.read(path)
   if (bytes === null) return null
   const lists = parseSuppression(Buffer.from(bytes).toString())
@@ -80,27 +80,30 @@ export async function readLists(
  * The list that the checkpoint names, also after the crash of a change.
  * @throws ExportError `damaged` when there is none, so that people would come back
  */
-export async function readPeople(
+export async function currentSuppression(
   store: Store,
-  { people }: Pick<CheckpointState, 'people'>,
-): Promise<readonly StoredList[] | null> {
-  const lists = await readLists(store)
-  if (people === null || listOf(lists) === people) return lists
-  const next = await readLists(store, NEXT_SUPPRESSION_PATH)
-  if (listOf(next) !== people) throw lostList('is missing, or another one')
+  { suppression: name }: Pick<CheckpointState, 'suppression'>,
+): Promise<readonly SuppressionList[] | null> {
+  const lists = await readSuppressionFile(store)
+  if (name === null || nameOf(lists) === name) return lists
+  const next = await readSuppressionFile(store, NEXT_SUPPRESSION_PATH)
+  if (nameOf(next) !== name) throw lostList('is missing, or another one')
   return next
 }
 
-/** Makes that list the one of the data set. @throws ExportError as {@link readPeople} */
-export async function bringPeople(store: OwnedStore, state: Pick<CheckpointState, 'people'>): Promise<void> {
-  if ((await store.size(NEXT_SUPPRESSION_PATH)) === null) return void (await readPeople(store, state))
-  const lists = await readPeople(store, state)
-  if (lists !== null) await store.replace(...peopleFile(lists, SUPPRESSION_PATH))
+/** Makes that list the one of the data set. @throws ExportError as {@link currentSuppression} */
+export async function bringSuppression(
+  store: OwnedStore,
+  state: Pick<CheckpointState, 'suppression'>,
+): Promise<void> {
+  if ((await store.size(NEXT_SUPPRESSION_PATH)) === null) return void (await currentSuppression(store, state))
+  const lists = await currentSuppression(store, state)
+  if (lists !== null) await store.replace(...suppressionFile(lists, SUPPRESSION_PATH))
   await store.remove(NEXT_SUPPRESSION_PATH)
 }
 
 /** As a checkpoint names it. */
-export function listOf(lists: readonly StoredList[] | null): string | null {
+export function nameOf(lists: readonly SuppressionList[] | null): string | null {
   return lists === null ? null : checksumOf(lists)
 }
 
@@ -114,8 +117,8 @@ function lostList(how: string): ExportError {
 }
 
 /** @param path `NEXT_SUPPRESSION_PATH`, until the checkpoint names the list */
-export function peopleFile(
-  lists: readonly StoredList[],
+export function suppressionFile(
+  lists: readonly SuppressionList[],
   path: string,
 ): [path: string, chunks: string[], access: 'private'] {
   return [path, [suppressionText(lists)], 'private']

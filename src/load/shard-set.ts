@@ -37,7 +37,7 @@ export type ShardSetOptions = {
   /** Number of shards begun so far in a folder. */
   readonly partsOf: (folder: string) => number
   /** Sealed shards that are not published yet, by number, those that are sealed meanwhile too. */
-  readonly held: ReadonlyMap<number, { readonly sha256: string; readonly bytes: number }>
+  readonly unpublished: ReadonlyMap<number, { readonly sha256: string; readonly bytes: number }>
   readonly warn: (message: string) => void
   /** Called with each shard once it is committed, and again once it is published. */
   readonly onSealed: (shard: SealEntry) => void
@@ -99,7 +99,7 @@ export class ShardSet {
     const set = new ShardSet(options)
     const lost = new Set<number>()
     try {
-      await sideBySide(options.held, async ([shard, { sha256, bytes }]) => {
+      await sideBySide(options.unpublished, async ([shard, { sha256, bytes }]) => {
         if ((await options.store.size(sealedPath(shard, sha256))) !== bytes) lost.add(shard)
       })
       await sideBySide(left, async (folded) => {
@@ -290,7 +290,7 @@ export class ShardSet {
   async #publish(shard: OpenShard, seal: SealEntry): Promise<void> {
     this.#sealing.delete(shard)
     this.#forgetFolder(shard)
-    if (this.#options.held.has(seal.shard)) return
+    if (this.#options.unpublished.has(seal.shard)) return
     const { store, readsCost } = this.#options
     if (readsCost) await store.publish(sealedPath(seal.shard, seal.sha256), seal.path)
     else {

@@ -12,14 +12,14 @@ import {
   clearDataSet,
   countPartitions,
   holdDataSet,
-  isWhole,
+  isPlanDone,
   manySmallShards,
   namePipeline,
   namingLocations,
   openDataSet,
   planFor,
   planRedo,
-  publish,
+  publishShards,
   type QuerySecrets,
   readQuerySecrets,
   readSuppression,
@@ -180,7 +180,7 @@ async function carryOut(
   const scope = { kind: 'scope', ...scopeOf(pipeline) } as const
   const isSame = JSON.stringify(scope) === JSON.stringify({ kind: 'scope', ...journal.state.scope })
   // It goes before the first entry of a plan that holds more.
-  if (!isWhole(pipeline, journal.state, clock.now())) await unmark(store)
+  if (!isPlanDone(pipeline, journal.state, clock.now())) await unmark(store)
   await journal.append([...(isSame ? [] : [scope]), { kind: 'run', ...begin }])
   // A feed is read in every run; further windows show with its rows.
   const counts = isOfFeeds ? { ...found, done: found.total - [...plan.chains()].length } : found
@@ -194,7 +194,7 @@ async function carryOut(
   })
   const context = { pipeline, store, session, plan, counts, tally, secrets, options, earlier }
   const exported = await exportChains(context)
-  const unpublished = await failureOf(() => publish(store, journal, options))
+  const unpublished = await failureOf(() => publishShards(store, journal, options))
   const ending = unpublished === null ? exported : endedBy(exported, unpublished)
   if (sealed.replacedNuls > 0) {
     log('warn', 'NUL characters, which readers of CSV refuse, were replaced by U+FFFD', {

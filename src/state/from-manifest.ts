@@ -1,7 +1,7 @@
 import { formatTimestamp, int64ToJson, parseTimestamp } from '../core/index.ts'
 import type { CheckpointState } from './checkpoint/checkpoint-state.ts'
-import { splitPath } from './checkpoint/compact-collections.ts'
 import { JournalFold } from './checkpoint/fold-journal.ts'
+import { splitPath } from './checkpoint/packed-collections.ts'
 import type { HeaderEntry, JournalEntry, PartitionEntry, SealEntry } from './journal-entry.ts'
 import { LOG_START } from './log/commit.ts'
 import type { Manifest, ManifestShard } from './manifest.ts'

@@ -456,8 +456,8 @@ export const ENTRY_SCHEMAS = {
   prune,
   forget,
   swap,
-  /** The people whom runs keep out: the SHA-256 in `_state/forgotten.json`. */
-  people: z.object({ kind: z.literal('people'), list: z.string() }),
+  /** The people whom runs keep out: the SHA-256 in `_state/suppression.json`. */
+  suppression: z.object({ kind: z.literal('suppression'), list: z.string() }),
   unknown: z.object({ kind: z.literal('unknown'), fields: countsByName }),
   measured,
   /** The size of the last page, where one twice as large did not come; null: the greatest came. */

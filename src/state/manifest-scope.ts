@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import type { CheckpointState } from './checkpoint/checkpoint-state.ts'
-import { splitPath } from './checkpoint/compact-collections.ts'
 import { hasBegun } from './checkpoint/folded-partition.ts'
+import { splitPath } from './checkpoint/packed-collections.ts'
 import { PARTITION_STATES, type PartitionState } from './partition-states.ts'
 
 const count = z.number().int().nonnegative()

@@ -130,7 +130,7 @@ const trials: readonly Trial[] = [
     async harm(output, call) {
       writeFileSync(join(output, '../people.txt'), 'somebody@scatterholt.com\n')
       await call('forget', '--identities', 'people.txt', '--yes')
-      rmSync(join(output, '_state/forgotten.json'))
+      rmSync(join(output, '_state/suppression.json'))
     },
     code: 1,
     message: 'The list of forgotten people',

@@ -268,12 +268,12 @@ it.runIf(THOROUGH)('masked identities are found by their digests', async () => {
   expect(await readParquet(here.output)).toHaveLength(total - theirs)
   expect((await forget(here, ['nobody@nowhere.example'])).value).toMatchObject({ rows: 0, shards: 0 })
   // The digests are under the mask key, which is nowhere.
-  const list = await readFile(join(here.output, '_state/forgotten.json'), 'utf8')
+  const list = await readFile(join(here.output, '_state/suppression.json'), 'utf8')
   expect(list).toMatch(/"mask_key_check":"[0-9a-f]{32}"/)
   expect(JSON.parse((await here.run('--redo', '*')).stdout)).toMatchObject({ forgotten: theirs })
   // A crash may have kept the list from its place.
   const state = (name: string): string => join(here.output, '_state', name)
-  await rename(state('forgotten.json'), state('forgotten.next.json'))
+  await rename(state('suppression.json'), state('suppression.next.json'))
   const keyless = await workspaceFor(plain.sandbox, parts())
   await cp(here.output, keyless.output, { recursive: true })
   const before = await keyless.manifest()
@@ -316,7 +316,7 @@ describe('what cannot be done is refused, and nothing is changed', () => {
     await refuses(2, /latin1.txt is not UTF-8/, '--identities', 'latin1.txt')
 
     expect((await forget(here, ['somebody@scatterholt.com'])).value).toMatchObject({ rows: 0 })
-    const list = join(here.output, '_state/forgotten.json')
+    const list = join(here.output, '_state/suppression.json')
     const text = await readFile(list, 'utf8')
     await writeFile(
       list,
@@ -345,7 +345,7 @@ it.runIf(THOROUGH)(
       code: 0,
       value: { identities: 1, rows: 0, shards: 0 },
     })
-    expect((await stat(join(here.output, '_state/forgotten.json'))).mode & 0o777).toBe(0o600)
+    expect((await stat(join(here.output, '_state/suppression.json'))).mode & 0o777).toBe(0o600)
 
     const forgetPiped = (input: string): unknown => {
       const piped = spawnSync(process.execPath, [CLI, 'forget', 'pipeline.yaml', '--yes', '--json'], {

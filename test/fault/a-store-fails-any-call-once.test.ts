@@ -91,7 +91,7 @@ test('a store that answers 409 to a new shard has no shard: a forget removes no 
 test('a forget whose list of people cannot be written commits nothing', async () => {
   const world = await worldOf('partition_by: [query]')
   await world.onCopy(async (copy) => {
-    const ended = await copy.command(CHANGES.forget, 'eio:rename _state/forgotten.next.json')
+    const ended = await copy.command(CHANGES.forget, 'eio:rename _state/suppression.next.json')
     expect(ended.code, ended.stderr).toBe(1)
     await expectSettled(copy, world.outcomes('forget', null).slice(0, 1), 'then a run')
   })

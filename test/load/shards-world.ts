@@ -12,7 +12,7 @@ import {
   type WindowRun,
   windowRange,
 } from '../../src/core/index.ts'
-import { publishLeft } from '../../src/data-set/publish.ts'
+import { publishCommitted } from '../../src/data-set/publish.ts'
 import { openChecked } from '../../src/data-set/recover.ts'
 import { type Invalidation, invalidationOf, redoEntry } from '../../src/data-set/redo/invalidate.ts'
 import { replaceRedone } from '../../src/data-set/redo/replace.ts'
@@ -201,7 +201,7 @@ export function openShards(
     rowGroupRows: 100_000,
     shardRows: 1_000_000,
     nextShard: () => state?.nextShard ?? 0,
-    held: state?.held ?? new Map(),
+    unpublished: state?.redo.sealed ?? new Map(),
     partsOf: (folder: string) => state?.partsOf.get(folder) ?? 0,
     readsCost: false,
     warn: () => {},
@@ -289,7 +289,7 @@ export class World {
       const { state } = journal
       const { rowGroupRows, shardRows, coder = textCoder } = this.options
       const isOnRecord = ({ path, sha256 }: SealEntry): boolean =>
-        [...state.shards, ...state.held.values()].some(
+        [...state.shards, ...state.redo.sealed.values()].some(
           (shard) => shard.path === path && shard.sha256 === sha256,
         )
       const opened = await openShards(
@@ -373,7 +373,7 @@ export class World {
   /** Replaces what was exported again, as a run does at its end. */
   async replace(): Promise<void> {
     await replaceRedone(this.own!, this.journal!)
-    await publishLeft(this.own!, this.journal!.state)
+    await publishCommitted(this.own!, this.journal!.state)
     await removeUnnamed(this.own!, this.journal!.state, new AbortController().signal)
   }
 

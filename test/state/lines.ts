@@ -170,7 +170,7 @@ export function plain(state: CheckpointState) {
     shards: [...state.shards],
     openShards: [...state.openShards].sort(byNumber).map(([, shard]) => plainShard(shard)),
     rejected: [...state.rejected].sort(byKey).map(([key, blobs]) => [key, blobs.map(contentOf)]),
-    held: [...state.held].sort(byNumber),
+    redone: [...state.redo.sealed].sort(byNumber),
     redo: {
       partitions: [...state.redo.partitions].sort(byKey),
       shards: [...state.redo.shards].sort((a, b) => a - b),

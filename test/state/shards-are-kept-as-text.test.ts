@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { PackedShardList, type SealedShard } from '../../src/state/checkpoint/compact-collections.ts'
+import { PackedShardList, type SealedShard } from '../../src/state/checkpoint/packed-collections.ts'
 
 const shard: fc.Arbitrary<SealedShard> = fc.record({
   shard: fc.nat(),

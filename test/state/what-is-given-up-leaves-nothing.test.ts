@@ -191,7 +191,7 @@ describe('invalidating', () => {
     await journal.append(again)
     const between = await stateIn(store)
     expect([...between.shards].map(({ shard }) => shard)).toEqual([0, 1])
-    expect([...between.held.keys()]).toEqual([3])
+    expect([...between.redo.sealed.keys()]).toEqual([3])
     expect(between.partitions.get(FIRST)).toMatchObject({ rows: 5 })
     expect(between.redo.partitions.get(FIRST)).toMatchObject({ state: 'done', rows: 7 })
     await journal.append([{ kind: 'replaced', partitions: [FIRST], shards: [0] }])

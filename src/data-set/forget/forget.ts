@@ -6,8 +6,8 @@ import {
   type Journal,
   NEXT_SUPPRESSION_PATH,
   newList,
-  type StoredList,
   SUPPRESSION_PATH,
+  type SuppressionList,
   splitPath,
   withDigests,
   withKey,
@@ -17,7 +17,7 @@ import { namePipeline } from '../queries.ts'
 import type { Owner } from '../recover.ts'
 import { coderOf } from '../rewriting.ts'
 import { shardSetOptions } from '../shard-set-options.ts'
-import { bringPeople, listOf, peopleFile, readPeople } from '../suppression.ts'
+import { bringSuppression, currentSuppression, nameOf, suppressionFile } from '../suppression.ts'
 import { type ChangeOptions, noSwap, type Swap, swapShards } from '../swap.ts'
 import { sweepTemporaryFolders } from '../warehouse/local-shards.ts'
 import { queriesOfPeople } from './named-queries.ts'
@@ -55,7 +55,7 @@ export function forgetPeople(
     const result = await swapShards(pipeline, options, {
       plan: (state, store, log) => forgetting(pipeline, state, store, log, people, options),
       prepare: async (journal, owner) => {
-        await bringPeople(owner.store, journal.state)
+        await bringSuppression(owner.store, journal.state)
         const open = await openOf(journal, pipeline, journal.state, people)
         // From here on they are sealed shards like others.
         if (open.length > 0) await sealShards(pipeline, owner, journal, open, options)
@@ -78,10 +78,10 @@ function nothingOf(pipeline: Pipeline, people: People): ForgetResult {
 
 /** The lists with the digests of people; the same array if they have them all. */
 function withPeople(
-  lists: readonly StoredList[],
+  lists: readonly SuppressionList[],
   people: People,
   { maskKey }: ChangeOptions,
-): readonly StoredList[] {
+): readonly SuppressionList[] {
   // The first list that has a key at hand; lists under a former mask key stay.
   const at = lists.findIndex((list) => withKey(list, maskKey) !== null)
   const before = lists[at] ?? newList(maskKey)
@@ -99,9 +99,9 @@ async function forgetting(
   people: People,
   options: ChangeOptions,
 ): Promise<Swap<ForgetResult>> {
-  const given = (await readPeople(store, state ?? { people: null })) ?? []
+  const given = (await currentSuppression(store, state ?? { suppression: null })) ?? []
   const lists = withPeople(given, people, options)
-  const list = (path: string) => (lists === given ? [] : [peopleFile(lists, path)])
+  const list = (path: string) => (lists === given ? [] : [suppressionFile(lists, path)])
   if (state === null) return { ...noSwap(nothingOf(pipeline, people)), files: list(SUPPRESSION_PATH) }
   const found = await survey(store, log, pipeline, state, people, options)
   const result = await resultOf(pipeline, store, state, people, found)
@@ -113,7 +113,7 @@ async function forgetting(
     const changes = { partitions: [...countsOf(found.shards), ...partitions], rejected: items.rejected }
     entries.push({ kind: 'forget', at, identities, rows, shards, quarantined, changes })
   }
-  if (lists !== given) entries.push({ kind: 'people', list: listOf(lists)! })
+  if (lists !== given) entries.push({ kind: 'suppression', list: nameOf(lists)! })
   return {
     result,
     groups: groupsOf(state, found.shards),
@@ -129,9 +129,9 @@ function groupsOf(state: CheckpointState, shards: readonly ShardOfPeople[]): Swa
   let left = state.shards.length
   return shards.map((each) => {
     const { shard } = each
-    const isHeld = state.held.has(shard.shard)
-    const isEmptied = each.removed.total === shard.rows && (isHeld || left > 1)
-    if (isEmptied && !isHeld) left--
+    const isAgain = state.redo.sealed.has(shard.shard)
+    const isEmptied = each.removed.total === shard.rows && (isAgain || left > 1)
+    if (isEmptied && !isAgain) left--
     return { of: [each], isEmptied }
   })
 }

@@ -50,15 +50,15 @@ export async function survey(
 ): Promise<Survey> {
   const shards: ShardOfPeople[] = []
   const sealed = [...state.shards].filter(({ rows }) => rows > 0)
-  const held = [...state.held.values()]
+  const again = [...state.redo.sealed.values()]
   let number = 0
-  const find = async (shard: SealedShard, isHeld: boolean): Promise<void> => {
+  const find = async (shard: SealedShard, isAgain: boolean): Promise<void> => {
     if (stop.aborted) throw stopped(UNCHANGED)
-    onShard?.(++number, sealed.length + held.length)
+    onShard?.(++number, sealed.length + again.length)
     const isFormer = state.redo.shards.has(shard.shard)
     const found = {
       shard,
-      path: isHeld ? sealedPath(shard.shard, shard.sha256) : shard.path,
+      path: isAgain ? sealedPath(shard.shard, shard.sha256) : shard.path,
       removed: removedRows(state, shard.partitions, isFormer),
       isFormer,
     }
@@ -66,7 +66,7 @@ export async function survey(
     if (found.removed.total > 0) shards.push(found)
   }
   for (const shard of sealed) await find(shard, false)
-  for (const shard of held) await find(shard, true)
+  for (const shard of again) await find(shard, true)
   const open = await openOf(log, pipeline, state, people)
   const items: OtherItems[] = []
   for await (const some of itemsOfPeople(store, log, state, people)) items.push(some)

@@ -122,7 +122,7 @@ export function invalidationOf(
     size = partitions.size + shards.size
     for (const { shard, path, partitions: within } of state.shards)
       if (take(shard, within)) invalidated.push(path)
-    for (const { shard, partitions: within } of [...state.openShards.values(), ...state.held.values()])
+    for (const { shard, partitions: within } of [...state.openShards.values(), ...state.redo.sealed.values()])
       take(shard, within)
     for (const { chain, query, windows, feed } of state.chains.values()) {
       if (chains.has(chain)) continue

@@ -41,12 +41,12 @@ function replacementOf(state: CheckpointState) {
     partitions.some((key) => waiting.has(key) && redo.partitions.has(key))
   for (let size = -1; size < waiting.size; ) {
     size = waiting.size
-    for (const shard of [...old, ...state.held.values()])
+    for (const shard of [...old, ...state.redo.sealed.values()])
       if (waits(shard)) for (const key of shard.partitions) waiting.add(key)
   }
   return {
     partitions: [...redo.partitions.keys()].filter((key) => !waiting.has(key)),
     shards: old.filter((shard) => !waits(shard)).map(({ shard }) => shard),
-    publish: [...state.held.values()].filter((shard) => !waits(shard)),
+    publish: [...state.redo.sealed.values()].filter((shard) => !waits(shard)),
   }
 }

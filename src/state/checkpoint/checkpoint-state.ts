@@ -2,10 +2,10 @@ import type { Measures } from '../../core/index.ts'
 import { type BlobRef, blobTuple, type FoldedShard } from '../commit-log.ts'
 import type { Erasure, HeaderEntry, JournalEntry, PartitionEntry, Prune, Scope } from '../journal-entry.ts'
 import type { LogEnd } from '../log/commit.ts'
-import type { ReadonlyPathMap, SealedShard, ShardList } from './compact-collections.ts'
-import { compactedEntry, type FoldedChain } from './folded-chain.ts'
+import { chainSnapshot, type FoldedChain } from './folded-chain.ts'
 import { type FoldedPartition, type FoldedPartitions, hasBegun } from './folded-partition.ts'
 import { type FoldedRun, runEntries } from './folded-run.ts'
+import type { ReadonlyPathMap, SealedShard, ShardList } from './packed-collections.ts'
 
 /** The fewest entries that result in this state. */
 export function* snapshot(state: CheckpointState): Generator<JournalEntry> {
@@ -16,7 +16,7 @@ export function* snapshot(state: CheckpointState): Generator<JournalEntry> {
   for (const run of state.runs) yield* runEntries(run)
   for (const prune of state.prunes) yield { kind: 'prune', ...prune }
   for (const erasure of state.erasures) yield { kind: 'forget', ...erasure }
-  if (state.people !== null) yield { kind: 'people', list: state.people }
+  if (state.suppression !== null) yield { kind: 'suppression', list: state.suppression }
   for (const [partition, folded] of state.partitions) yield partitionEntry(partition, folded)
   for (const shard of state.shards) yield { kind: 'seal', ...shard }
   if (state.redo.partitions.size + state.redo.shards.size > 0) yield* redoEntries(state)
@@ -26,18 +26,18 @@ export function* snapshot(state: CheckpointState): Generator<JournalEntry> {
   for (const shard of state.openShards.values()) yield openEntry(shard)
   for (const [partition, blobs] of state.rejected)
     yield { kind: 'rejected', partition, blobs: blobs.map(blobTuple) }
-  for (const chain of state.chains.values()) yield compactedEntry(chain)
+  for (const chain of state.chains.values()) yield chainSnapshot(chain)
   yield* serviceEntries(state)
   if (state.unknownFields.size > 0) yield { kind: 'unknown', fields: Object.fromEntries(state.unknownFields) }
   if (!state.isSettled) yield { kind: 'invalidated', shards: [...state.invalidated] }
 }
 
 /** The entry that follows what is exported, and what is exported again so far. */
-function* redoEntries({ redo, held }: CheckpointState): Generator<JournalEntry> {
-  const { partitions, shards } = redo
+function* redoEntries({ redo }: CheckpointState): Generator<JournalEntry> {
+  const { partitions, shards, sealed } = redo
   yield { kind: 'redo', partitions: [...partitions.keys()], shards: [...shards], chains: [] }
   for (const [key, folded] of partitions) if (folded !== null) yield partitionEntry(key, folded)
-  for (const shard of held.values()) yield { kind: 'seal', ...shard }
+  for (const shard of sealed.values()) yield { kind: 'seal', ...shard }
 }
 
 function* serviceEntries({ service, searchesRemaining }: CheckpointState): Generator<JournalEntry> {
@@ -92,12 +92,12 @@ export type CheckpointState = FoldedPartitions & {
   /** Sealed shards with their final names, or about to get them. */
   readonly shards: ShardList
   readonly openShards: ReadonlyMap<number, FoldedShard>
-  /** Sealed shards that are published once the partitions in them replace those that are exported again, by number. */
-  readonly held: ReadonlyMap<number, SealedShard>
   /** What is exported again: see {@link RedoEntry}. */
   readonly redo: {
     /** Numbers of the sealed shards that will be replaced. */
     readonly shards: ReadonlySet<number>
+    /** Sealed shards that are published once they replace these, by number. */
+    readonly sealed: ReadonlyMap<number, SealedShard>
   }
   /** Number of shards begun so far in each folder. */
   readonly partsOf: ReadonlyPathMap<number>
@@ -110,7 +110,7 @@ export type CheckpointState = FoldedPartitions & {
   /** The file of the last commit that made bytes of earlier ones unwanted; 0: none since the checkpoint. */
   readonly erasedIn: number
   /** The SHA-256 in the list of forgotten people; null: there is none. */
-  readonly people: string | null
+  readonly suppression: string | null
   /** Paths of invalidated shards whose files may still exist. */
   readonly invalidated: ReadonlySet<string>
   readonly unknownFields: ReadonlyMap<string, number>

@@ -14,11 +14,11 @@ import type {
 } from '../journal-entry.ts'
 import { LOG_START, type LogEnd } from '../log/commit.ts'
 import type { CheckpointState } from './checkpoint-state.ts'
-import type { SealedShard } from './compact-collections.ts'
 import { afterPage, chainFromEntry, type FoldedChain } from './folded-chain.ts'
 import { Partitions } from './folded-partition.ts'
 import { Runs } from './folded-run.ts'
 import { FoldedShards } from './folded-shards.ts'
+import type { SealedShard } from './packed-collections.ts'
 
 /** A state to which entries are applied in order. The cost of an entry does not depend on earlier ones. */
 export class JournalFold {
@@ -135,8 +135,8 @@ export class JournalFold {
       case 'swap':
         this.#swap(entry)
         break
-      case 'people':
-        this.#state.people = entry.list
+      case 'suppression':
+        this.#state.suppression = entry.list
         break
       case 'unknown':
         addCounts(this.#state.unknownFields, entry.fields)
@@ -363,12 +363,11 @@ function beginningOf(header: HeaderEntry, partitions: Partitions, runs: Runs, sh
     header,
     scope: null as Scope | null,
     partitions: partitions.all,
-    redo: { partitions: partitions.again, shards: new Set<number>() },
+    redo: { partitions: partitions.again, shards: new Set<number>(), sealed: shards.redone },
     chains: new Map<number, FoldedChain>(),
     nextChain: 0,
     shards: shards.sealed,
     openShards: shards.open,
-    held: shards.held,
     partsOf: shards.partsOf,
     goneFrom: shards.goneFrom,
     get nextShard() {
@@ -376,7 +375,7 @@ function beginningOf(header: HeaderEntry, partitions: Partitions, runs: Runs, sh
     },
     isSettled: true,
     erasedIn: 0,
-    people: null as string | null,
+    suppression: null as string | null,
     invalidated: shards.invalidated,
     unknownFields: new Map<string, number>(),
     runs: runs.all,

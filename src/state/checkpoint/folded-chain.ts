@@ -70,7 +70,7 @@ export function chainEntry(
 }
 
 /** The entry that replaces all others about a chain when the journal is compacted. */
-export function compactedEntry(folded: FoldedChain): ChainEntry {
+export function chainSnapshot(folded: FoldedChain): ChainEntry {
   const { next, watermark, pages, position, requested, since, seen, ids, forgot, lost, size } = folded
   return {
     ...chainEntry(folded.chain, folded.query, folded.windows, folded.feed),

@@ -1,6 +1,6 @@
 import type { FailureEntry, PartitionEntry } from '../journal-entry.ts'
 import type { PartitionState } from '../partition-states.ts'
-import { PathMap, type ReadonlyPathMap } from './compact-collections.ts'
+import { PathMap, type ReadonlyPathMap } from './packed-collections.ts'
 
 export type FoldedPartition = {
   /** `partial`: some rows are committed, or a chain has reached it; `pruned`: its rows were removed permanently. */
@@ -151,9 +151,9 @@ export class Partitions {
     }))
   }
 
-  /** @param isWhole whether all of its rows so far are in sealed shards, which stay */
-  redo(key: string, isWhole: boolean): void {
-    if (!isWhole && !this.again.has(key))
+  /** @param isSealed whether all of its rows so far are in sealed shards, which stay */
+  redo(key: string, isSealed: boolean): void {
+    if (!isSealed && !this.again.has(key))
       this.#updateExported(key, (folded) => ({ ...folded, state: 'partial' }))
     this.again.set(key, null)
   }

@@ -2,7 +2,7 @@ import { ExportError, placeOf } from '../../core/index.ts'
 import { type Span, spanOf } from '../../rows/index.ts'
 import { type BatchRef, type BlobRef, blobRef, type FoldedShard } from '../commit-log.ts'
 import type { Entry, SwapEntry } from '../journal-entry.ts'
-import { PackedShardList, PathMap, type SealedShard, splitPath } from './compact-collections.ts'
+import { PackedShardList, PathMap, type SealedShard, splitPath } from './packed-collections.ts'
 
 type GrowingShard = Omit<FoldedShard, 'partitions' | 'batches' | 'importedAt'> & {
   readonly partitions: Set<string>
@@ -10,11 +10,11 @@ type GrowingShard = Omit<FoldedShard, 'partitions' | 'batches' | 'importedAt'> &
   batches: BatchRef[]
 }
 
-/** Shards by their state: open, held, sealed and gone. Journal entries change them. */
+/** Shards by their state: open, redone, sealed and gone. Journal entries change them. */
 export class FoldedShards {
   readonly open = new Map<number, GrowingShard>()
-  /** Sealed, but published only once they replace others. */
-  readonly held = new Map<number, SealedShard>()
+  /** Sealed, with rows that are exported again: they are published once they replace others. */
+  readonly redone = new Map<number, SealedShard>()
   /** Published, or about to be. */
   readonly sealed = new PackedShardList()
   /** Paths of those that were, and whose files may still exist. */
@@ -57,10 +57,10 @@ export class FoldedShards {
       open.batches = open.batches.map(({ rows, at }) => ({ rows, at: to(at) }))
   }
 
-  seal({ kind: _, ...seal }: Entry<'seal'>, isHeld: boolean): void {
+  seal({ kind: _, ...seal }: Entry<'seal'>, isRedone: boolean): void {
     this.#countPart(seal.shard, placeOf(seal.path))
     this.open.delete(seal.shard)
-    if (isHeld) this.held.set(seal.shard, seal)
+    if (isRedone) this.redone.set(seal.shard, seal)
     else this.sealed.push(seal)
   }
 
@@ -71,13 +71,13 @@ export class FoldedShards {
     const dropped: ReturnType<typeof placeOf>[] = []
     for (const shard of numbers) {
       const open = this.open.get(shard)
-      const held = this.held.get(shard)
+      const redone = this.redone.get(shard)
       if (open !== undefined) dropped.push(open)
-      else if (held !== undefined) dropped.push(placeOf(held.path))
+      else if (redone !== undefined) dropped.push(placeOf(redone.path))
       else left.push(shard)
-      for (const key of (open ?? held)?.partitions ?? []) cut.add(key)
+      for (const key of (open ?? redone)?.partitions ?? []) cut.add(key)
       this.open.delete(shard)
-      this.held.delete(shard)
+      this.redone.delete(shard)
     }
     // Nobody has seen their paths, so the last ones of a folder are free again.
     for (const { folder, part } of dropped.sort((a, b) => b.part - a.part)) {
@@ -87,30 +87,30 @@ export class FoldedShards {
     return { left, cut }
   }
 
-  /** Held shards take the place of others. */
-  replace(numbers: readonly number[], isHeld: (shard: SealedShard) => boolean): void {
+  /** Redone shards take the place of others. */
+  replace(numbers: readonly number[], isRedone: (shard: SealedShard) => boolean): void {
     this.#invalidate(numbers)
-    for (const [number, shard] of this.held) {
-      if (isHeld(shard)) continue
-      this.held.delete(number)
+    for (const [number, shard] of this.redone) {
+      if (isRedone(shard)) continue
+      this.redone.delete(number)
       this.sealed.push(shard)
     }
   }
 
-  /** Puts shards into the places of others. What takes the place of a held one is held, too. */
+  /** Puts shards into the places of others. What takes the place of a redone one waits as well. */
   swap(shards: SwapEntry['shards']): void {
     const others: number[] = []
     for (const { of, by } of shards) {
-      let isHeld = false
+      let isRedone = false
       for (const number of of) {
-        const held = this.held.get(number)
-        if (held === undefined) others.push(number)
-        else this.#countGone(splitPath(held.path)[0])
-        isHeld ||= this.held.delete(number)
+        const redone = this.redone.get(number)
+        if (redone === undefined) others.push(number)
+        else this.#countGone(splitPath(redone.path)[0])
+        isRedone ||= this.redone.delete(number)
       }
       if (by === null) continue
       this.#countPart(by.shard, placeOf(by.path))
-      if (isHeld) this.held.set(by.shard, by)
+      if (isRedone) this.redone.set(by.shard, by)
       else this.sealed.push(by)
     }
     this.#invalidate(others)
@@ -120,7 +120,7 @@ export class FoldedShards {
   removeOf(isGone: (partition: string) => boolean): readonly number[] {
     const goes = ({ partitions }: { readonly partitions: Iterable<string> }): boolean =>
       [...partitions].every(isGone)
-    this.drop([...this.open.values(), ...this.held.values()].filter(goes).map(({ shard }) => shard))
+    this.drop([...this.open.values(), ...this.redone.values()].filter(goes).map(({ shard }) => shard))
     // One without rows shows the columns of a data set, whatever partition it is named after.
     const known = [...this.sealed].filter((each) => each.rows > 0 && goes(each))
     const numbers = known.map(({ shard }) => shard)
