@@ -1,8 +1,10 @@
 import { formatTimestamp, int64ToJson, parseTimestamp } from '../core/index.ts'
-import type { CheckpointState } from './checkpoint/checkpoint-state.ts'
+import { type CheckpointState, partitionEntry } from './checkpoint/checkpoint-state.ts'
 import { JournalFold } from './checkpoint/fold-journal.ts'
+import type { FoldedPartition } from './checkpoint/folded-partition.ts'
+import { type FoldedRun, NEW_RUN, runEntries } from './checkpoint/folded-run.ts'
 import { splitPath } from './checkpoint/packed-collections.ts'
-import type { HeaderEntry, JournalEntry, PartitionEntry, SealEntry } from './journal-entry.ts'
+import type { HeaderEntry, JournalEntry, SealEntry } from './journal-entry.ts'
 import { LOG_START } from './log/commit.ts'
 import type { Manifest, ManifestShard } from './manifest.ts'
 import type { ManifestPartition } from './manifest-scope.ts'
@@ -30,10 +32,11 @@ export function headerOfManifest({ pipeline, data_set_id, settings, runs }: Mani
 export function* entriesOfManifest(manifest: Manifest): Generator<JournalEntry> {
   const { scope, runs, prunes, forgotten, partitions, shards, begun_parts, unknown_fields } = manifest
   yield { kind: 'scope', ...scope }
-  for (const [i, run] of runs.entries()) yield* runEntries(`manifest-${i}`, run)
+  for (const [i, run] of runs.entries()) yield* runEntries(runOf(`manifest-${i}`, run))
   for (const prune of prunes) yield { kind: 'prune', ...prune }
   for (const erasure of forgotten) yield { kind: 'forget', ...erasure }
-  for (const each of partitions) if (each.state !== 'pending') yield partitionEntry(each, each.state)
+  for (const each of partitions)
+    if (each.state !== 'pending') yield partitionEntry(each.key, partitionOf(each))
   const present = new Map<string, number>()
   for (const [shard, each] of shards.entries()) {
     const [folder] = splitPath(each.path)
@@ -47,34 +50,27 @@ export function* entriesOfManifest(manifest: Manifest): Generator<JournalEntry> 
   if (size !== null) yield { kind: 'measured', page_size: size, replaces: true }
 }
 
-function* runEntries(run: string, given: Manifest['runs'][number]): Generator<JournalEntry> {
-  const { started_at, version, finished_at, status, retries, reasons, searches_spent, ...figures } = given
-  const error = figures.error === null ? {} : { error: figures.error }
-  const { rows, requests, quarantined, failures, searches_remaining } = figures
-  yield { kind: 'run', run, started_at, version }
-  const counts = {
-    ...{ run, rows, requests, quarantined, failures },
-    ...(searches_spent === null ? {} : { searches: searches_spent }),
-    ...(searches_remaining === null ? {} : { searches_remaining }),
+function runOf(run: string, given: Manifest['runs'][number]): FoldedRun {
+  const { status, searches_spent: searchesSpent, searches_remaining: searchesRemaining, ...figures } = given
+  return {
+    ...NEW_RUN,
+    ...figures,
+    run,
+    months: [],
+    status: status as RunStatus,
+    searchesSpent,
+    searchesRemaining,
   }
-  if (finished_at === null) yield { kind: 'unfinished', ...counts }
-  else yield { kind: 'end', ...counts, finished_at, status: status as RunStatus, retries, reasons, ...error }
 }
 
-function partitionEntry(
-  { key: partition, rows, quarantined, repeated, forgotten, error }: ManifestPartition,
-  state: Exclude<ManifestPartition['state'], 'pending'>,
-): PartitionEntry {
+function partitionOf({ state, error, ...figures }: ManifestPartition): FoldedPartition {
   const { cause = '', next = '', ended } = error ?? {}
   const failure = { kind: 'data', message: cause, cause, next, ...(ended === true ? { ended } : {}) }
+  const { rows, quarantined, repeated = 0, forgotten = 0 } = figures
   return {
-    kind: 'partition',
-    partition,
-    ...(state === 'done' ? {} : { state }),
-    ...{ rows, pages: 0, requests: 0, quarantined },
-    ...(repeated === undefined ? {} : { repeated }),
-    ...(forgotten === undefined ? {} : { forgotten }),
-    ...(error === undefined ? {} : { error: failure }),
+    state: state as FoldedPartition['state'],
+    ...{ rows, pages: 0, requests: 0, quarantined, repeated, forgotten, quarantineEnd: 0 },
+    error: error === undefined ? null : failure,
   }
 }
 

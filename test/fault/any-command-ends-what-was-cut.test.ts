@@ -42,7 +42,7 @@ async function treeOf({ output }: Copy): Promise<readonly string[]> {
   return files
     .map(([path, hash]) => {
       if (/^_(?:iceberg|delta_log)\//.test(path)) return path.replace(/[0-9a-f-]{12,}|\d+/g, '#')
-      return /^(?:_manifest\.json|_report\.html|_state\/(?:checkpoint|forgotten))/.test(path)
+      return /^(?:_manifest\.json|_report\.html|_state\/(?:checkpoint|suppression))/.test(path)
         ? path
         : `${path} ${hash}`
     })
