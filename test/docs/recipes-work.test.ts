@@ -1,7 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, it, onTestFinished } from 'vitest'
-import { startBucket } from '../support/bucket.ts'
+import { describe, expect, it } from 'vitest'
 import { some } from '../support/thorough.ts'
 import { type Block, blocksOf, ROOT } from './page.ts'
 import { runBlocks } from './run-blocks.ts'
@@ -25,10 +24,7 @@ const SHOWS: Readonly<Record<string, RegExp>> = {
 
 describe('each recipe', () => {
   it.each(some([...recipes], 3))('works: %s', { timeout: 60_000 }, async (title, blocks) => {
-    const isLake = title === 'Object storage'
-    const bucket = isLake ? await startBucket() : null
-    if (bucket !== null) onTestFinished(() => bucket.double.close())
-    expect(await runBlocks(blocks, bucket?.env)).toMatch(SHOWS[title] ?? /./)
+    expect(await runBlocks(blocks)).toMatch(SHOWS[title] ?? /./)
   })
 })
 

@@ -39,7 +39,6 @@ it('its commands lead from nothing to a query, with a run that is stopped on the
     'acme: complete in',
     ...blockUnder(PAGE, 'Is it all there?', 'text').trim().split('\n'),
     ...lastBlockUnder('Query it').trim().split('\n'),
-    ...blockUnder(PAGE, 'Who of ours', 'text').trim().split('\n'),
     'shards: 0 loaded, 0 replaced, 12 there already',
     'signed under this key',
   ]) {

@@ -13,8 +13,6 @@ const execute = promisify(execFile)
 const PRINTS: readonly RegExp[] = [
   /^complete \d+\n$/,
   /^true 150\n$/,
-  /^0 true true true\n$/,
-  /^credentials 150\n$/,
   /settings\): Correct|extract\.domains\[0\]: expected a domain name .* a name without a dot/,
   /^complete 100\n$/,
 ]
