@@ -139,7 +139,7 @@ function parserOf(words: readonly string[], columns: number): Argv<CommonArgs> {
     })
   // Descriptions say what is allowed, and the default in brackets.
   ;(parser as unknown as UsageSettings).usageConfiguration({ 'hide-types': true })
-  for (const add of Object.values(COMMANDS)) add(parser, widthOf(columns))
+  for (const { add } of Object.values(COMMANDS)) add(parser, widthOf(columns))
   return parser.completion('completion', 'Print a script that completes commands and flags in the shell')
 }
 

@@ -30,6 +30,13 @@ export const flag = (describe: string, rules: Rules = {}) =>
 export const stringValue = (describe: string, rules: Rules = {}) =>
   ({ type: 'string', requiresArg: true, describe, ...rules }) as const
 export const numberValue = (describe: string) => ({ type: 'number', requiresArg: true, describe }) as const
+export const requiredValue = (describe: string) => ({ ...stringValue(describe), demandOption: true }) as const
+/** One of these; the default is in brackets at the end of the help. */
+export const choiceOf = <const Value extends string>(
+  choices: readonly Value[],
+  byDefault: NoInfer<Value>,
+  describe: string,
+) => ({ choices, default: byDefault, describe: `${describe} [${byDefault}]` }) as const
 /** A number, or `none`. */
 export const limitValue = (describe: string) =>
   ({
@@ -64,16 +71,8 @@ export function grouped<const Group extends Flags>(title: string, flags: Group):
 
 /** The flags that every command has. */
 export const COMMON = {
-  'log-format': {
-    choices: LOG_FORMATS,
-    default: 'pretty' as const,
-    describe: 'Log lines on stderr: pretty or json [pretty]',
-  },
-  'log-level': {
-    choices: LOG_LEVELS,
-    default: 'info' as const,
-    describe: `Least level that is logged: ${LOG_LEVELS.join(', ')} [info]`,
-  },
+  'log-format': choiceOf(LOG_FORMATS, 'pretty', 'Log lines on stderr: pretty or json'),
+  'log-level': choiceOf(LOG_LEVELS, 'info', `Least level that is logged: ${LOG_LEVELS.join(', ')}`),
 } as const
 
 export type CommonArgs = InferredOptionTypes<typeof COMMON>
@@ -83,16 +82,19 @@ type Definition<Own extends Flags, Positionals extends Flags> = {
   readonly flags?: Own
   readonly examples: readonly (readonly [command: string, meaning: string])[]
   readonly epilogue?: string
-  /** @returns the exit code */
+  /** It takes several pipeline files and is called for each; `pauseMs` between two, which may share a rate limit. */
+  readonly eachFile?: { readonly pauseMs: number }
+  /** @returns the exit code; without one it is 0 */
   readonly run: (
     args: ArgumentsCamelCase<CommonArgs & InferredOptionTypes<Own> & InferredOptionTypes<Positionals>>,
     io: Io,
-  ) => Promise<number>
+  ) => Promise<number> | Promise<void>
 }
 
 /** What a command takes, and what it does. */
-export type Command = Required<Omit<Definition<Flags, Flags>, 'run' | 'epilogue'>> & {
+export type Command = Required<Omit<Definition<Flags, Flags>, 'run' | 'epilogue' | 'eachFile'>> & {
   readonly epilogue: string | null
+  readonly eachFile: { readonly pauseMs: number } | null
   readonly run: (args: ArgumentsCamelCase<CommonArgs>, io: Io) => Promise<number>
 }
 
@@ -104,6 +106,7 @@ export function command<const Own extends Flags = None, const Positionals extend
   flags,
   examples,
   epilogue,
+  eachFile,
   run,
 }: Definition<Own, Positionals>): Command {
   return {
@@ -111,7 +114,8 @@ export function command<const Own extends Flags = None, const Positionals extend
     flags: flags ?? {},
     examples,
     epilogue: epilogue ?? null,
-    run: run as Command['run'],
+    eachFile: eachFile ?? null,
+    run: async (args, io) => (await run(args as never, io)) ?? 0,
   }
 }
 

@@ -19,6 +19,8 @@ const GROUP = 'Overrides of the file:'
 /** Where the data set lies, for the commands that look after it. */
 export const OUTPUT = { ...stringValue('Folder of the data set'), group: GROUP } as const
 
+export const ALLOW_PLAINTEXT = flag('Consent to transform.secret: plaintext for this run')
+
 /** The flags that override a pipeline file, and the consent to plaintext. */
 export const RUN_OVERRIDES = {
   ...grouped(GROUP, {
@@ -33,12 +35,13 @@ export const RUN_OVERRIDES = {
     concurrency: numberValue('Chains at a time: queries, or parts of their range'),
   }),
   ...grouped(HOW_IT_RUNS, {
-    'allow-plaintext': flag('Consent to transform.secret: plaintext for this run'),
+    'allow-plaintext': ALLOW_PLAINTEXT,
   }),
 } as const
 
 /** The positionals of pipeline files. */
 export const FILE = { type: 'string', demandOption: true, describe: 'Pipeline file' } as const
+export const FILES = { ...FILE, array: true, describe: 'Pipeline files' } as const
 export const DATA_SET = { ...FILE, describe: 'Pipeline file, or the path of a data set' } as const
 
 /** Those flags as yargs gives them. */

@@ -1,7 +1,6 @@
 import { type CompactResult, compactDataSet } from '../../data-set/index.ts'
 import { command, flag, numberValue, wrongUsage } from '../command-line/command.ts'
 import { DATA_SET, dataSetFrom, OUTPUT } from '../command-line/pipeline-options.ts'
-import { DONE } from '../terminal/exit-code.ts'
 import { bytes, count, counted } from '../terminal/text.ts'
 import { changing } from '../work/changing.ts'
 
@@ -30,7 +29,6 @@ export const compact = command({
       compactDataSet(pipeline, { ...options, minShards, dryRun }),
     )
     await io.stdout.result(args.json, result, [resultText(result, args.dryRun)])
-    return DONE
   },
 })
 

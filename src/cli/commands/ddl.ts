@@ -2,7 +2,6 @@ import { syncStatements, tableStatements } from '../../data-set/index.ts'
 import { DIALECT_NAMES } from '../../warehouse/index.ts'
 import { command, flag, stringValue } from '../command-line/command.ts'
 import { DATA_SET, dataSetFrom, OUTPUT } from '../command-line/pipeline-options.ts'
-import { DONE } from '../terminal/exit-code.ts'
 
 export const ddl = command({
   positionals: { pipeline: DATA_SET },
@@ -28,6 +27,5 @@ export const ddl = command({
     const { pipeline } = await dataSetFrom(args, io)
     const print = args.sync ? syncStatements : tableStatements
     await io.stdout.line(await print(pipeline, args.dialect, args.table))
-    return DONE
   },
 })

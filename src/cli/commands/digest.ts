@@ -6,7 +6,6 @@ import { readKeyOf } from '../../pipeline/index.ts'
 import { identityHider } from '../../transform/index.ts'
 import { command, stringValues, wrongUsage } from '../command-line/command.ts'
 import { csvText } from '../results/row-text.ts'
-import { DONE } from '../terminal/exit-code.ts'
 
 const KEY = 'SPILLWAY_MASK_KEY'
 
@@ -23,7 +22,6 @@ export const digest = command({
     if (process.stdin.isTTY) throw wrongUsage('No identities are given', 'Pipe them in.')
     const hide = identityHider({ identity: 'hmac', maskKey: await readKeyOf(KEY, io.env, 'digest') })
     await io.stdout.parts(column === undefined ? linesOf(hide) : cellsOf(column, hide, io.log))
-    return DONE
   },
 })
 

@@ -4,23 +4,17 @@ import { readEvidence } from '../../data-set/index.ts'
 import { version } from '../../package/index.ts'
 import { readVerifyingKey } from '../../pipeline/index.ts'
 import { evidenceTar } from '../../summary/index.ts'
-import { command, flag, stringValue } from '../command-line/command.ts'
+import { command, flag, requiredValue, stringValue } from '../command-line/command.ts'
 import { DATA_SET, dataSetFrom } from '../command-line/pipeline-options.ts'
 import { requireApart } from '../results/flag-file.ts'
 import { saveFile } from '../results/save-file.ts'
 import { completenessText } from '../results/summary.ts'
-import { DONE } from '../terminal/exit-code.ts'
 import { bytes, counted, plainLine } from '../terminal/text.ts'
 
 export const evidence = command({
   positionals: { pipeline: DATA_SET },
   flags: {
-    output: {
-      type: 'string',
-      demandOption: true,
-      requiresArg: true,
-      describe: 'The archive, .tar; one of that name is replaced',
-    },
+    output: requiredValue('The archive, .tar; one of that name is replaced'),
     key: stringValue(
       'File of the public Ed25519 key, PEM: to be packed too, and the signature has to fit it',
     ),
@@ -46,6 +40,5 @@ export const evidence = command({
       `SHA-256 ${sha256}; in it: ${files.join(', ')}`,
       `${completenessText(completeness)}.`,
     ])
-    return DONE
   },
 })

@@ -6,7 +6,6 @@ import { type ForgetResult, forgetPeople } from '../../data-set/index.ts'
 import { readMaskKey } from '../../pipeline/index.ts'
 import { command, flag, type Io, stringValue, wrongUsage } from '../command-line/command.ts'
 import { DATA_SET, dataSetFrom, OUTPUT } from '../command-line/pipeline-options.ts'
-import { DONE } from '../terminal/exit-code.ts'
 import { canAsk, requireYes } from '../terminal/prompts.ts'
 import { counted, shownPath } from '../terminal/text.ts'
 import { changing } from '../work/changing.ts'
@@ -37,7 +36,6 @@ export const forget = command({
     if (!args.dryRun && !args.yes) await askToForget(pipeline, () => work(true), io)
     const result = await work(args.dryRun)
     await io.stdout.result(args.json, { ...result, dry_run: args.dryRun }, [resultText(result, args.dryRun)])
-    return DONE
   },
 })
 

@@ -13,199 +13,178 @@ import { folded } from '../terminal/screen.ts'
 /** Help lists these groups first: a command's own options before those that several share. */
 const OWN_GROUPS = ['Positionals:', 'Options:', WHAT_IS_SHOWN, HOW_IT_RUNS]
 
-/** Every command, in the order in which help lists them. A new one is a file here and an entry. */
-export const COMMANDS: Readonly<Record<string, AddCommand>> = {
-  run: lazyCommand(
-    'Export',
-    'run <pipeline..>',
-    'Export; resumes automatically where an earlier run stopped',
-    async () => (await import('./run.ts')).run,
-  ),
-  plan: lazyCommand(
-    'Export',
-    'plan <pipeline..>',
-    'Show what a run would do and at least cost; sends nothing',
-    async () => severally((await import('./plan.ts')).plan),
-  ),
-  submit: lazyCommand(
-    'Export',
-    'submit <pipeline..>',
-    'Put pipelines into a queue, one job for each organization, for workers on any machine',
-    async () => (await import('./submit.ts')).submit,
-  ),
-  worker: lazyCommand(
-    'Export',
-    'worker',
-    'Run submitted pipelines, an organization at a time and several side by side, until a signal comes',
-    async () => (await import('./worker.ts')).worker,
-  ),
-  status: lazyCommand(
-    'Inspect',
-    'status <pipeline..>',
-    'Show the checkpoint: what is done, by query or by partition',
-    async () => severally((await import('./status.ts')).status),
-  ),
-  verify: lazyCommand(
-    'Inspect',
-    'verify <pipeline..>',
-    'Read every file again and compare it with the manifest; exit 1 if something differs',
-    async () => severally((await import('./verify.ts')).verify),
-  ),
-  summary: lazyCommand(
-    'Inspect',
-    'summary <pipeline>',
-    'Write _report.html: whether all is exported, scope, result, runs; counts only',
-    async () => (await import('./summary.ts')).summary,
-  ),
-  query: lazyCommand(
-    'Inspect',
-    'query <pipeline> [sql]',
-    'Query the exported files in SQL, read-only; without SQL: columns and first rows',
-    async () => (await import('./query.ts')).query,
-  ),
-  match: lazyCommand(
-    'Inspect',
-    'match <pipeline>',
-    'Find which people of a directory are in the data set, with what; sends nothing',
-    async () => (await import('./match.ts')).match,
-  ),
-  digest: lazyCommand(
-    'Inspect',
-    'digest',
-    'Print the digests of identities from stdin, for `match --digests`',
-    async () => (await import('./digest.ts')).digest,
-  ),
-  load: lazyCommand(
-    'Deliver',
-    'load <pipeline>',
-    'Load the exported shards into a database, each once',
-    async () => (await import('./load.ts')).load,
-  ),
-  ddl: lazyCommand(
-    'Deliver',
-    'ddl <pipeline>',
-    'Print the tables, and how to load or mount the data set, for an engine',
-    async () => (await import('./ddl.ts')).ddl,
-  ),
-  tables: lazyCommand(
-    'Deliver',
-    'tables <pipeline>',
-    'Bring the Iceberg and Delta tables over the files in line with the manifest',
-    async () => (await import('./tables.ts')).tables,
-  ),
-  compact: lazyCommand(
-    'Deliver',
-    'compact <pipeline>',
-    'Write the small shards of each folder together; sends nothing',
-    async () => (await import('./compact.ts')).compact,
-  ),
-  sign: lazyCommand(
-    'Comply',
-    'sign <pipeline>',
-    'Sign the manifest, as evidence that the export is complete and unchanged',
-    async () => (await import('./sign.ts')).sign,
-  ),
-  evidence: lazyCommand(
-    'Comply',
-    'evidence <pipeline>',
-    'Pack manifest, signature, settings and checksums for an auditor; never rows',
-    async () => (await import('./evidence.ts')).evidence,
-  ),
-  prune: lazyCommand(
-    'Comply',
-    'prune <pipeline>',
-    'Remove partitions beyond their maximum age; asks first',
-    async () => (await import('./prune.ts')).prune,
-  ),
-  forget: lazyCommand(
-    'Comply',
-    'forget <pipeline>',
-    'Take people out of the exported files, and keep them out; reads identities from stdin',
-    async () => (await import('./forget.ts')).forget,
-  ),
-  init: lazyCommand(
-    'Tools',
-    'init [file]',
-    'Write a commented pipeline file to begin with',
-    async () => (await import('./init.ts')).init,
-  ),
-  check: lazyCommand(
-    'Tools',
-    'check <pipeline..>',
-    'Validate the file, the environment, what was exported so far, and the token if the service has a test',
-    async () => severally((await import('./check.ts')).check, 1000),
-  ),
-  schema: lazyCommand(
-    'Tools',
-    'schema',
-    'Print the JSON Schema of pipeline files, for editors',
-    async () => (await import('./schema.ts')).schema,
-  ),
-  report: lazyCommand(
-    'Tools',
-    'report <id..>',
-    'Fetch threat-flow reports by id and print them',
-    async () => (await import('./report.ts')).report,
-  ),
-  sandbox: lazyCommand(
-    'Tools',
-    'sandbox',
-    'Serve an emulation of the service with made-up data, until a signal comes',
-    async () => (await import('./sandbox.ts')).sandbox,
-  ),
-  demo: lazyCommand(
-    'Tools',
-    'demo',
-    'Export made-up data into output/demo, and show it',
-    async () => (await import('./demo.ts')).demo,
-  ),
+/** Every command, by what people want of it, in the order in which help lists them. A new one is a file here and an entry. */
+export const COMMANDS: Readonly<Record<string, LazyCommand>> = {
+  ...commandsOf('Export', {
+    run: [
+      '<pipeline..>',
+      'Export; resumes automatically where an earlier run stopped',
+      () => import('./run.ts'),
+    ],
+    plan: [
+      '<pipeline..>',
+      'Show what a run would do and at least cost; sends nothing',
+      () => import('./plan.ts'),
+    ],
+    submit: [
+      '<pipeline..>',
+      'Put pipelines into a queue, one job for each organization, for workers on any machine',
+      () => import('./submit.ts'),
+    ],
+    worker: [
+      '',
+      'Run submitted pipelines, an organization at a time and several side by side, until a signal comes',
+      () => import('./worker.ts'),
+    ],
+  }),
+  ...commandsOf('Inspect', {
+    status: [
+      '<pipeline..>',
+      'Show the checkpoint: what is done, by query or by partition',
+      () => import('./status.ts'),
+    ],
+    verify: [
+      '<pipeline..>',
+      'Read every file again and compare it with the manifest; exit 1 if something differs',
+      () => import('./verify.ts'),
+    ],
+    summary: [
+      '<pipeline>',
+      'Write _report.html: whether all is exported, scope, result, runs; counts only',
+      () => import('./summary.ts'),
+    ],
+    query: [
+      '<pipeline> [sql]',
+      'Query the exported files in SQL, read-only; without SQL: columns and first rows',
+      () => import('./query.ts'),
+    ],
+    match: [
+      '<pipeline>',
+      'Find which people of a directory are in the data set, with what; sends nothing',
+      () => import('./match.ts'),
+    ],
+    digest: [
+      '',
+      'Print the digests of identities from stdin, for `match --digests`',
+      () => import('./digest.ts'),
+    ],
+  }),
+  ...commandsOf('Deliver', {
+    load: ['<pipeline>', 'Load the exported shards into a database, each once', () => import('./load.ts')],
+    ddl: [
+      '<pipeline>',
+      'Print the tables, and how to load or mount the data set, for an engine',
+      () => import('./ddl.ts'),
+    ],
+    tables: [
+      '<pipeline>',
+      'Bring the Iceberg and Delta tables over the files in line with the manifest',
+      () => import('./tables.ts'),
+    ],
+    compact: [
+      '<pipeline>',
+      'Write the small shards of each folder together; sends nothing',
+      () => import('./compact.ts'),
+    ],
+  }),
+  ...commandsOf('Comply', {
+    sign: [
+      '<pipeline>',
+      'Sign the manifest, as evidence that the export is complete and unchanged',
+      () => import('./sign.ts'),
+    ],
+    evidence: [
+      '<pipeline>',
+      'Pack manifest, signature, settings and checksums for an auditor; never rows',
+      () => import('./evidence.ts'),
+    ],
+    prune: [
+      '<pipeline>',
+      'Remove partitions beyond their maximum age; asks first',
+      () => import('./prune.ts'),
+    ],
+    forget: [
+      '<pipeline>',
+      'Take people out of the exported files, and keep them out; reads identities from stdin',
+      () => import('./forget.ts'),
+    ],
+  }),
+  ...commandsOf('Tools', {
+    init: ['[file]', 'Write a commented pipeline file to begin with', () => import('./init.ts')],
+    check: [
+      '<pipeline..>',
+      'Validate the file, the environment, what was exported so far, and the token if the service has a test',
+      () => import('./check.ts'),
+    ],
+    schema: ['', 'Print the JSON Schema of pipeline files, for editors', () => import('./schema.ts')],
+    report: ['<id..>', 'Fetch threat-flow reports by id and print them', () => import('./report.ts')],
+    sandbox: [
+      '',
+      'Serve an emulation of the service with made-up data, until a signal comes',
+      () => import('./sandbox.ts'),
+    ],
+    demo: ['', 'Export made-up data into output/demo, and show it', () => import('./demo.ts')],
+  }),
 }
 
-/** Such a command is called for each of several pipeline files. */
-async function severally(one: Command, pauseMs?: number): Promise<Command> {
-  return (await import('../work/several.ts')).severally(one, pauseMs)
-}
-
-/** What people want of commands, by which help groups them. */
-type Group = 'Export' | 'Inspect' | 'Deliver' | 'Comply' | 'Tools'
-
-/** Adds one command to the command line, whose help is so wide. */
-type AddCommand = ((yargs: Argv<CommonArgs>, width: number) => void) & {
-  readonly group: Group
-  /** With placeholders: `report <id..>` */
+/** A command whose module is loaded when it is called, so that it does not wait for those of other commands. */
+type LazyCommand = {
+  readonly group: string
+  /** With placeholders, as yargs writes them: `report <id..>` */
   readonly usage: string
   readonly describe: string
+  /** Adds it to the command line, whose help is so wide. */
+  readonly add: (yargs: Argv<CommonArgs>, width: number) => void
   /** Loads it before it is called, for the completion of its options. */
   readonly load: () => Promise<void>
 }
 
-/**
- * A command whose module is loaded when it is called, so that it does not wait for those of other commands.
- * @param usage with placeholders, as yargs writes them: `report <id..>`
- */
-function lazyCommand(
-  group: Group,
+/** @param entries by name: placeholders, what it does, and the module that exports it under that name */
+function commandsOf<Entries extends Readonly<Record<string, Entry<never>>>>(
+  group: string,
+  entries: Entries & { readonly [Name in keyof Entries]: Entry<Name> },
+): Readonly<Record<string, LazyCommand>> {
+  return Object.fromEntries(
+    Object.entries<Entry<string>>(entries).map(([name, [placeholders, describe, load]]) => {
+      const usage = `${name} ${placeholders}`.trimEnd()
+      return [name, { group, usage, describe, ...lazily(usage, describe, async () => (await load())[name]!) }]
+    }),
+  )
+}
+
+type Entry<Name extends PropertyKey> = readonly [
+  placeholders: string,
+  describe: string,
+  load: () => Promise<{ readonly [Each in Name]: Command }>,
+]
+
+function lazily(
   usage: string,
   describe: string,
   load: () => Promise<Command>,
-): AddCommand {
+): Pick<LazyCommand, 'add' | 'load'> {
   let loaded: Command | null = null
-  const add = (yargs: Argv<CommonArgs>, width: number): void => {
-    const builder = (yargs: Argv<CommonArgs>): Argv<CommonArgs> | Promise<Argv<CommonArgs>> => {
-      return loaded === null
-        ? load().then((found) => declared(found, yargs, width))
-        : declared(loaded, yargs, width)
-    }
-    const handler = (given: ArgumentsCamelCase<CommonArgs>) => {
-      const args = unmarkedArgs(given)
-      throw new CommandCall(args, async (io) => (await load()).run(args, io))
-    }
-    yargs.command(usage, describe, builder, handler)
+  return {
+    add(yargs, width) {
+      const builder = (yargs: Argv<CommonArgs>): Argv<CommonArgs> | Promise<Argv<CommonArgs>> => {
+        return loaded === null
+          ? load().then((found) => declared(found, yargs, width))
+          : declared(loaded, yargs, width)
+      }
+      const handler = (given: ArgumentsCamelCase<CommonArgs>) => {
+        const args = unmarkedArgs(given)
+        throw new CommandCall(args, async (io) => {
+          const command = await load()
+          if (command.eachFile === null) return command.run(args, io)
+          return (await import('../work/several.ts')).runSeverally(command, command.eachFile, args, io)
+        })
+      }
+      yargs.command(usage, describe, builder, handler)
+    },
+    async load() {
+      loaded = await load()
+    },
   }
-  const loadNow = async (): Promise<void> => {
-    loaded = await load()
-  }
-  return Object.assign(add, { group, usage, describe, load: loadNow })
 }
 
 function declared(command: Command, yargs: Argv<CommonArgs>, width: number): Argv<CommonArgs> {

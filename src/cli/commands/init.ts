@@ -7,7 +7,6 @@ import { fileNeeds } from '../../pipeline/index.ts'
 import { command, type Io } from '../command-line/command.ts'
 import { SCHEDULES } from '../schedules/index.ts'
 import type { Scheduled } from '../schedules/schedule.ts'
-import { DONE } from '../terminal/exit-code.ts'
 
 export const init = command({
   positionals: {
@@ -33,7 +32,7 @@ export const init = command({
     const { cwd, stdout } = io
     if (scheduler !== undefined) {
       await stdout.lines(await SCHEDULES[scheduler](await scheduledFrom(file, io)))
-      return DONE
+      return
     }
     const starter = await readFile(packageFile('pipelines/starter.yaml'), 'utf8')
     // The comments after it stay in line.
@@ -55,7 +54,6 @@ export const init = command({
       `  spillway run ${name}`,
       'No access at hand? `spillway sandbox` serves made-up data.',
     ])
-    return DONE
   },
 })
 

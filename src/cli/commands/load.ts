@@ -1,7 +1,6 @@
 import { LOAD_MODES, parseTarget } from '../../warehouse/index.ts'
-import { command, flag, stringValue } from '../command-line/command.ts'
+import { choiceOf, command, flag, requiredValue, stringValue } from '../command-line/command.ts'
 import { DATA_SET, dataSetFrom, OUTPUT } from '../command-line/pipeline-options.ts'
-import { DONE } from '../terminal/exit-code.ts'
 import { untilStopped } from '../terminal/signals.ts'
 import { loadTables, requireOutside } from '../work/load-tables.ts'
 
@@ -9,19 +8,12 @@ export const load = command({
   positionals: { pipeline: DATA_SET },
   flags: {
     output: OUTPUT,
-    to: {
-      type: 'string',
-      demandOption: true,
-      requiresArg: true,
-      describe: 'duckdb:<file> or postgres://user@host:port/database (password: PGPASSWORD, ~/.pgpass)',
-    },
+    to: requiredValue(
+      'duckdb:<file> or postgres://user@host:port/database (password: PGPASSWORD, ~/.pgpass)',
+    ),
     schema: stringValue('Schema of the tables; created if missing'),
     table: stringValue('Name of the table: credentials or reports, if not given'),
-    mode: {
-      choices: LOAD_MODES,
-      default: 'append' as const,
-      describe: `Rows that exist already: ${LOAD_MODES.join(', ')} [append]`,
-    },
+    mode: choiceOf(LOAD_MODES, 'append', `Rows that exist already: ${LOAD_MODES.join(', ')}`),
     evolve: flag('Add columns that the table lacks'),
     json: flag('Print the result as JSON'),
   },
@@ -36,7 +28,6 @@ export const load = command({
     return untilStopped(io, async (signals) => {
       const { schema = null, table = null, mode, evolve, json } = args
       await loadTables({ pipeline, planned }, target, { schema, table, mode, evolve, json }, signals.stop, io)
-      return DONE
     })
   },
 })

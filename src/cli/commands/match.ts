@@ -11,23 +11,30 @@ import {
 } from '../../data-set/index.ts'
 import { readMaskKey } from '../../pipeline/index.ts'
 import { identityHider, normalIdentity } from '../../transform/index.ts'
-import { command, flag, type Io, stringValue, stringValues, wrongUsage } from '../command-line/command.ts'
+import {
+  choiceOf,
+  command,
+  flag,
+  type Io,
+  requiredValue,
+  stringValue,
+  stringValues,
+  wrongUsage,
+} from '../command-line/command.ts'
 import { DATA_SET, dataSetFrom } from '../command-line/pipeline-options.ts'
 import { requireApart } from '../results/flag-file.ts'
 import { MatchTally } from '../results/match-tally.ts'
 import { csvParts, jsonParts } from '../results/row-text.ts'
 import { saveFile } from '../results/save-file.ts'
-import { DONE } from '../terminal/exit-code.ts'
 import { counted, plainText } from '../terminal/text.ts'
 import { warnOfGaps } from './query.ts'
 
 export const match = command({
   positionals: { pipeline: DATA_SET },
   flags: {
-    directory: {
-      ...stringValue('CSV with a header, as Entra ID, Active Directory, Okta or Google Workspace export it'),
-      demandOption: true,
-    },
+    directory: requiredValue(
+      'CSV with a header, as Entra ID, Active Directory, Okta or Google Workspace export it',
+    ),
     column: stringValues(
       'Column with addresses; repeatable [those known: mail, userPrincipalName, email, …]',
     ),
@@ -35,11 +42,11 @@ export const match = command({
     'plus-tags': flag('Take a+shop@b.com for a@b.com too'),
     digests: flag('The columns hold digests, which `spillway digest` makes'),
     since: stringValue('Only what was imported then or later: 2024-05-01'),
-    format: {
-      choices: ['table', 'csv', 'json'] as const,
-      default: 'table' as const,
-      describe: 'table: one row a person; csv or json: one for each credential of a person [table]',
-    },
+    format: choiceOf(
+      ['table', 'csv', 'json'],
+      'table',
+      'table: one row a person; csv or json: one for each credential of a person',
+    ),
     output: stringValue('Write the result to this file, which only you can read'),
   },
   examples: [
@@ -80,7 +87,6 @@ export const match = command({
         return tally
       })
       io.screen.write(`${tally.text()}\n`)
-      return DONE
     } finally {
       signals.release()
     }

@@ -11,7 +11,6 @@ import {
   wantedPartitions,
 } from '../command-line/pipeline-options.ts'
 import { type Shown, statusTable } from '../results/status-tables.ts'
-import { DONE } from '../terminal/exit-code.ts'
 import { count, counted, duration } from '../terminal/text.ts'
 
 export const plan = command({
@@ -25,6 +24,7 @@ export const plan = command({
     ['$0 plan pipeline.yaml', 'The minimum of requests and time'],
     ['$0 plan pipeline.yaml --from 2020-01-01', 'The same for a longer range'],
   ],
+  eachFile: { pauseMs: 0 },
   async run(args, io) {
     const pipeline = await pipelineFrom(args.pipeline, args, io, true)
     await requireToRun(pipeline, args, io, true)
@@ -33,7 +33,6 @@ export const plan = command({
     const { columns, style } = io.stdout
     const shown = { all: args.all, wanted: await wantedPartitions(args), columns, style }
     await io.stdout.result(args.json, planJson(result), planLines(result, pipeline, shown))
-    return DONE
   },
 })
 

@@ -3,7 +3,6 @@ import { type PruneResult, pruneDataSet } from '../../data-set/index.ts'
 import { AGE_EXPECTED, ago, parseAge } from '../../pipeline/index.ts'
 import { command, flag, type Io, stringValue, wrongUsage } from '../command-line/command.ts'
 import { DATA_SET, dataSetFrom, OUTPUT } from '../command-line/pipeline-options.ts'
-import { DONE } from '../terminal/exit-code.ts'
 import { canAsk, requireYes } from '../terminal/prompts.ts'
 import { bytes, count, counted, plainLine, shownPath } from '../terminal/text.ts'
 import { changing } from '../work/changing.ts'
@@ -35,7 +34,6 @@ export const prune = command({
     if (!args.dryRun && !args.yes) await askToPrune(pipeline, await work(true), io)
     const result = await work(args.dryRun)
     await io.stdout.result(args.json, { ...result, dry_run: args.dryRun }, [resultText(result, args.dryRun)])
-    return DONE
   },
 })
 

@@ -6,7 +6,6 @@ import { command, flag, type Io, stringValue, wrongUsage } from '../command-line
 import { DATA_SET, dataSetFrom, OUTPUT } from '../command-line/pipeline-options.ts'
 import { csvParts, jsonParts } from '../results/row-text.ts'
 import { completenessText } from '../results/summary.ts'
-import { DONE } from '../terminal/exit-code.ts'
 import { styleFor } from '../terminal/screen.ts'
 import { alignedTable, fitsInto, resultTable } from '../terminal/table.ts'
 import { counted, plainText } from '../terminal/text.ts'
@@ -59,7 +58,6 @@ export const query = command({
         if (args.in === undefined) await warnOfGaps(planned, io)
         await print(result, io.stdout)
       })
-      return DONE
     } finally {
       signals.release()
     }

@@ -2,7 +2,7 @@ import { join, resolve } from 'node:path'
 import { ExportError, isExportError, systemClock } from '../../core/index.ts'
 import { learnSecrets, readSecret, serviceFromEnvironment } from '../../pipeline/index.ts'
 import { openReports, type Report, type Reports } from '../../run/index.ts'
-import { command, type Io, stringValue, wrongUsage } from '../command-line/command.ts'
+import { choiceOf, command, type Io, stringValue, wrongUsage } from '../command-line/command.ts'
 import { tryLater } from '../log/log.ts'
 import { saveFile } from '../results/save-file.ts'
 import { DONE, exitCode, FAILED } from '../terminal/exit-code.ts'
@@ -19,11 +19,7 @@ export const report = command({
     },
   },
   flags: {
-    format: {
-      choices: ['markdown', 'json'] as const,
-      default: 'markdown' as const,
-      describe: 'markdown or json [markdown]',
-    },
+    format: choiceOf(['markdown', 'json'], 'markdown', 'markdown or json'),
     output: stringValue('Folder: one file a report instead of printing them'),
   },
   examples: [

@@ -12,6 +12,7 @@ import {
   stringValues,
 } from '../command-line/command.ts'
 import {
+  FILES,
   type OverrideFlags,
   pipelineFrom,
   RUN_OVERRIDES,
@@ -39,14 +40,7 @@ const RUNNING = grouped(HOW_IT_RUNS, {
 })
 
 export const run = command({
-  positionals: {
-    pipeline: {
-      type: 'string',
-      array: true,
-      demandOption: true,
-      describe: 'Pipeline files, run one after the other',
-    },
-  },
+  positionals: { pipeline: { ...FILES, describe: 'Pipeline files, run one after the other' } },
   flags: { ...RUN_OVERRIDES, ...RUNNING },
   examples: [
     ['$0 run pipeline.yaml', 'Export, or resume'],

@@ -10,7 +10,6 @@ import {
   stringValues,
   wrongUsage,
 } from '../command-line/command.ts'
-import { DONE } from '../terminal/exit-code.ts'
 
 const SERVED = grouped('What is served:', {
   port: { type: 'number', default: 8787, requiresArg: true, describe: 'On 127.0.0.1; 0: a free one [8787]' },
@@ -88,7 +87,6 @@ export const sandbox = command({
       await service.close()
       signals.release()
     }
-    return DONE
   },
 })
 

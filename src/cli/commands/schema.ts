@@ -1,6 +1,5 @@
 import { pipelineJsonSchema } from '../../pipeline/index.ts'
 import { command } from '../command-line/command.ts'
-import { DONE } from '../terminal/exit-code.ts'
 
 export const schema = command({
   examples: [
@@ -9,6 +8,5 @@ export const schema = command({
   ],
   async run(_args, { stdout }) {
     await stdout.line(JSON.stringify(pipelineJsonSchema(), null, 2))
-    return DONE
   },
 })

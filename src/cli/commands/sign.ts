@@ -3,9 +3,8 @@ import { resolve } from 'node:path'
 import { inSnakeCase } from '../../core/index.ts'
 import { type Signed, signDataSet } from '../../data-set/index.ts'
 import { readSigningKey } from '../../pipeline/index.ts'
-import { command, flag } from '../command-line/command.ts'
+import { command, flag, requiredValue } from '../command-line/command.ts'
 import { DATA_SET, dataSetFrom, OUTPUT } from '../command-line/pipeline-options.ts'
-import { DONE } from '../terminal/exit-code.ts'
 import { bytes, counted, shownPath } from '../terminal/text.ts'
 import { changing } from '../work/changing.ts'
 
@@ -13,12 +12,9 @@ export const sign = command({
   positionals: { pipeline: DATA_SET },
   flags: {
     output: OUTPUT,
-    key: {
-      type: 'string',
-      demandOption: true,
-      requiresArg: true,
-      describe: 'File of the private Ed25519 key, PEM; SPILLWAY_SIGNING_PASSPHRASE opens an encrypted one',
-    },
+    key: requiredValue(
+      'File of the private Ed25519 key, PEM; SPILLWAY_SIGNING_PASSPHRASE opens an encrypted one',
+    ),
     json: flag('Print the result as JSON'),
   },
   examples: [
@@ -36,7 +32,6 @@ export const sign = command({
     }
     const signed = await changing(io, null, (options) => signDataSet(pipeline, key, options))
     await io.stdout.result(args.json, inSnakeCase<unknown>({ ...signed }), [signedText(signed, io.cwd)])
-    return DONE
   },
 })
 

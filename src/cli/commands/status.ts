@@ -9,7 +9,6 @@ import { command, flag } from '../command-line/command.ts'
 import { CHOICE, DATA_SET, dataSetFrom, OUTPUT, wantedPartitions } from '../command-line/pipeline-options.ts'
 import { catalogJson, catalogText, comparedCatalog } from '../results/catalog.ts'
 import { type Shown, statusTable } from '../results/status-tables.ts'
-import { DONE } from '../terminal/exit-code.ts'
 import { bytes, count, counted, plainJson, plainLine } from '../terminal/text.ts'
 
 const MAX_RETIRED = 5
@@ -22,6 +21,7 @@ export const status = command({
     ['$0 status pipeline.yaml --all --state failed', 'Which partitions failed, and why'],
     ['$0 status pipeline.yaml --json', 'Everything, with complete cursors'],
   ],
+  eachFile: { pauseMs: 0 },
   async run(args, io) {
     const { pipeline } = await dataSetFrom(args, io, 'status')
     const result = await readStatus(pipeline, Date.now())
@@ -33,7 +33,6 @@ export const status = command({
       const shown = { all: args.all, wanted, columns, style }
       await io.stdout.lines(statusLines(result, catalog, pipeline, shown))
     }
-    return DONE
   },
 })
 

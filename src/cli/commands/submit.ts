@@ -10,25 +10,18 @@ import { isExportError, type Pipeline, systemClock } from '../../core/index.ts'
 import { readSecret, submittedFile } from '../../pipeline/index.ts'
 import { runOptions } from '../../run-options.ts'
 import { command, flag, type Io } from '../command-line/command.ts'
-import { pipelineFrom } from '../command-line/pipeline-options.ts'
+import { ALLOW_PLAINTEXT, FILES, pipelineFrom } from '../command-line/pipeline-options.ts'
 import { notBegunJson, printSummary } from '../results/summary.ts'
 import { DONE, exitCode, gravest } from '../terminal/exit-code.ts'
 import type { StopSignals } from '../terminal/signals.ts'
 import { plainJson } from '../terminal/text.ts'
 
 export const submit = command({
-  positionals: {
-    pipeline: {
-      type: 'string',
-      array: true,
-      demandOption: true,
-      describe: 'Pipeline files',
-    },
-  },
+  positionals: { pipeline: FILES },
   flags: {
     wait: flag('Wait for the end, with the summary and exit codes of `run`'),
     json: flag('Print JSON, one object a pipeline'),
-    'allow-plaintext': flag('Consent to transform.secret: plaintext for this run'),
+    'allow-plaintext': ALLOW_PLAINTEXT,
   },
   examples: [
     ['$0 submit acme.yaml', 'For workers to take'],

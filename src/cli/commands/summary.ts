@@ -1,9 +1,8 @@
 import { rulesOf, SUMMARY_PAGE_PATH, systemClock } from '../../core/index.ts'
 import { summarizeDataSet } from '../../data-set/index.ts'
 import { version } from '../../package/index.ts'
-import { command, flag } from '../command-line/command.ts'
+import { choiceOf, command, flag } from '../command-line/command.ts'
 import { DATA_SET, dataSetFrom, OUTPUT } from '../command-line/pipeline-options.ts'
-import { DONE } from '../terminal/exit-code.ts'
 import { untilStopped } from '../terminal/signals.ts'
 import { counted, plainLine, shownPath } from '../terminal/text.ts'
 
@@ -11,11 +10,11 @@ export const summary = command({
   positionals: { pipeline: DATA_SET },
   flags: {
     output: OUTPUT,
-    format: {
-      choices: ['html', 'markdown'] as const,
-      default: 'html' as const,
-      describe: 'html: the page _report.html; markdown: verdict, figures, failures on stdout [html]',
-    },
+    format: choiceOf(
+      ['html', 'markdown'],
+      'html',
+      'html: the page _report.html; markdown: verdict, figures, failures on stdout',
+    ),
     json: flag('Print where the page is as JSON', { excludes: ['format=markdown'] }),
   },
   examples: [
@@ -40,7 +39,6 @@ export const summary = command({
           `${shownPath(path, io.cwd)}: ${counted(rows, 'row')}, ${counted(shards, 'shard')}`,
           `The export is ${plainLine(verdict)}.`,
         ])
-      return DONE
     })
   },
 })

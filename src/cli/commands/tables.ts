@@ -3,7 +3,6 @@ import { bringTables, type TableSummary } from '../../data-set/index.ts'
 import { command, flag } from '../command-line/command.ts'
 import { DATA_SET, dataSetFrom, OUTPUT } from '../command-line/pipeline-options.ts'
 import { catalogJson, catalogText } from '../results/catalog.ts'
-import { DONE } from '../terminal/exit-code.ts'
 import { counted, plainLine } from '../terminal/text.ts'
 import { changing } from '../work/changing.ts'
 
@@ -36,7 +35,6 @@ export const tables = command({
       ],
     )
     if (failure !== null) throw failure
-    return DONE
   },
 })
 

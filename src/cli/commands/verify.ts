@@ -35,6 +35,7 @@ export const verify = command({
     ['$0 verify pipeline.yaml --complete', 'For scripts: exit 1 unless all is exported, too'],
     ['$0 verify pipeline.yaml --signature --key pub.pem', 'And that it is what was signed'],
   ],
+  eachFile: { pauseMs: 0 },
   async run(args, io) {
     const signedBy = args.key === undefined ? null : await readVerifyingKey(args.key, io)
     const notBeforeMs = timeOf(args.notBefore)

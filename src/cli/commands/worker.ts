@@ -6,7 +6,6 @@ import { runOptions } from '../../run-options.ts'
 import { command, stringValue, wrongUsage } from '../command-line/command.ts'
 import { notWritable, requireApart } from '../results/flag-file.ts'
 import { replaceFile } from '../results/save-file.ts'
-import { DONE } from '../terminal/exit-code.ts'
 import { withQueue } from './submit.ts'
 
 export const worker = command({
@@ -60,7 +59,6 @@ export const worker = command({
       clearInterval(heartbeat ?? undefined)
       signals.release()
     }
-    return DONE
   },
 })
 
