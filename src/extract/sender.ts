@@ -131,7 +131,6 @@ export class Sender {
     // Of a free request every response tells the time: not every service has what is requested.
     if (!metered && !isUsable) this.#readDate(response)
     if (isUsable) return { response, ms }
-    response.release()
     const error = this.#errorResponses.failure(response, outgoing, sentMs)
     const isRejected = response.status === 401 && isExportError(error, 'credentials')
     throw isRejected ? await this.#renewed(sending, token, error) : error
@@ -197,7 +196,7 @@ export class Sender {
     }
   }
 
-  /** Has a response read, and releases it. */
+  /** Has a response read. */
   async #read<T>(
     { response, ms }: Sent,
     { where, size, metered }: Outgoing,
@@ -215,8 +214,6 @@ export class Sender {
       return value
     } catch (error) {
       throw failedAttempt(error)
-    } finally {
-      response.release()
     }
   }
 

@@ -1,6 +1,6 @@
 import { createGunzip } from 'node:zlib'
 import { type BufferPool, ExportError } from '../core/index.ts'
-import { bodyBuffer, OWN_BYTES, type RoomShare } from './response-memory.ts'
+import { bodyBuffer } from './body-buffer.ts'
 
 export type ContentCoding = 'identity' | 'gzip' | 'unknown'
 
@@ -23,8 +23,6 @@ type DecodeLimits = {
   readonly limitBytes: number
   /** The pool of the output's memory. */
   readonly buffers: BufferPool
-  /** The share of memory for larger responses. */
-  readonly share: RoomShare
   readonly where: string
 }
 
@@ -55,20 +53,15 @@ const CHUNK_BYTES = 256 * 1024
  */
 export async function gunzipped(
   body: Uint8Array,
-  { limitBytes, buffers, share, where }: DecodeLimits,
+  { limitBytes, buffers, where }: DecodeLimits,
 ): Promise<Uint8Array> {
   // The length in the body may be wrong.
-  const output = bodyBuffer(Math.min(announcedBytes(body) ?? 0, OWN_BYTES) || null, limitBytes, buffers)
+  const output = bodyBuffer(Math.min(announcedBytes(body) ?? 0, MOST_ANNOUNCED), limitBytes, buffers)
   const gunzip = createGunzip({ chunkSize: CHUNK_BYTES })
   let isTooLarge = false
-  let bytes = 0
   try {
     gunzip.end(body)
     for await (const chunk of gunzip) {
-      bytes += (chunk as Uint8Array).byteLength
-      // The compressed body is still in memory.
-      const held = body.byteLength + bytes
-      if (!share.has(held)) await new Promise<void>((then) => share.wait(held, then))
       isTooLarge = !output.add(chunk as Uint8Array)
       if (isTooLarge) break
     }
@@ -88,6 +81,8 @@ export async function gunzipped(
 
 // The greatest expansion by gzip.
 const MAX_RATIO = 1032
+/** More is allocated as it comes. */
+const MOST_ANNOUNCED = 32 << 20
 
 /** The length in the last four bytes; null: it is impossible. It is wrong for a body of several members. */
 function announcedBytes(body: Uint8Array): number | null {

@@ -1,10 +1,10 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Dispatcher } from 'undici'
 import { type BufferPool, ExportError, freshBuffers } from '../core/index.ts'
+import { type BodyBuffer, bodyBuffer } from './body-buffer.ts'
 import type { Connections } from './connections.ts'
 import { type ContentCoding, contentCoding, tooLarge, unknownCoding } from './content-coding.ts'
 import { networkError } from './network-error.ts'
-import { type BodyBuffer, bodyBuffer, type RoomShare } from './response-memory.ts'
 
 export type HttpRequest = {
   readonly method: 'GET' | 'POST' | 'DELETE'
@@ -56,8 +56,6 @@ type RawResponse = {
   readonly headers: ResponseHeaders
   readonly coding: ContentCoding
   readonly body: Uint8Array
-  /** The memory that the response takes. The receiver releases it. */
-  readonly share: RoomShare
 }
 
 /** The request was written, and no complete response came in time. */
@@ -84,6 +82,7 @@ export function interrupted(where: string): ExportError {
 /**
  * Sends one request and receives its response, by the dispatcher's own events: the body goes from the socket's reads
  * directly into its buffer, and the moment of writing is known exactly.
+ * @param limits.usualBytes room for a response that does not announce its length
  * @param onWrite called just before the request is written. If it returns false, or throws, nothing is sent
  * @returns null when `onWrite` returned false
  * @throws ExportError as `HttpClient.send` does, except of decoding
@@ -91,12 +90,11 @@ export function interrupted(where: string): ExportError {
 export function exchange(
   connections: Connections,
   request: HttpRequest,
-  limits: HttpLimits,
-  share: RoomShare,
+  limits: HttpLimits & { readonly usualBytes: number },
   onWrite: () => boolean,
 ): Promise<RawResponse | null> {
   return new Promise((resolve, reject) => {
-    const each = new Exchange(request, limits, share, { onWrite, resolve, reject })
+    const each = new Exchange(request, limits, { onWrite, resolve, reject })
     // The wait for a connection ends with the connector's own timeout, and with those of the requests before.
     if (!each.begin()) return
     const { method, url, headers, body } = request
@@ -125,23 +123,23 @@ type ExchangeEvents = {
 /** One request and its response, from the wait for a connection to the last byte. It settles once. */
 class Exchange implements Dispatcher.DispatchHandler {
   readonly #request: HttpRequest
-  readonly #limits: HttpLimits
-  readonly #share: RoomShare
+  readonly #limits: HttpLimits & { readonly usualBytes: number }
   readonly #events: ExchangeEvents
   /** Null until the request is written. */
   #written: Dispatcher.DispatchController | null = null
   #head: Omit<RawResponse, 'body'> | null = null
   #body: BodyBuffer | null = null
-  #received = 0
   #isSettled = false
   #signal: AbortSignal | null = null
   #timer: NodeJS.Timeout | undefined
-  #deadlineMs = 0
 
-  constructor(request: HttpRequest, limits: HttpLimits, share: RoomShare, events: ExchangeEvents) {
+  constructor(
+    request: HttpRequest,
+    limits: HttpLimits & { readonly usualBytes: number },
+    events: ExchangeEvents,
+  ) {
     this.#request = request
     this.#limits = limits
-    this.#share = share
     this.#events = events
   }
 
@@ -170,42 +168,26 @@ class Exchange implements Dispatcher.DispatchHandler {
   onResponseStart(_: Dispatcher.DispatchController, status: number, given: IncomingHttpHeaders): void {
     if (status < 200) return
     const headers = responseHeaders(given)
-    const { timeoutMs, maxResponseBytes, buffers } = this.#limits
+    const { timeoutMs, maxResponseBytes, usualBytes, buffers } = this.#limits
     const { where } = this.#request
     const coding = contentCoding(headers['content-encoding'] ?? '')
-    this.#head = { status, headers, coding, share: this.#share }
+    this.#head = { status, headers, coding }
     const announced = announcedBytes(headers)
     if (!isSuccess(status)) {
-      this.#body = bodyBuffer(announced, MAX_ERROR_BYTES, freshBuffers)
+      this.#body = bodyBuffer(announced ?? 0, MAX_ERROR_BYTES, freshBuffers)
       this.#restartTimer(Math.min(timeoutMs, ERROR_BODY_TIMEOUT_MS))
     } else if (coding === 'unknown') {
       this.#fail(unknownCoding(where))
     } else if (announced !== null && announced > maxResponseBytes) {
       this.#fail(tooLarge(maxResponseBytes, where))
     } else {
-      this.#body = bodyBuffer(announced, maxResponseBytes, buffers)
+      this.#body = bodyBuffer(announced ?? usualBytes, maxResponseBytes, buffers)
     }
   }
 
-  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    this.#received += chunk.length
-    if (this.#body === null || this.#share.has(this.#received)) {
-      this.#take(chunk)
-      return
-    }
-    // The wait for memory does not count as a timeout, but it is bounded.
-    const leftMs = this.#deadlineMs - performance.now()
-    const kept = Buffer.from(chunk)
-    controller.pause()
-    this.#restartTimer(this.#limits.timeoutMs)
-    const resume = (): void => {
-      if (this.#isSettled) return
-      this.#restartTimer(leftMs)
-      this.#take(kept)
-      controller.resume()
-    }
-    // Deferred: memory is returned while undici parses another response, and it parses one at a time.
-    this.#share.wait(this.#received, () => queueMicrotask(resume))
+  onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.#body?.add(chunk) !== false) return
+    this.#breakOff(tooLarge(this.#limits.maxResponseBytes, this.#request.where))
   }
 
   onResponseEnd(): void {
@@ -214,11 +196,6 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   onResponseError(_: Dispatcher.DispatchController, error: Error): void {
     this.#breakOff(networkError(error, this.#request, this.#limits.keys.address))
-  }
-
-  #take(chunk: Uint8Array): void {
-    if (this.#body?.add(chunk) !== false) return
-    this.#breakOff(tooLarge(this.#limits.maxResponseBytes, this.#request.where))
   }
 
   readonly #onTimeout = (): void => {
@@ -237,9 +214,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   #withhold(): void {
-    if (!this.#settle()) return
-    this.#share.release()
-    this.#events.resolve(null)
+    if (this.#settle()) this.#events.resolve(null)
   }
 
   /** The body is incomplete. For an error, the status is enough. */
@@ -254,7 +229,6 @@ class Exchange implements Dispatcher.DispatchHandler {
       // Later bytes are dropped.
       if (this.#body !== null) this.#limits.buffers.give(this.#body.take().buffer)
       this.#body = null
-      this.#share.release()
       this.#events.reject(error)
     }
     this.#written?.abort(error)
@@ -271,7 +245,6 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   #restartTimer(ms: number): void {
     clearTimeout(this.#timer)
-    this.#deadlineMs = performance.now() + ms
     this.#timer = setTimeout(this.#onTimeout, ms)
   }
 

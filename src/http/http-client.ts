@@ -11,15 +11,12 @@ import {
   type ResponseHeaders,
 } from './exchange.ts'
 import { proxiesOf } from './proxies.ts'
-import { responseMemory } from './response-memory.ts'
 
 export type HttpResponse = {
   readonly status: number
   readonly headers: ResponseHeaders
   /** Decoded. Of a response other than 2xx: its first 64 kB, empty when it cannot be read. */
   readonly body: Uint8Array
-  /** To be called when the body is no longer needed: another large response may wait for memory. */
-  release(): void
 }
 
 export type HttpClient = ReturnType<typeof httpClient>
@@ -38,7 +35,8 @@ export function httpClient(options: HttpLimits & { readonly connections: number 
       proxyOf,
     })
   }
-  const room = responseMemory()
+  /** Bytes of the largest usable response so far. */
+  let usualBytes = 0
   return {
     /**
      * Sends one request and receives the complete response, whatever its status. No redirects, no retries.
@@ -51,28 +49,25 @@ export function httpClient(options: HttpLimits & { readonly connections: number 
     async send(request: HttpRequest, onWrite: () => boolean): Promise<HttpResponse | null> {
       opened ??= open()
       const connections = await opened
-      const response = await exchange(connections, request, options, room(), onWrite)
+      const response = await exchange(connections, request, { ...options, usualBytes }, onWrite)
       if (response === null) return null
-      const { status, headers, coding, body, share } = response
-      const release = (): void => share.release()
-      if (coding === 'identity') return { status, headers, body, release }
+      const { status, headers, coding, body } = response
+      if (coding === 'identity') {
+        if (isSuccess(status)) usualBytes = Math.max(usualBytes, body.byteLength)
+        return { status, headers, body }
+      }
       const gunzip = (limitBytes: number, buffers: BufferPool): Promise<Uint8Array> =>
-        gunzipped(body, { limitBytes, buffers, share, where: request.where })
+        gunzipped(body, { limitBytes, buffers, where: request.where })
       if (isSuccess(status)) {
         try {
-          const decoded = await gunzip(options.maxResponseBytes, options.buffers)
-          return { status, headers, body: decoded, release }
-        } catch (error) {
-          release()
-          throw error
+          return { status, headers, body: await gunzip(options.maxResponseBytes, options.buffers) }
         } finally {
           options.buffers.give(body.buffer)
         }
       }
-      release()
       // The body of an error is optional.
       const decoded = coding === 'gzip' ? await gunzip(MAX_ERROR_BYTES, freshBuffers).catch(() => null) : null
-      return { status, headers, body: decoded ?? new Uint8Array(0), release }
+      return { status, headers, body: decoded ?? new Uint8Array(0) }
     },
     async close(): Promise<void> {
       const connections = await opened?.catch(() => null)

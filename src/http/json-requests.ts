@@ -118,7 +118,6 @@ export class JsonRequests {
     const request = { method, url, headers, body: text, where, signal: stop, abort: stop }
     const response = await this.#http.send(request, () => true)
     if (response === null) throw interrupted(where)
-    response.release()
     return response
   }
 

@@ -73,6 +73,5 @@ async function request(client: HttpClient, url: string) {
     { method: 'POST', url: new URL(url), headers: {}, body: '{}', where: 'here', ...signals },
     () => true,
   )
-  response!.release()
   return response!
 }

@@ -95,6 +95,32 @@ describe('the memory of responses', () => {
     expect(buffers.allocated).toBeLessThanOrEqual(6)
   })
 
+  it('has room for the largest response so far at once, where the length is not announced', async () => {
+    const sizes: number[] = []
+    const buffers: BufferPool = {
+      take(bytes) {
+        sizes.push(bytes)
+        return new ArrayBuffer(bytes)
+      },
+      give() {},
+    }
+    const server = await serve((_request, response, index) => {
+      response.writeHead(200)
+      response.write(page(index < 2 ? `c${index}` : null).subarray(0, 1))
+      response.end(page(index < 2 ? `c${index}` : null).subarray(1))
+    })
+    const service = open(server.url, { buffers, settings: { maxResponseBytes: 500_000 } })
+    const received: number[] = []
+    const noting: DecodePage = async (body, context) => {
+      received.push(body.byteLength)
+      return decode(body, context)
+    }
+    expect(await collect(service, domainChain(), noting)).toHaveLength(3)
+    const [largest] = received.toSorted((a, b) => b - a)
+    // The first grows once; never beyond the limit.
+    expect(sizes).toEqual([65_536, 500_000, received[0], largest])
+  })
+
   it('is released with a prefetched page that is not consumed', async () => {
     const server = await serve((_request, response, index) => sendPage(response, `c${index}`))
     const pages: DecodedPage[] = []

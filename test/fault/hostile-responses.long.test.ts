@@ -67,7 +67,7 @@ test('sixteen concurrent responses of 15 MB of small values take no more memory 
     }),
   )
   expect(stderr).toContain('The response holds more values than a page can have')
-  // docs/operations.md: 384 MB of responses, and what Node.js needs for itself.
+  // The responses, as many bytes again of the pool and of growth, and what Node.js needs for itself.
   expect(peakMb).toBeLessThan(640)
 })
 
