@@ -110,7 +110,7 @@ async function idsOf(
       })
     })
   }
-  return encodeIds({ ids: { rows: Int32Array.from(words), refused: new Int32Array() }, until: null })
+  return encodeIds({ ids: { rows: Int32Array.from(words), rejected: new Int32Array() }, until: null })
 }
 
 /** Bytes of the rejected items of a partition that the manifest counts. */

@@ -12,7 +12,7 @@ import { NotServed } from './failures.ts'
 import type { ResponseOutcome } from './outgoing.ts'
 import { MIN_PAGE_SIZE } from './pace/page-sizes.ts'
 import { pageRequests } from './page-requests.ts'
-import type { Flight, Service, ServiceRequest } from './service.ts'
+import type { RequestGroup, Service, ServiceRequest } from './service.ts'
 
 export type ExtractedPage = {
   readonly page: DecodedPage
@@ -46,8 +46,8 @@ export async function* extractPages(
   release: (page: DecodedPage) => void = () => {},
 ): AsyncGenerator<ExtractedPage, void, undefined> {
   const { cursor, cursorSize, pageSize, seen, sizes } = chain
-  const flight = service.flight()
-  const parts = { service, chain, decode, flight, requestFor: pageRequests(service, chain) }
+  const group = service.group()
+  const parts = { service, chain, decode, group, requestFor: pageRequests(service, chain) }
   if (cursor !== null) seen.add(cursor)
   const isBound = cursor !== null && sizes?.bindsSizes === true
   const size = isBound ? (cursorSize ?? pageSize) : pageSize
@@ -81,7 +81,7 @@ export async function* extractPages(
       following = null
     }
   } finally {
-    flight.end()
+    group.end()
     following?.response.then(release, () => {})
   }
 }
@@ -112,7 +112,7 @@ type PageParts = {
   readonly service: Service
   readonly chain: Chain
   readonly decode: DecodePage
-  readonly flight: Flight
+  readonly group: RequestGroup
   readonly requestFor: ReturnType<typeof pageRequests>
 }
 
@@ -170,9 +170,9 @@ class PageRequest {
   }
 
   #ask(size: number): Promise<DecodedPage> {
-    const { service, chain, flight } = this.#parts
+    const { service, chain, group } = this.#parts
     return service.request(
-      { ...this.#sized(size), flight },
+      { ...this.#sized(size), group },
       (body, _where, outcome) => this.#read(body, outcome),
       () => {
         this.requests++

@@ -68,7 +68,7 @@ export class Sender {
       const reservation = await this.#reserve(outgoing)
       try {
         const sent = await this.#exchange(sending, reservation)
-        if (sent !== null) return await this.#read(sent, outgoing, reservation.flight, read)
+        if (sent !== null) return await this.#read(sent, outgoing, reservation.search, read)
       } finally {
         reservation.release()
       }
@@ -84,7 +84,7 @@ export class Sender {
       budget.checkOpen(where)
       return true
     }
-    return { flight: null, holds, spend: () => {}, release: () => {} }
+    return { search: null, holds, spend: () => {}, release: () => {} }
   }
 
   /** A permit, and a token that was valid when it came. */
@@ -127,7 +127,7 @@ export class Sender {
     if (response === null) return null
     const ms = hasEnded({ status: response.status })
     const isUsable = isSuccess(response.status) && !isHtml(response)
-    this.#readLimits(response, outgoing, reservation.flight, isUsable)
+    this.#readLimits(response, outgoing, reservation.search, isUsable)
     // Of a free request every response tells the time: not every service has what is requested.
     if (!metered && !isUsable) this.#readDate(response)
     if (isUsable) return { response, ms }
@@ -173,11 +173,11 @@ export class Sender {
   #readLimits(
     { headers }: HttpResponse,
     { about }: Outgoing,
-    flight: SearchRequest | null,
+    search: SearchRequest | null,
     isUsable: boolean,
   ): void {
     const { searches, log } = this.#parts
-    if (flight !== null || searches.isReported === false) {
+    if (search !== null || searches.isReported === false) {
       const header = headers['x-flare-global-searches-remaining']
       const remaining = searchesLeft(header)
       if (remaining === null && isUsable) {
@@ -188,7 +188,7 @@ export class Sender {
           })
         searches.notReported()
       }
-      if (flight !== null) searches.responded(flight, remaining)
+      if (search !== null) searches.responded(search, remaining)
     }
     const batchReached = headers['x-flare-global-searches-batch-reached']
     if (batchReached !== undefined && batchReached !== 'false') {
@@ -200,11 +200,11 @@ export class Sender {
   async #read<T>(
     { response, ms }: Sent,
     { where, size, metered }: Outgoing,
-    flight: SearchRequest | null,
+    search: SearchRequest | null,
     read: ReadResponse<T>,
   ): Promise<T> {
     const hasRows = (rows: number): void => {
-      if (flight !== null) this.#parts.searches.read(flight, rows)
+      if (search !== null) this.#parts.searches.read(search, rows)
     }
     try {
       this.#readDate(response)

@@ -49,10 +49,10 @@ export type ServiceLimits = RunLimits & {
 export type ServiceRequest = Pick<
   Outgoing,
   'method' | 'url' | 'tier' | 'body' | 'hasCursor' | 'about' | 'size' | 'smaller' | 'feed'
-> & { readonly flight?: Flight }
+> & { readonly group?: RequestGroup }
 
 /** Requests that are aborted together. */
-export type Flight = RequestSignals & { end(): void }
+export type RequestGroup = RequestSignals & { end(): void }
 
 const SETTING_KEYS = { address: 'service.base_url', timeout: 'service.timeout' } as const
 
@@ -141,18 +141,18 @@ export class Service {
    *   `NotServed` if a page came in no size
    */
   request<T>(
-    { flight, ...request }: ServiceRequest,
+    { group, ...request }: ServiceRequest,
     read: ReadResponse<T>,
     onSent: () => void = () => {},
   ): Promise<T> {
     const where = whereOf(request.method, request.url, request.about)
-    const { signal, abort } = flight ?? this.#signals
+    const { signal, abort } = group ?? this.#signals
     const tokens = this.#tokens
     return this.#sender.send({ ...request, where, tokens, signal, abort, metered: true, onSent }, read)
   }
 
-  /** Begins a flight of requests, which ends with the run at the latest. */
-  flight(): Flight {
+  /** Begins a group of requests, which ends with the run at the latest. */
+  group(): RequestGroup {
     const own = new AbortController()
     return {
       signal: AbortSignal.any([this.#signals.signal, own.signal]),

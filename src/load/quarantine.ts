@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import { ExportError, type OwnedStore } from '../core/index.ts'
-import type { RefusedItem } from '../rows/index.ts'
+import type { RejectedItem } from '../rows/index.ts'
 
 /** One line of `_quarantine/*.jsonl`. */
-export type QuarantinedItem = Omit<RefusedItem, 'at'> & {
+export type QuarantinedItem = Omit<RejectedItem, 'at'> & {
   /** Key of the partition. */
   readonly partition: string
   /** The number of its page in the chain, from 1, as in messages. */

@@ -92,7 +92,7 @@ export type DecodedPage = {
   readonly items: number
   /** Number of items that the chain already has; they are neither among the rows nor in quarantine. */
   readonly repeated: number
-  /** `imported_at` of each item that was dropped for a forgotten person, as of a {@link RefusedItem}. */
+  /** `imported_at` of each item that was dropped for a forgotten person, as of a {@link RejectedItem}. */
   readonly forgotten: readonly (number | null)[]
   /** Whether an item is of the front of the feed as it was last read. */
   readonly met: boolean
@@ -102,7 +102,7 @@ export type DecodedPage = {
   readonly times: Times | null
   /** The times of its items, dropped ones too; null: it has none with a time but repeated ones. */
   readonly span: PageSpan | null
-  readonly quarantined: readonly RefusedItem[]
+  readonly quarantined: readonly RejectedItem[]
   /** Occurrences of unknown fields; at most 50 names, the rest under `…`. */
   readonly unknownFields: Readonly<Record<string, number>>
 }
@@ -114,7 +114,7 @@ export type PageSpan = { readonly first: Int64Json; readonly last: Int64Json; re
 export type Times = Float64Array<ArrayBuffer> | BigInt64Array<ArrayBuffer>
 
 /** An item that breaks the schema; its secrets are masked. */
-export type RefusedItem = {
+export type RejectedItem = {
   /** Its `imported_at`, rounded to a double; null: missing or not readable. */
   readonly at: number | null
   /** Index in the response's `items`. */
@@ -136,7 +136,7 @@ export type DecodePage = (body: Uint8Array, context: PageContext) => Promise<Dec
 export type PageIds = {
   readonly rows: Int32Array<ArrayBuffer>
   /** Of items in quarantine. A valid row with the same id is not a repeated row. */
-  readonly refused: Int32Array<ArrayBuffer>
+  readonly rejected: Int32Array<ArrayBuffer>
 }
 
 // The service may repeat a row on the next page, or some pages later. Older ids are dropped, so that the memory of a
@@ -144,8 +144,8 @@ export type PageIds = {
 const PAGES = 2
 export const MAX_IDS = 20_000
 
-export function countOfIds({ rows, refused }: PageIds): number {
-  return (rows.length + refused.length) / 2
+export function countOfIds({ rows, rejected }: PageIds): number {
+  return (rows.length + rejected.length) / 2
 }
 
 /** Lists of fewer ids are joined with those of the next page: decoding a page reads the bounds of each list. */
@@ -176,7 +176,7 @@ export function neededBefore<T>(recent: readonly T[], ids: number, countOf: (pag
 }
 
 function joined(one: PageIds, other: PageIds): PageIds {
-  return { rows: both(one.rows, other.rows), refused: both(one.refused, other.refused) }
+  return { rows: both(one.rows, other.rows), rejected: both(one.rejected, other.rejected) }
 }
 
 function both(one: Int32Array, other: Int32Array): Int32Array<ArrayBuffer> {

@@ -8,8 +8,8 @@ import { highWord, IdSet, lowWord } from './id-set.ts'
  */
 export class ChainIds {
   readonly #rows = new ChainSet()
-  readonly #refused = new ChainSet()
-  readonly #known = { rows: new KnownIds(), refused: new KnownIds() }
+  readonly #rejected = new ChainSet()
+  readonly #known = { rows: new KnownIds(), rejected: new KnownIds() }
   #front: readonly PageIds[] = []
   /** Number of items of this page that are repeated. */
   repeated = 0
@@ -24,9 +24,9 @@ export class ChainIds {
     this.#front = earlier.slice(0, feed?.front ?? 0)
     const recent = [...earlier, ...last]
     this.#rows.begin(recent.map(({ rows }) => rows))
-    this.#refused.begin(recent.map(({ refused }) => refused))
+    this.#rejected.begin(recent.map(({ rejected }) => rejected))
     this.#known.rows.begin(known.map(({ rows }) => rows))
-    this.#known.refused.begin(known.map(({ refused }) => refused))
+    this.#known.rejected.begin(known.map(({ rejected }) => rejected))
   }
 
   /** Whether the chain had this row before it lost its cursor. */
@@ -40,9 +40,9 @@ export class ChainIds {
   }
 
   /** Call it for every item with an id that is to be rejected. @returns false when it was rejected before */
-  isNewRefusal(id: number | bigint): boolean {
-    if (this.#known.refused.has(id)) return false
-    return this.#isNew(id, this.#refused, 'refused')
+  isNewRejection(id: number | bigint): boolean {
+    if (this.#known.rejected.has(id)) return false
+    return this.#isNew(id, this.#rejected, 'rejected')
   }
 
   #isNew(id: number | bigint, known: ChainSet, kind: keyof PageIds): boolean {
@@ -55,7 +55,7 @@ export class ChainIds {
 
   /** The ids of this page. */
   page(): PageIds {
-    return { rows: this.#rows.page(), refused: this.#refused.page() }
+    return { rows: this.#rows.page(), rejected: this.#rejected.page() }
   }
 }
 

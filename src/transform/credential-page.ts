@@ -5,7 +5,7 @@ import {
   type DecodeSettings,
   encodeRecordBatch,
   type PageContext,
-  type RefusedItem,
+  type RejectedItem,
 } from '../rows/index.ts'
 import type { ChainIds } from './chain-ids.ts'
 import type { CredentialColumns } from './columns/credential-columns.ts'
@@ -14,7 +14,7 @@ import type { Suppression } from './mask/index.ts'
 import type { OwnSecret } from './own-secret/own-secret.ts'
 import type { RowSecrets } from './own-secret/row-secrets.ts'
 import { ignoredFilter, PageRange } from './page-range.ts'
-import { type Quarantine, refusedId, refusedTime } from './quarantine.ts'
+import { type Quarantine, rejectedId, rejectedTime } from './quarantine.ts'
 import { CREDENTIAL_FIELDS, credentialSchema, SOURCE_FIELDS, UnknownFields, unknownNames } from './schema.ts'
 
 /** What all pages of a decoder share. `columns` and `ids` serve one page at a time. */
@@ -38,7 +38,7 @@ export class CredentialPage {
   readonly #quarantine: Quarantine
   readonly #extras: ExtraReader | null
   readonly #secrets: RowSecrets
-  readonly #quarantined: RefusedItem[] = []
+  readonly #quarantined: RejectedItem[] = []
   readonly #forgotten: (number | null)[] = []
 
   readonly #context: PageContext
@@ -75,11 +75,11 @@ export class CredentialPage {
     const broken = this.#extras?.issues ?? []
     if (!result.success || broken.length > 0) {
       if (this.#isLeftToOthers(item)) return
-      const id = refusedId(item)
-      if (id !== null && !this.#ids.isNewRefusal(id)) return
+      const id = rejectedId(item)
+      if (id !== null && !this.#ids.isNewRejection(id)) return
       const name = identityOf(item)
       if (name !== null && this.suppression?.has(name) === true) {
-        this.forget(refusedTime(item))
+        this.forget(rejectedTime(item))
         return
       }
       const issues = [...(result.error?.issues ?? []), ...broken]
@@ -129,7 +129,7 @@ export class CredentialPage {
 
   /** A request may cover more than this chain's windows: an invalid item there is rejected by the other chain. */
   #isLeftToOthers(item: unknown): boolean {
-    const at = refusedTime(item)
+    const at = rejectedTime(item)
     return at !== null && this.range.isLeftToOthers(at)
   }
 

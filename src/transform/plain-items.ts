@@ -1,11 +1,11 @@
 import type * as z from 'zod'
 import type { ExportError, Int64 } from '../core/index.ts'
-import { type DecodeSettings, encodeRecordBatch, type PageContext, type RefusedItem } from '../rows/index.ts'
+import { type DecodeSettings, encodeRecordBatch, type PageContext, type RejectedItem } from '../rows/index.ts'
 import { ChainIds } from './chain-ids.ts'
 import { NumberList } from './columns/lists.ts'
 import { type ColumnValue, valueColumn } from './columns/value-columns.ts'
 import { ignoredFilter, PageRange } from './page-range.ts'
-import { plainQuarantine, refusedId } from './quarantine.ts'
+import { plainQuarantine, rejectedId } from './quarantine.ts'
 import { type Decode, parseResponse } from './response.ts'
 import { UnknownFields, unknownNames } from './schema.ts'
 
@@ -34,7 +34,7 @@ export function plainDecoder(
   return (body, context, room) => {
     const { next, items } = parseResponse(body, context)
     let rows = 0
-    const quarantined: RefusedItem[] = []
+    const quarantined: RejectedItem[] = []
     const unknown = new UnknownFields()
     ids.begin(context)
     times.reset()
@@ -42,11 +42,11 @@ export function plainDecoder(
     const range = new PageRange(settings.order, context, ids)
     for (const [index, item] of items.entries()) {
       const { data, error } = schema.safeParse(item)
-      const id = data?.id ?? refusedId(item)
+      const id = data?.id ?? rejectedId(item)
       const refusal = id === null ? null : refuse(id, context)
       if (refusal !== null) throw refusal
       if (data === undefined) {
-        if (id === null || ids.isNewRefusal(id))
+        if (id === null || ids.isNewRejection(id))
           quarantined.push(quarantine(item, error.issues, index, context.queryValue))
         continue
       }

@@ -1,6 +1,6 @@
 import type * as z from 'zod'
 import { type ExtraField, type Int64, type Int64Json, int64, numberOf } from '../core/index.ts'
-import type { RefusedItem } from '../rows/index.ts'
+import type { RejectedItem } from '../rows/index.ts'
 import { type Mask, type Masks, maskText, REDACTED } from './mask/index.ts'
 import { withoutOwnSecrets } from './own-secret/rejected-item.ts'
 import type { RowSecrets } from './own-secret/row-secrets.ts'
@@ -24,7 +24,7 @@ export type Quarantine = (
   issues: readonly Issue[],
   index: number,
   queryValue: string,
-) => RefusedItem
+) => RejectedItem
 
 /**
  * @param extras additional columns
@@ -97,18 +97,18 @@ function kindOf(value: unknown): string {
 }
 
 /** `imported_at` of an item that violates the schema, if it can be read. */
-export function refusedTime(item: unknown): Int64 | null {
+export function rejectedTime(item: unknown): Int64 | null {
   if (typeof item !== 'object' || item === null || !('imported_at' in item)) return null
   return timestamp.safeParse(item.imported_at).data ?? null
 }
 
 function timeOf(item: unknown): number | null {
-  const at = refusedTime(item)
+  const at = rejectedTime(item)
   return at === null ? null : Number(at)
 }
 
 /** The id of an item that violates the schema, if it has a valid one. Repetitions of the item are detected by it. */
-export function refusedId(item: unknown): Int64 | null {
+export function rejectedId(item: unknown): Int64 | null {
   const id = int64Schema.safeParse(rawId(item)).data
   return id === undefined ? null : int64(id)
 }

@@ -277,7 +277,7 @@ export function emptyPage(page: Partial<DecodedPage>): DecodedPage {
     repeated: 0,
     forgotten: [],
     met: false,
-    ids: { rows: new Int32Array(0), refused: new Int32Array(0) },
+    ids: { rows: new Int32Array(0), rejected: new Int32Array(0) },
     times: null,
     span: null,
     quarantined: [],

@@ -8,7 +8,7 @@ function idsOf(pages: readonly number[]): readonly PageIds[] {
   for (const count of pages) {
     const rows = Int32Array.from({ length: 2 * count }, (_, i) => (i % 2 === 0 ? next + i / 2 : 0))
     next += count
-    recent = withPage(recent, { rows, refused: new Int32Array(0) })
+    recent = withPage(recent, { rows, rejected: new Int32Array(0) })
   }
   return recent
 }

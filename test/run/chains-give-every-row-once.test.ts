@@ -123,7 +123,7 @@ describe.each<Order>(['asc', 'desc'])('rows in order, %s', (order) => {
       const before = service.received.length
       expect(await here.run('{ max_quarantined: 2 }')).toMatchObject({ status: 'complete' })
       expect(await ids(here)).toEqual([1, 2, 3, 4, 5])
-      expect((await here.refused()).sort()).toEqual([11, 12])
+      expect((await here.rejected()).sort()).toEqual([11, 12])
       expect(here.isWhole()).toBe(true)
       // Only what is missing: either the whole window, or the pages that the chain had left.
       const again = service.requested().slice(before)
@@ -139,7 +139,7 @@ describe.each<Order>(['asc', 'desc'])('rows in order, %s', (order) => {
     const { here } = await world(inOrder(order, [january(1), ...broken, march(2)]), 1, extract)
     expect(await here.run('{ max_quarantined: 1 }')).toMatchObject({ status: 'failed' })
     expect(await here.run('{ max_quarantined: 2 }')).toMatchObject({ status: 'complete' })
-    expect((await here.refused()).sort()).toEqual([11, 12])
+    expect((await here.rejected()).sort()).toEqual([11, 12])
     expect(await ids(here)).toEqual([1, 2])
   })
 
@@ -206,7 +206,7 @@ describe('rows in no order', () => {
     expect(await here.run('{ max_quarantined: 1 }')).toMatchObject({ status: 'failed' })
     expect(await here.run('{ max_quarantined: 2 }')).toMatchObject({ status: 'complete' })
     expect(await ids(here)).toEqual([1, 2, 3, 4])
-    expect(await here.refused()).toEqual([11, 12])
+    expect(await here.rejected()).toEqual([11, 12])
   })
 
   it('are exported once from a chain that fails on its way', async () => {

@@ -7,7 +7,7 @@ import {
   type DecodedPage,
   decodeRecordBatch,
   encodeRecordBatch,
-  type RefusedItem,
+  type RejectedItem,
   type Times,
 } from '../../src/rows/index.ts'
 import { ChainProgress } from '../../src/run/chains/chain-progress.ts'
@@ -53,12 +53,12 @@ function chainOver(windows: WindowRun, ...entries: readonly JournalEntry[]): Cha
 function pageOf(
   times: Times | null,
   count = times?.length ?? 0,
-  refused: readonly RefusedItem[] = [],
+  rejected: readonly RejectedItem[] = [],
 ): DecodedPage {
   const ids = Float64Array.from({ length: count }, (_, row) => row)
   const column = { name: 'id', group: null, values: { kind: 'number', values: ids, valid: null } } as const
   const recordBatch = count === 0 ? null : encodeRecordBatch({ rows: count, groups: [], columns: [column] })
-  return emptyPage({ recordBatch, rows: count, items: count + refused.length, times, quarantined: refused })
+  return emptyPage({ recordBatch, rows: count, items: count + rejected.length, times, quarantined: rejected })
 }
 
 async function split(
@@ -216,11 +216,11 @@ it('quarantined items go to the current window of the chain if they have no vali
   const begin = chainEntry(CHAIN, ACME.name, windows)
   const page: JournalEntry = { kind: 'page', chain: CHAIN, next: 'c', requests: 1, watermark: 1 }
   const items = [null, day(2), day(9), day(0)].map(
-    (at, index): RefusedItem => ({ at, index, id: null, issues: [], item: {} }),
+    (at, index): RejectedItem => ({ at, index, id: null, issues: [], item: {} }),
   )
   const chain = chainOver(windows, begin, page)
-  const { refused, slices, rows } = await split(pageOf(new Float64Array(0), 0, items), chain)
+  const { rejected, slices, rows } = await split(pageOf(new Float64Array(0), 0, items), chain)
   expect([slices, rows.size]).toEqual([[], 0])
-  const indexes = [...refused].map(([window, items]) => [window, items.map(({ index }) => index)])
+  const indexes = [...rejected].map(([window, items]) => [window, items.map(({ index }) => index)])
   expect(Object.fromEntries(indexes)).toEqual({ 0: [3], 1: [0, 2], 2: [1] })
 })

@@ -6,7 +6,7 @@ import { partition, type QuarantineLimit } from '../../src/core/index.ts'
 import { readPlan, readStatus, runOptions } from '../../src/index.ts'
 import { quarantinePath } from '../../src/load/index.ts'
 import { nameQuery } from '../../src/pipeline/index.ts'
-import type { RefusedItem } from '../../src/rows/index.ts'
+import type { RejectedItem } from '../../src/rows/index.ts'
 import { type Added, excessOf, PartitionFault } from '../../src/run/chains/quarantine.ts'
 import type { FoldedPartition } from '../../src/state/index.ts'
 import { sendPage, serve } from '../extract/support.ts'
@@ -26,9 +26,9 @@ function record(rows: number, quarantined: number): FoldedPartition {
 }
 
 /** What a page adds to it. */
-function page(rows: number, refused: number): Added {
-  const item = (index: number): RefusedItem => ({ at: null, index, id: null, issues: [], item: {} })
-  return { rows, refused: Array.from({ length: refused }, (_, index) => item(index)) }
+function page(rows: number, rejected: number): Added {
+  const item = (index: number): RejectedItem => ({ at: null, index, id: null, issues: [], item: {} })
+  return { rows, rejected: Array.from({ length: rejected }, (_, index) => item(index)) }
 }
 
 describe('the limit', () => {
@@ -39,14 +39,14 @@ describe('the limit', () => {
       fc.integer({ min: 0, max: 400 }).map((n): QuarantineLimit => ({ kind: 'share', percent: n / 4 })),
     )
     fc.assert(
-      fc.property(limit, some, some, some, some, (limit, rows, refused, moreRows, moreRefused) => {
-        const [all, refusedInAll] = [rows + moreRows + refused + moreRefused, refused + moreRefused]
+      fc.property(limit, some, some, some, some, (limit, rows, rejected, moreRows, moreRefused) => {
+        const [all, refusedInAll] = [rows + moreRows + rejected + moreRefused, rejected + moreRefused]
         const isTooMuch =
           limit.kind === 'count'
             ? refusedInAll > limit.items
             : all >= 100 && refusedInAll / all > limit.percent / 100 + 1e-12
         const transform = { maxQuarantined: limit }
-        const error = excessOf(acme, 3, transform, record(rows, refused), page(moreRows, moreRefused))
+        const error = excessOf(acme, 3, transform, record(rows, rejected), page(moreRows, moreRefused))
         expect(error !== null).toBe(isTooMuch && refusedInAll > 0)
         const all1 = excessOf(acme, 3, transform, undefined, page(rows + moreRows, refusedInAll))
         const all2 = excessOf(acme, 3, transform, record(rows + moreRows, refusedInAll))
@@ -94,7 +94,7 @@ it('a run with only broken items fails, exports nothing and quarantines all; ano
   expect(failure?.message).toContain(quarantinePath(KEY))
   expect(world.isWhole()).toBe(false)
   expect(await world.rows()).toEqual([])
-  expect(await world.refused()).toHaveLength(200)
+  expect(await world.rejected()).toHaveLength(200)
   const pipeline = await world.read('{}')
   const quarantined = async () => {
     const manifest = JSON.parse(await readFile(join(world.folder, 'out/_manifest.json'), 'utf8'))
@@ -116,7 +116,7 @@ it('a run with only broken items fails, exports nothing and quarantines all; ano
 
   expect(await world.run()).toMatchObject({ ...FAILED, requests: 0, quarantined: 0 })
   expect(world.isWhole()).toBe(false)
-  expect(await world.refused()).toHaveLength(200)
+  expect(await world.rejected()).toHaveLength(200)
   expect((await quarantined()).items).toEqual([200, 200, 200])
 
   // Nothing is left to request.
@@ -137,9 +137,9 @@ it('a higher limit goes on from the next cursor, and every item is exported or q
   expect(await world.run('{ max_quarantined: 70 }')).toMatchObject({ ...FAILED, requests: 0 })
   expect(await world.run('{ max_quarantined: 100% }')).toMatchObject({ ...DONE, requests: 0 })
   expect(world.isWhole()).toBe(true)
-  const [rows, refused] = [await world.rows(), await world.refused()]
-  expect([rows.length, refused.length]).toEqual([460, 143])
-  expect(new Set([...rows, ...refused]).size).toBe(603)
+  const [rows, rejected] = [await world.rows(), await world.rejected()]
+  expect([rows.length, rejected.length]).toEqual([460, 143])
+  expect(new Set([...rows, ...rejected]).size).toBe(603)
   expect((await readStatus(await world.read())).totals).toMatchObject({ rows: 460, quarantined: 143 })
   expect(world.server.received).toHaveLength(4)
 })
@@ -151,10 +151,10 @@ it('items that the service mends meanwhile are exported by --redo, and leave qua
   ])
   const { failures } = await world.run()
   expect(failures[0]?.message).toContain('`run --redo` exports the partition anew')
-  expect(await world.refused()).toHaveLength(52)
+  expect(await world.rejected()).toHaveLength(52)
   world.pages[1] = { good: 100, broken: 0 }
   expect(await world.run('{}', undefined, { redo: [KEY] })).toMatchObject({ ...DONE, requests: 2 })
-  expect((await world.refused()).sort((a, b) => a - b)).toEqual([0, 1])
+  expect((await world.rejected()).sort((a, b) => a - b)).toEqual([0, 1])
   expect(await world.rows()).toHaveLength(400)
 })
 
@@ -168,12 +168,12 @@ it('a redo that begins anew leaves in quarantine nothing of the one that it drop
   const redoOfOnePage = () => world.run('{}', onePage, { redo: [KEY] })
   world.pages[0] = { good: 300, broken: 2 }
   expect(await redoOfOnePage()).toMatchObject({ status: 'budget', requests: 1 })
-  expect(await world.refused()).toEqual([0, 1])
+  expect(await world.rejected()).toEqual([0, 1])
   world.pages[0] = { good: 302, broken: 0 }
   expect(await redoOfOnePage()).toMatchObject({ status: 'budget', requests: 1 })
-  expect(await world.refused()).toEqual([])
+  expect(await world.rejected()).toEqual([])
   expect(await world.run()).toMatchObject(DONE)
-  expect(await world.refused()).toEqual([])
+  expect(await world.rejected()).toEqual([])
 })
 
 it('a window that a chain has passed fails, its rows stay, and the chain goes on', async () => {
@@ -212,7 +212,7 @@ it('a window that a chain has passed fails, its rows stay, and the chain goes on
   expect(world.isWhole()).toBe(false)
   expect(await world.run('{ max_quarantined: 50% }')).toMatchObject({ status: 'complete', requests: 0 })
   expect(world.isWhole()).toBe(true)
-  expect([(await world.rows()).length, (await world.refused()).length]).toEqual([300, 100])
+  expect([(await world.rows()).length, (await world.rejected()).length]).toEqual([300, 100])
   expect(server.received).toHaveLength(2)
 })
 

@@ -67,7 +67,7 @@ export type World = {
   /** The entries of all quarantine files, by the name of the file. */
   quarantine(): Promise<Record<string, readonly Record<string, unknown>[]>>
   /** Ids of the items in quarantine, file by file. */
-  refused(): Promise<number[]>
+  rejected(): Promise<number[]>
   rows(): Promise<number[]>
   /** Whether the data set has `_SUCCESS`. */
   isWhole(): boolean
@@ -107,7 +107,7 @@ export async function worldAt(
       )
       return Object.fromEntries(entries)
     },
-    async refused() {
+    async rejected() {
       return Object.values(await world.quarantine()).flatMap((entries) => entries.map(({ id }) => Number(id)))
     },
     rows: async () => Object.values(idsByFolder(output)).flat(),

@@ -90,7 +90,7 @@ function randomContext(next: Random): PageContext {
     until: requested.until - Math.floor(next() * 3) * second,
   }
   const rows = new BigInt64Array([33880703907n, 33880703909n, 9223372036854775805n])
-  const known = [{ rows: new Int32Array(rows.buffer), refused: new Int32Array(0) }]
+  const known = [{ rows: new Int32Array(rows.buffer), rejected: new Int32Array(0) }]
   switch (Math.floor(next() * 4)) {
     case 0:
       return pageContext({ window: requested })

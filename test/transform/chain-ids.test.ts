@@ -23,28 +23,28 @@ const id = fc.oneof(
 const ids = fc
   .tuple(fc.array(id, { maxLength: 30 }), fc.constantFrom('any', 'asc', 'desc'))
   .map(([ids, order]) => (order === 'any' ? ids : ids.sort((a, b) => (a < b === (order === 'asc') ? -1 : 1))))
-const page = fc.record({ ids, refused: fc.array(id, { maxLength: 3 }) })
+const page = fc.record({ ids, rejected: fc.array(id, { maxLength: 3 }) })
 
 test('an id is new only once, whatever the order', () => {
   const chain = new ChainIds()
   fc.assert(
     fc.property(fc.array(page, { minLength: 1, maxLength: 4 }), (pages) => {
       const recent: PageIds[] = []
-      for (const { ids, refused } of pages) {
+      for (const { ids, rejected } of pages) {
         const before = recent.slice(-2)
         chain.begin({ recent: before, known: [] })
         const rowsBefore = new Set(before.flatMap(({ rows }) => idsOf(rows)))
-        const refusedBefore = new Set(before.flatMap((page) => idsOf(page.refused)))
+        const refusedBefore = new Set(before.flatMap((page) => idsOf(page.rejected)))
         const expected = [
           ids.map((id) => isNewTo(rowsBefore, id)),
-          refused.map((id) => isNewTo(refusedBefore, id)),
+          rejected.map((id) => isNewTo(refusedBefore, id)),
         ]
-        const results = [ids.map((id) => chain.isNewRow(id)), refused.map((id) => chain.isNewRefusal(id))]
+        const results = [ids.map((id) => chain.isNewRow(id)), rejected.map((id) => chain.isNewRejection(id))]
         expect(results).toEqual(expected)
         expect(chain.repeated).toBe(expected.flat().filter((isNew) => !isNew).length)
         const page = chain.page()
         expect(idsOf(page.rows)).toEqual(ids.filter((_, i) => expected[0]![i]).map(BigInt))
-        expect(idsOf(page.refused)).toEqual(refused.filter((_, i) => expected[1]![i]).map(BigInt))
+        expect(idsOf(page.rejected)).toEqual(rejected.filter((_, i) => expected[1]![i]).map(BigInt))
         recent.push(page)
       }
     }),

@@ -40,7 +40,7 @@ test('a page meets the front of a feed only by an id of the front', () => {
   const paths = readersOf(plan)
   const ids = (...of: number[]) => ({
     rows: Int32Array.from(of.flatMap((id) => [id, 0])),
-    refused: new Int32Array(0),
+    rejected: new Int32Array(0),
   })
   const feed = { earlier: [ids(7, 8), ids(1)], front: 1 }
   for (const decode of [paths.read, paths.plain]) {

@@ -48,7 +48,7 @@ it.each(['keep', 'hmac', 'drop'] as const)(
       expect(page!.quarantined.map(({ id }) => id)).toEqual([6])
       expect(page).toMatchObject({ rows: 1, items: 7, repeated: 1 })
       expect(Array.from(page!.ids.rows).filter((_, i) => i % 2 === 0)).toEqual([1, 2, 3, 4])
-      expect(Array.from(page!.ids.refused).filter((_, i) => i % 2 === 0)).toEqual([5, 6])
+      expect(Array.from(page!.ids.rejected).filter((_, i) => i % 2 === 0)).toEqual([5, 6])
     }
     // The position of the page covers them: a chain that restarts does not get them again.
     expect(pages[0]!.span).toEqual(pages[1]!.span)

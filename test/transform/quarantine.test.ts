@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { int64 } from '../../src/core/index.ts'
-import type { DecodeSettings, RefusedItem } from '../../src/rows/index.ts'
+import type { DecodeSettings, RejectedItem } from '../../src/rows/index.ts'
 import { createDecoder } from '../../src/transform/index.ts'
 import { credential, decode, source } from './credentials.ts'
 import { readersOf } from './plain-pages.ts'
@@ -9,7 +9,7 @@ import { decodeSettings, pageContext, rowsOf } from './plans.ts'
 /** A value that no entry, message or row may show. */
 const SECRET = 'sunflower-42'
 
-function quarantined(item: unknown, plan: Partial<DecodeSettings> = {}): RefusedItem {
+function quarantined(item: unknown, plan: Partial<DecodeSettings> = {}): RejectedItem {
   const page = decode([credential(), item], plan)
   expect(page).toMatchObject({ rows: 1, items: 2 })
   expect(page.quarantined).toHaveLength(1)

@@ -85,7 +85,7 @@ test('an unrequested row is an error, whatever the chain’s own range', () => {
 
 const idsIn = (...ids: readonly number[]) => ({
   rows: new Int32Array(new BigInt64Array(ids.map(BigInt)).buffer),
-  refused: new Int32Array(0),
+  rejected: new Int32Array(0),
 })
 
 test('a restarted chain leaves out the rows it had, and rows outside its own range', () => {
@@ -110,7 +110,7 @@ test('a restarted chain drops exactly the rows it had, which are neither repeate
 })
 
 test('a broken item that a restarted chain had is left out', () => {
-  const refused = { rows: new Int32Array(0), refused: idsIn(7).rows }
+  const refused = { rows: new Int32Array(0), rejected: idsIn(7).rows }
   const broken = credential({ id: 7, imported_at: INSIDE, identity_name: null })
   const page = decode([broken], {}, pageContext({ since: at(INSIDE), known: [refused] }))
   expect(page).toMatchObject({ quarantined: [], rows: 0, repeated: 0 })

@@ -14,7 +14,7 @@ type Spending = {
 
 export type Reservation = {
   /** Receives the limits in the response; null: the request costs no searches. */
-  readonly flight: SearchRequest | null
+  readonly search: SearchRequest | null
   /** @returns false when the limits have changed since: release it, and reserve again */
   holds(): boolean
   /** Called when the request is written. */
@@ -106,31 +106,31 @@ export class Budget {
       if (held) this.#reserved--
       held = false
     }
-    const flight = await this.#flightFor(spending).catch((error: unknown) => {
+    const search = await this.#searchFor(spending).catch((error: unknown) => {
       release()
       throw error
     })
     return {
-      flight,
+      search,
       holds: () => {
         this.checkOpen(where)
-        if (flight === null) return true
-        return this.#shortageFor(flight.cost, flight.cost, this.#count.inFlight - 1) === null
+        if (search === null) return true
+        return this.#shortageFor(search.cost, search.cost, this.#count.inFlight - 1) === null
       },
       spend: () => {
         release()
-        if (flight !== null) this.#count.write(flight)
+        if (search !== null) this.#count.write(search)
         this.thisMonth()
         this.#requests++
       },
       release: () => {
         release()
-        if (flight !== null) this.#count.end(flight)
+        if (search !== null) this.#count.end(search)
       },
     }
   }
 
-  async #flightFor({ tier, size, signal, where }: Spending): Promise<SearchRequest | null> {
+  async #searchFor({ tier, size, signal, where }: Spending): Promise<SearchRequest | null> {
     const count = this.#count
     for (;;) {
       if (tier !== 'search' || size === null || count.isReported === false) return null

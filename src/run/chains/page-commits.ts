@@ -71,7 +71,7 @@ export class PageCommits {
   async #commitRows(split: SplitPage): Promise<PartitionFault | null> {
     const chain = this.#chain
     const { session, measurements, pipeline } = this.#run
-    const { page, requests, size, ms, slices, rows, refused, forgotten } = split
+    const { page, requests, size, ms, slices, rows, rejected, forgotten } = split
     const { folded, windows } = chain
     const items = quarantineOf(split, chain)
     const excesses = (indexes: readonly number[]) => excessesOf(split, chain, pipeline.transform, indexes)
@@ -79,7 +79,7 @@ export class PageCommits {
     const progress = progressOf(split, chain, position)
     const feed = chain.feedWindows === null ? null : this.#ofFeed(split, folded?.feed ?? NEW_FEED)
     const ended = excesses(progress.finished)
-    const inProgress = feed === null ? (progress.isLast ? [] : [progress.watermark]) : [...refused.keys()]
+    const inProgress = feed === null ? (progress.isLast ? [] : [progress.watermark]) : [...rejected.keys()]
     const [excess = null] = excesses(inProgress)
     // No page after the last one could repeat its rows.
     const recent = feed?.ids ?? (progress.isLast ? this.recent : withPage(this.recent, page.ids))
@@ -220,7 +220,7 @@ function isSame(position: Position, before: Position | null | undefined): boolea
 }
 
 /** What counts of a page of a feed: its last page, or its front, is requested again on purpose. */
-function countedOfFeed({ page, refused }: SplitPage): DecodedPage {
-  const quarantined = [...refused.values()].flat()
+function countedOfFeed({ page, rejected }: SplitPage): DecodedPage {
+  const quarantined = [...rejected.values()].flat()
   return { ...page, items: page.items - page.repeated, repeated: 0, quarantined }
 }

@@ -16,7 +16,7 @@ export type PageProgress = {
 }
 
 export function progressOf(
-  { page, rows, refused }: SplitPage,
+  { page, rows, rejected }: SplitPage,
   chain: ChainProgress,
   position: Position | null,
 ): PageProgress {
@@ -30,7 +30,7 @@ export function progressOf(
     return folded !== undefined && hasEnded(folded)
   }
   const late = new Set(
-    [...rows.keys(), ...refused.keys()].filter((index) => index < chain.watermark && isOver(index)),
+    [...rows.keys(), ...rejected.keys()].filter((index) => index < chain.watermark && isOver(index)),
   )
   const finished: number[] = []
   // Windows with late rows were open until now.

@@ -1,7 +1,7 @@
 import { ExportError, numberOf, type Partition, type TransformSettings } from '../../core/index.ts'
 import { allowedOf } from '../../data-set/index.ts'
 import { quarantineLines, quarantinePath } from '../../load/index.ts'
-import type { RefusedItem } from '../../rows/index.ts'
+import type { RejectedItem } from '../../rows/index.ts'
 import { type FoldedPartition, splitPath } from '../../state/index.ts'
 import type { ChainProgress } from './chain-progress.ts'
 import type { SplitPage } from './split-by-window.ts'
@@ -11,7 +11,7 @@ export class PartitionFault extends ExportError {
   /** The index of its window in the chain. */
   readonly index: number
   /** Why items of the page were rejected: fields and rules, no values. */
-  readonly refused: readonly RefusedItem['issues'][]
+  readonly rejected: readonly RejectedItem['issues'][]
   /** The description that all partitions with this fault share. */
   readonly common: string
 
@@ -21,17 +21,17 @@ export class PartitionFault extends ExportError {
     where: string,
     next: string,
     common: string = what,
-    refused: readonly RefusedItem['issues'][] = [],
+    rejected: readonly RejectedItem['issues'][] = [],
   ) {
     super({ kind: 'data', what, where, next })
     this.index = index
     this.common = common
-    this.refused = refused
+    this.rejected = rejected
   }
 }
 
 /** What a page adds to a partition. */
-export type Added = { readonly rows: number; readonly refused: readonly RefusedItem[] }
+export type Added = { readonly rows: number; readonly rejected: readonly RejectedItem[] }
 
 /**
  * Tests whether a partition has more quarantined items than allowed, over all of its pages, those of earlier runs too.
@@ -44,7 +44,7 @@ export function excessOf(
   folded: FoldedPartition | undefined,
   added?: Added,
 ): PartitionFault | null {
-  const quarantined = (folded?.quarantined ?? 0) + (added?.refused.length ?? 0)
+  const quarantined = (folded?.quarantined ?? 0) + (added?.rejected.length ?? 0)
   const seen = (folded?.rows ?? 0) + (added?.rows ?? 0) + quarantined
   const allowed = allowedOf(maxQuarantined)
   if (quarantined === 0 || !allowed.isExceeded(quarantined, seen)) return null
@@ -54,37 +54,37 @@ export function excessOf(
     key,
     `Another run changes nothing. Inspect them in ${quarantinePath(key)}: a higher transform.max_quarantined goes on from there, \`run --redo\` exports the partition anew.`,
     `more than ${allowed.text} of items rejected (transform.max_quarantined)`,
-    added?.refused.map(({ issues }) => issues),
+    added?.rejected.map(({ issues }) => issues),
   )
 }
 
 /** The fault of a page that is not to be committed: an item breaks the schema under `on_invalid: fail`; null: there is none. */
 export function invalidItemOf(
-  { refused }: SplitPage,
+  { rejected }: SplitPage,
   chain: ChainProgress,
   { onInvalid }: TransformSettings,
 ): PartitionFault | null {
-  if (onInvalid !== 'fail' || refused.size === 0) return null
-  const index = Math.min(...refused.keys())
+  if (onInvalid !== 'fail' || rejected.size === 0) return null
+  const index = Math.min(...rejected.keys())
   const page = (chain.folded?.pages ?? 0) + 1
-  return invalidItem(refused.get(index)![0]!, index, `${chain.partitionAt(index).key}, page ${page}`)
+  return invalidItem(rejected.get(index)![0]!, index, `${chain.partitionAt(index).key}, page ${page}`)
 }
 
 /** The faults of partitions that have too many rejected items with this page, of those given by their index. */
 export function excessesOf(
-  { rows, refused }: SplitPage,
+  { rows, rejected }: SplitPage,
   chain: ChainProgress,
   settings: TransformSettings,
   indexes: readonly number[],
 ): readonly PartitionFault[] {
   return indexes.flatMap((index) => {
-    const added = { rows: rows.get(index) ?? 0, refused: refused.get(index) ?? [] }
+    const added = { rows: rows.get(index) ?? 0, rejected: rejected.get(index) ?? [] }
     return excessOf(chain.partitionAt(index), index, settings, chain.foldedAt(index), added) ?? []
   })
 }
 
 /** An item breaks the schema under `on_invalid: fail`. Names fields, never values. */
-function invalidItem({ index: item, issues }: RefusedItem, index: number, where: string): PartitionFault {
+function invalidItem({ index: item, issues }: RejectedItem, index: number, where: string): PartitionFault {
   const paths = new Set(issues.map(({ path }) => path))
   const fields = [...paths].map((path) => (path === '' ? 'the item itself' : path))
   return new PartitionFault(
@@ -97,9 +97,9 @@ function invalidItem({ index: item, issues }: RefusedItem, index: number, where:
 }
 
 /** The lines of a page's rejected items, by partition, for quarantine files. */
-export function quarantineOf({ refused }: SplitPage, chain: ChainProgress) {
+export function quarantineOf({ rejected }: SplitPage, chain: ChainProgress) {
   const page = (chain.folded?.pages ?? 0) + 1
-  return [...refused].map(([index, items]) => {
+  return [...rejected].map(([index, items]) => {
     const { key } = chain.partitionAt(index)
     const lines = quarantineLines(items.map(({ at: _, ...item }) => ({ partition: key, page, ...item })))
     return { window: splitPath(key)[1], items: items.length, lines }

@@ -1,7 +1,7 @@
 import { getOrInsert, type Int64, type WindowRun } from '../../core/index.ts'
 import type { ExtractedPage } from '../../extract/index.ts'
 import { PageRows, type PartitionRange, type RowChoice, type Slice } from '../../load/index.ts'
-import type { DecodedPage, RefusedItem, Times } from '../../rows/index.ts'
+import type { DecodedPage, RejectedItem, Times } from '../../rows/index.ts'
 import type { ChainProgress } from './chain-progress.ts'
 
 /** A page whose rows and rejected items are assigned to their partitions. */
@@ -10,7 +10,7 @@ export type SplitPage = ExtractedPage & {
   /** The number of rows by the index of their window in the chain. */
   readonly rows: ReadonlyMap<number, number>
   /** Rejected items, likewise; an item without a readable time goes to the current partition of the chain. */
-  readonly refused: ReadonlyMap<number, readonly RefusedItem[]>
+  readonly rejected: ReadonlyMap<number, readonly RejectedItem[]>
   /** The number of items that were dropped for forgotten people, likewise. */
   readonly forgotten: ReadonlyMap<number, number>
 }
@@ -29,10 +29,10 @@ export function splitByWindow(
   const rows = new Map<number, number>()
   const runs = runsOf(page, chain).filter(({ index }) => !chain.isLeftOut(index))
   for (const { index, from, to } of runs) rows.set(index, (rows.get(index) ?? 0) + to - from)
-  const refused = new Map<number, RefusedItem[]>()
+  const rejected = new Map<number, RejectedItem[]>()
   for (const item of page.quarantined) {
     const index = indexOf(item.at, chain)
-    if (!chain.isLeftOut(index)) getOrInsert(refused, index, () => []).push(item)
+    if (!chain.isLeftOut(index)) getOrInsert(rejected, index, () => []).push(item)
   }
   const forgotten = new Map<number, number>()
   for (const at of page.forgotten) {
@@ -42,7 +42,7 @@ export function splitByWindow(
     if (chain.isLeftOut(index)) continue
     forgotten.set(index, (forgotten.get(index) ?? 0) + 1)
   }
-  return { ...extracted, slices: slicesOf(page, runs, chain, folderOf), rows, refused, forgotten }
+  return { ...extracted, slices: slicesOf(page, runs, chain, folderOf), rows, rejected, forgotten }
 }
 
 /** Rows `[from, to)` of a page, all of one window. */

@@ -1,5 +1,5 @@
 import type { ErrorKind, ExportError, Log } from '../../core/index.ts'
-import type { DecodedPage, RefusedItem } from '../../rows/index.ts'
+import type { DecodedPage, RejectedItem } from '../../rows/index.ts'
 import type { ChainProgress } from './chain-progress.ts'
 import type { PageProgress } from './page-progress.ts'
 import { PartitionFault } from './quarantine.ts'
@@ -110,7 +110,7 @@ export class Tally {
     if (known === undefined && this.#causes.size < MAX_CAUSES) this.#causes.set(what, cause)
     cause.partitions++
     if (error instanceof PartitionFault)
-      for (const issues of error.refused) countReason(cause.reasons, issues)
+      for (const issues of error.rejected) countReason(cause.reasons, issues)
     return cause.partitions - 1
   }
 
@@ -130,7 +130,7 @@ export function causeOf(error: ExportError): string {
   return error instanceof PartitionFault ? error.common : error.what
 }
 
-type Issues = RefusedItem['issues']
+type Issues = RejectedItem['issues']
 
 function countReason(reasons: Map<string, number>, [first]: Issues): void {
   if (first === undefined) return

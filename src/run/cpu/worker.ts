@@ -18,7 +18,7 @@ serve({
     const page = runs.get(run)!.decode(body, context)
     const { recordBatch, ids } = page
     const rows = recordBatch === null ? [] : owned(recordBatch.buffer)
-    return { value: page, transfer: [...rows, ids.rows.buffer, ids.refused.buffer] }
+    return { value: page, transfer: [...rows, ids.rows.buffer, ids.rejected.buffer] }
   },
   async encode(run: number, shard: number, recordBatches: readonly Uint8Array[]) {
     const value = await codingOf(run, shard).encode(recordBatches)

@@ -150,14 +150,14 @@ const HEAD_WORDS = 3
 const NO_TIME = -(2n ** 63n)
 
 /** `until` in two words, the number of words of rows, then the words of rows and of rejected items. */
-export function encodeIds({ ids: { rows, refused }, until }: LoggedIds): Uint8Array {
-  const words = new Int32Array(HEAD_WORDS + rows.length + refused.length)
+export function encodeIds({ ids: { rows, rejected }, until }: LoggedIds): Uint8Array {
+  const words = new Int32Array(HEAD_WORDS + rows.length + rejected.length)
   const time = until ?? NO_TIME
   words[0] = Number(BigInt.asIntN(32, time))
   words[1] = Number(BigInt.asIntN(32, time >> 32n))
   words[2] = rows.length
   words.set(rows, HEAD_WORDS)
-  words.set(refused, HEAD_WORDS + rows.length)
+  words.set(rejected, HEAD_WORDS + rows.length)
   return new Uint8Array(words.buffer)
 }
 
@@ -166,7 +166,7 @@ export function decodeIds(bytes: Uint8Array): LoggedIds {
   const time = (BigInt(words[1]!) << 32n) | BigInt(words[0]! >>> 0)
   const end = HEAD_WORDS + words[2]!
   return {
-    ids: { rows: words.slice(HEAD_WORDS, end), refused: words.slice(end) },
+    ids: { rows: words.slice(HEAD_WORDS, end), rejected: words.slice(end) },
     until: time === NO_TIME ? null : time,
   }
 }
