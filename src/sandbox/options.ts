@@ -47,18 +47,12 @@ const DEFAULTS = {
   emptyPageRate: 0,
   /** Share of pages that hold fewer items than requested. */
   shortPageRate: 0,
-  /** How the last page says that it is the last. */
-  lastNext: 'null' as 'null' | 'missing',
-  /** Share of credentials that the feeds get up to 45 days after their import. */
-  lateRate: 0,
   /** Share of credentials of the feeds that are remediated some time later, a quarter as many ignored. */
   stateRate: 0.1,
   /** The order of an identifier's feed. */
   identifierOrder: 'desc' as 'asc' | 'desc',
   /** How long the feeds accept a cursor; null: for ever. */
   cursorLifetimeMs: null as number | null,
-  /** A broken service: `filters` are checked, then ignored. */
-  ignoreFilters: false,
   /** Wait before every response, or a range to draw from. */
   latencyMs: 0 as number | readonly [number, number],
   /** What each row of a response adds to the wait. */
@@ -129,7 +123,6 @@ const CHECKS: { readonly [Key in keyof Options]?: Check } = {
   invalidRate: SHARE,
   emptyPageRate: within(0.9),
   shortPageRate: SHARE,
-  lateRate: SHARE,
   stateRate: SHARE,
   latencyMs: [
     'a number from 0 on, or two',

@@ -10,7 +10,7 @@ import { type LoggedRequest, requestLog, type Service } from './http/routes.ts'
 import { tokens } from './http/tokens.ts'
 import { resolveOptions, type SandboxOptions, type Settings } from './options.ts'
 import { requestListener } from './request-listener.ts'
-import { arrivals, feed } from './search/feed.ts'
+import { arrivals, feed, importOrder } from './search/feed.ts'
 import { reports } from './search/reports.ts'
 import { search } from './search/search.ts'
 
@@ -36,11 +36,11 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   return serve(settings, makeService(settings).service, () => null)
 }
 
-/** The service, and the data that it serves. */
-export function makeService(settings: Settings) {
+/** The service, and the data that it serves. @param orderOf in which order the feeds get it */
+export function makeService(settings: Settings, orderOf = importOrder) {
   const { seed, domains, records, from, until } = settings
   const data = credentials(settings, timeline(seed, domains.length, records, from, until), sources(settings))
-  const arrived = arrivals(settings, data)
+  const arrived = arrivals(settings, data, orderOf(settings, data))
   const service = {
     search: search(settings, data),
     feed: feed(settings, arrived),

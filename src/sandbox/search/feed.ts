@@ -17,51 +17,50 @@ type Arrivals = {
    * Positions on the timeline of what has come so far, in the order in which it came.
    * @param identifier null: the tenant
    */
-  soFar(identifier: number | null): Uint32Array
+  soFar(identifier: number | null): Sequence
   /** A credential as it comes from a feed. Source: the public documentation. */
   item(position: number): unknown
 }
 
-const [LATE, LATE_BY, EMPTY, TRAILING, STATE, STATE_AFTER] = [601, 602, 603, 604, 605, 606]
+type Sequence = { readonly length: number; at(index: number): number }
+
+/** When credentials come, and in which order those of a feed do. */
+export type Order = {
+  /** By position on the timeline, in microseconds since 1970. */
+  comesAt(position: number): number
+  sequence(identifier: number | null): Sequence
+}
+
+const [EMPTY, TRAILING, STATE, STATE_AFTER] = [603, 604, 605, 606]
 /** Not documented: that of searches. */
 const MAX_SIZE = 10_000
 const DAY_MICROS = 86_400_000_000
-const MAX_LATE_MICROS = 45 * DAY_MICROS
 
-/**
- * The tenant has all domains, and identifier 1 the first one, and so on. A credential comes when it is imported, or later;
- * what comes is appended.
- */
-export function arrivals({ seed, now, domains, lateRate, stateRate }: Settings, data: Credentials): Arrivals {
-  const { timeline } = data
+/** A credential comes when it is imported. The tenant has all domains, and identifier 1 the first one, and so on. */
+export function importOrder({ domains }: Settings, { timeline }: Credentials): Order {
+  const { total } = timeline
   const count = domains.length
-  const comesAt = (position: number): number => {
-    const isLate = lateRate > 0 && fraction(seed, position, LATE) < lateRate
-    return (
-      timeline.at(position) + (isLate ? Math.floor(fraction(seed, position, LATE_BY) * MAX_LATE_MICROS) : 0)
-    )
+  return {
+    comesAt: timeline.at,
+    sequence: (identifier) =>
+      identifier === null
+        ? { length: total, at: (index) => index }
+        : {
+            length: Math.ceil((total - identifier + 1) / count),
+            at: (index) => index * count + identifier - 1,
+          },
   }
-  const orders = new Map<number | null, Uint32Array>()
-  /** Positions on the timeline, in the order in which they come. */
-  const orderOf = (identifier: number | null): Uint32Array => {
-    const known = orders.get(identifier)
-    if (known !== undefined) return known
-    const all = orders.get(null) ?? Uint32Array.from({ length: timeline.total }, (_, position) => position)
-    if (!orders.has(null) && lateRate > 0) {
-      const arrivals = Float64Array.from(all, comesAt)
-      all.sort((a, b) => arrivals[a]! - arrivals[b]! || a - b)
-    }
-    orders.set(null, all)
-    const own = identifier === null ? all : all.filter((position) => position % count === identifier - 1)
-    orders.set(identifier, own)
-    return own
-  }
+}
+
+/** What comes is appended. */
+export function arrivals({ seed, now, stateRate }: Settings, data: Credentials, order: Order): Arrivals {
+  const { comesAt } = order
   /** How many have come. */
-  const visible = (order: Uint32Array): number => {
-    let [low, high] = [0, order.length]
+  const visible = (all: Sequence): number => {
+    let [low, high] = [0, all.length]
     while (low < high) {
       const middle = (low + high) >> 1
-      if (comesAt(order[middle]!) <= now() * 1000) low = middle + 1
+      if (comesAt(all.at(middle)) <= now() * 1000) low = middle + 1
       else high = middle
     }
     return low
@@ -87,8 +86,8 @@ export function arrivals({ seed, now, domains, lateRate, stateRate }: Settings, 
 
   return {
     soFar(identifier) {
-      const order = orderOf(identifier)
-      return order.subarray(0, visible(order))
+      const all = order.sequence(identifier)
+      return { length: visible(all), at: all.at }
     },
     item,
   }
@@ -125,15 +124,15 @@ export function feed(settings: Settings, arrived: Arrivals): Feed {
         fraction(seed, point.index * 31 + point.page, field) < settings.emptyPageRate
       const size = draw(EMPTY) ? 0 : wanted.size
       const last = isUp ? Math.min(end, point.index + size) : Math.max(-1, point.index - size)
-      const positions = isUp
-        ? order.slice(point.index, last)
-        : order.slice(last + 1, point.index + 1).reverse()
+      const positions = Array.from({ length: Math.abs(last - point.index) }, (_, i) =>
+        order.at(isUp ? point.index + i : point.index - i),
+      )
       const isEnd = isUp ? last >= end : last < 0
       const hasNext = !isEnd || (positions.length > 0 && draw(TRAILING))
       // The third number of a cursor is when it was given; cursors hold integers only.
       const next = { index: last, page: point.page + 1, rows: Math.floor(now()) }
       return {
-        items: Array.from(positions, arrived.item),
+        items: positions.map(arrived.item),
         next: hasNext ? writeCursor(cursorKey, requestKey, next) : null,
       }
     },

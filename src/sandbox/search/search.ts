@@ -36,8 +36,7 @@ export function search(settings: Settings, data: Credentials): Search {
     const { from, ...request } = searchRequest(body, endpoint)
     const requestKey = JSON.stringify([endpoint, request])
     const selection = select(data, request.query)
-    const bounds = settings.ignoreFilters ? { gte: null, lte: null } : request
-    const range = indexRange(data, selection, bounds)
+    const range = indexRange(data, selection, request)
     const start = request.order === 'asc' ? range.low : range.high - 1
     const point = from === null ? { index: start, page: 0, rows: 0 } : readCursor(cursorKey, requestKey, from)
     const draw = (field: number) => fraction(seed, point.index * 31 + point.page, field)
@@ -58,10 +57,8 @@ export function search(settings: Settings, data: Credentials): Search {
     const isUsedUp =
       endpoint === 'global' &&
       left.charge({ query: request.query, requestKey, cursor: from, before: point.rows, rows })
-
-    const tail = next === null && settings.lastNext === 'missing' ? '' : `,"next":${JSON.stringify(next)}`
     return {
-      body: renderPage(data, page.positions, new Set(request.include), tail),
+      body: renderPage(data, page.positions, new Set(request.include), `,"next":${JSON.stringify(next)}`),
       items: page.positions.length,
       batchReached: next !== null && isUsedUp,
     }
