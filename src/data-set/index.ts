@@ -50,7 +50,7 @@ export { type ReadRowsOptions, readRows } from './read-rows.ts'
 export type { Owner } from './recover.ts'
 export { invalidationOf, planRedo, redoEntry } from './redo/invalidate.ts'
 export { scopeOf } from './scope.ts'
-export { publishShards, settle } from './settle.ts'
+export { settle } from './settle.ts'
 export { shardSetOptions } from './shard-set-options.ts'
 export { readEvidence, type Signed, signDataSet } from './sign.ts'
 export {

@@ -25,6 +25,8 @@ import { bringSuppression } from './suppression.ts'
 type SettleOptions = Pick<DataSetOptions, 'clock' | 'stop' | 'onLog' | 'version' | 'build' | 'readSecret'> & {
   /** Called with the shard without rows of a data set that has none. */
   readonly onFilled?: (shard: ManifestShard) => void
+  /** Called when every shard is published, before the manifest tells of the run. */
+  readonly onPublished?: () => Promise<void>
   /** The run that changed the data set, for the snapshots of tables; default: another command did. */
   readonly runId?: string
 }
@@ -50,6 +52,7 @@ export async function settle(
   // While shards are there beside those that they replace, rows are there twice.
   if (!whole || state.invalidated.size > 0) await unmark(store)
   await bringQuarantine(store, journal)
+  await options.onPublished?.()
   await replaceManifest(pipeline, store, state, options.onLog)
   const failure = await failureOfRemoval(store, state, async () => {
     await updateTables(pipeline, store, options)
@@ -93,7 +96,7 @@ async function requireStanding(
  * these to the next one.
  * @throws ExportError when a shard cannot be published, `damaged` when it is no longer what was sealed
  */
-export async function publishShards(
+async function publishShards(
   store: OwnedStore,
   journal: Journal,
   { stop, onLog }: Pick<SettleOptions, 'stop' | 'onLog'>,

@@ -19,7 +19,6 @@ import {
   openDataSet,
   planFor,
   planRedo,
-  publishShards,
   type QuerySecrets,
   readQuerySecrets,
   readSuppression,
@@ -46,7 +45,7 @@ import {
   type RunStatus,
 } from '../state/index.ts'
 import { requirePolicies, warnIfWorldReadable } from './admission/require-policies.ts'
-import { type Ending, exportChains, statusFor } from './chains/export-chains.ts'
+import { exportChains, statusFor } from './chains/export-chains.ts'
 import { Tally } from './chains/tally.ts'
 import type { RunOptions } from './options.ts'
 import { openSession, type Session } from './session.ts'
@@ -193,9 +192,7 @@ async function carryOut(
     partitions_done: counts.done,
   })
   const context = { pipeline, store, session, plan, counts, tally, secrets, options, earlier }
-  const exported = await exportChains(context)
-  const unpublished = await failureOf(() => publishShards(store, journal, options))
-  const ending = unpublished === null ? exported : endedBy(exported, unpublished)
+  const ending = await exportChains(context)
   if (sealed.replacedNuls > 0) {
     log('warn', 'NUL characters, which readers of CSV refuse, were replaced by U+FFFD', {
       characters: sealed.replacedNuls,
@@ -210,30 +207,29 @@ async function carryOut(
     }
     return journal.append([endEntry(run, told, figures)])
   }
-  const unfinished =
-    unpublished ??
-    (await failureOf(async () => {
-      await session.cpu.close()
-      await end(ending.error, ending.status)
-      await settle(pipeline, store, journal, {
-        ...options,
-        runId: run,
-        onFilled: (shard) => {
-          sealed.shards++
-          sealed.bytes += shard.bytes
-          options.onShard?.(shard)
-        },
-      })
-      const small = manySmallShards(journal.state, pipeline)
-      if (small !== null) log('info', small)
-    }))
+  const unfinished = await failureOf(async () => {
+    await session.cpu.close()
+    await settle(pipeline, store, journal, {
+      ...options,
+      runId: run,
+      onPublished: () => end(ending.error, ending.status),
+      onFilled: (shard) => {
+        sealed.shards++
+        sealed.bytes += shard.bytes
+        options.onShard?.(shard)
+      },
+    })
+    const small = manySmallShards(journal.state, pipeline)
+    if (small !== null) log('info', small)
+  })
+  const first = ending.error ?? unfinished
   // What readers see says why the run ended, if that can still be written.
-  if (ending.error === null && unfinished !== null)
-    await failureOf(() => end(unfinished, statusFor(unfinished)))
+  if (unfinished !== null && (first === unfinished || journal.state.runs.at(-1)?.finished_at === null))
+    await failureOf(() => end(first, statusFor(first!)))
   const hasManifest = (await store.size(MANIFEST_PATH)) !== null
   const unsaved = await failureOf(() => journal.close())
   // A full disk has no space for a manifest either: the first error of the run is kept.
-  const error = ending.error ?? unfinished ?? unsaved
+  const error = first ?? unsaved
   const durationMs = clock.monotonicMs() - startedMs
   const { status } = ending
   const ended = isOfFeeds
@@ -244,12 +240,6 @@ async function carryOut(
   const summary = summarize(pipeline, result)
   logSummary(summary, log)
   return summary
-}
-
-/** The first error of a run decides. */
-function endedBy(ending: Ending, error: ExportError): Ending {
-  const first = ending.error ?? error
-  return { ...ending, error: first, status: statusFor(first) }
 }
 
 async function failureOf(work: () => Promise<void>): Promise<ExportError | null> {

@@ -66,6 +66,9 @@ test.each(['partition_by: [query]', ...(THOROUGH ? (['in a bucket'] as const) : 
         const ended = await copy.command(CHANGES['first run'], `stuck:${call}`)
         expect(ended.code, call).toBe(1)
         expect(existsSync(join(copy.output, '_SUCCESS')), call).toBe(false)
+        const status = await copy.command(['status', '--json'])
+        const failed = { status: 'failed', error: { kind: 'storage' } }
+        expect(JSON.parse(status.stdout).last_run, call).toMatchObject(failed)
         await expectNamedFilesToBeThere(copy, call)
         const all = copy.requests()
         await expectSettled(copy, world.outcomes('first run', null), call)
