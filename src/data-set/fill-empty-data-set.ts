@@ -1,17 +1,9 @@
 import { type NamedPipeline, type OwnedStore, placeOf } from '../core/index.ts'
-import {
-  folderOf,
-  moveUnknownShards,
-  publishSealed,
-  rewriteShard,
-  rowGroupRows,
-  shardExtension,
-  stands,
-} from '../load/index.ts'
-import { type Journal, type ManifestShard, manifestShard, type SealEntry } from '../state/index.ts'
+import { folderOf, moveUnknownShards, publishSealed, stands } from '../load/index.ts'
+import { type Journal, type ManifestShard, manifestShard } from '../state/index.ts'
 import type { DataSetOptions } from './options.ts'
 import { planAsOfLastRun } from './plan-state.ts'
-import { coderOf, FreeNumbers } from './rewriting.ts'
+import { coderOf, FreeNumbers, rewriteShards } from './rewriting.ts'
 
 /**
  * Gives a data set without rows one shard without rows, in the folder of its first partition: a scheduled reader needs
@@ -41,8 +33,8 @@ export async function fillEmptyDataSet(
     (text) => options.onLog('warn', text),
   )
   const identity = { shard: state.nextShard, folder, part: known, partitions: [first.key] }
-  const shard = await emptyShard(pipeline, store, options, identity)
-  await journal.append([shard])
+  const shard = await rewriteShards(store, pipeline, [], identity, await coderOf(pipeline, options), null)
+  await journal.append([{ kind: 'seal', ...shard }])
   await publishSealed(store, shard)
   options.onFilled?.(manifestShard(shard))
 }
@@ -59,22 +51,8 @@ export async function renewEmptyShards(
     if (await stands(store, former)) continue
     const { folder } = placeOf(former.path)
     const identity = { ...new FreeNumbers(state).take(folder), partitions: former.partitions }
-    const { kind: _, ...by } = await emptyShard(pipeline, store, options, identity)
+    const by = await rewriteShards(store, pipeline, [], identity, await coderOf(pipeline, options), null)
     await journal.append([{ kind: 'swap', shards: [{ of: [former.shard], by }] }])
     await publishSealed(store, by)
   }
 }
-
-async function emptyShard(
-  pipeline: NamedPipeline,
-  store: OwnedStore,
-  options: Pick<DataSetOptions, 'version' | 'build'>,
-  identity: Parameters<typeof rewriteShard>[1],
-): Promise<SealEntry> {
-  const { format } = pipeline.load
-  const coder = await coderOf(pipeline, options)
-  const how = { store, coder, extension: shardExtension(format), rowGroupRows: rowGroupRows(format) }
-  return rewriteShard(NO_ROWS, identity, how)
-}
-
-const NO_ROWS = { async *[Symbol.asyncIterator]() {} }

@@ -23,19 +23,21 @@ export async function rewriteShards(
   store: OwnedStore,
   pipeline: NamedPipeline,
   shards: readonly Located[],
-  identity: ShardIdentity,
+  { partitions = shards.flatMap(({ shard }) => shard.partitions), ...identity }: RewrittenIdentity,
   coder: ShardCoder,
   isLeftOut: ((identity: RowValue) => boolean) | null,
 ): Promise<SealedShard> {
   const { format } = pipeline.load
   const how = { store, coder, extension: shardExtension(format), rowGroupRows: rowGroupRows(format) }
-  const partitions = new Set(shards.flatMap(({ shard }) => [...shard.partitions]))
   const rows = rowsOf(store, pipeline, shards, isLeftOut)
-  const { kind: _, ...seal } = await rewriteShard(rows, { ...identity, partitions }, how)
+  const { kind: _, ...seal } = await rewriteShard(rows, { ...identity, partitions: new Set(partitions) }, how)
   // What was replaced when the rows were first written is not known of each.
   const replaced = shards.reduce((sum, { shard }) => sum + (shard.replaced ?? 0), 0)
   return { ...seal, ...(replaced === 0 ? {} : { replaced }) }
 }
+
+/** Default: the partitions of the shards. */
+type RewrittenIdentity = ShardIdentity & { readonly partitions?: readonly string[] }
 
 async function* rowsOf(
   store: OwnedStore,
