@@ -28,13 +28,10 @@ export type ExtractedPage = {
 // cost searches without end.
 const MAX_EMPTY_PAGES = 100
 
-/** Behind a smaller page the next one is not requested ahead: its commit takes less time than the rate limit. */
-const MIN_ROWS_TO_PREFETCH = 1000
-
 /**
- * Follows a chain of cursors to its end. Only a missing `next` ends it: short and empty pages do not. Behind a large
- * page, if `chain.mayPrefetch` permits it, the next one is requested beside the commit; otherwise when the consumer
- * requests it. A chain may be over before its last page: see `Chain.isOver`.
+ * Follows a chain of cursors to its end. Only a missing `next` ends it: short and empty pages do not. If
+ * `chain.mayPrefetch` permits it, the page after one with new rows is requested beside the commit of that one; otherwise
+ * when the consumer requests it. A chain may be over before its last page: see `Chain.isOver`.
  * @param release called with a decoded page that the consumer does not get
  * @throws ExportError `data` when a cursor is repeated or too long, or when pages without new rows keep coming; else as
  *   `Service.request`
@@ -72,7 +69,7 @@ export async function* extractPages(
       const request = (cursor: string): PageRequest =>
         new PageRequest(parts, { cursor, ownSize: size, size }, number, recent)
       const newItems = page.items - page.repeated
-      if (next !== null && newItems >= MIN_ROWS_TO_PREFETCH && chain.mayPrefetch()) following = request(next)
+      if (next !== null && newItems > 0 && chain.mayPrefetch()) following = request(next)
       yield { page, requests: requests + wasted, size, ms }
       if (next === null || chain.isOver()) return
       emptyPages = newItems === 0 ? emptyPages + 1 : 0

@@ -127,7 +127,7 @@ describe('the memory of responses', () => {
     const released: DecodedPage[] = []
     const read: DecodePage = async (body, context) => {
       const { next } = await decode(body, context)
-      const decoded = emptyPage({ next, items: 1000 })
+      const decoded = emptyPage({ next, items: 1 })
       pages.push(decoded)
       return decoded
     }
