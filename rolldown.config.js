@@ -1,5 +1,5 @@
 import { chmodSync, existsSync, readdirSync, readFileSync } from 'node:fs'
-import { join, sep } from 'node:path'
+import { dirname, join, sep } from 'node:path'
 import { Extractor, ExtractorConfig } from '@microsoft/api-extractor'
 import { defineConfig } from 'rolldown'
 
@@ -76,134 +76,43 @@ function onlyErrors(message) {
   if (message.logLevel !== 'error') message.logLevel = 'none'
 }
 
-/**
- * Returns a test whether a module is one of these source files, or in one of these folders.
- * @throws Error when one of them does not exist: a moved file would leave its chunk without notice
- */
-function isIn(...names) {
-  const paths = names.map((name) => join(import.meta.dirname, 'src', name))
-  const missing = paths.find((path) => !existsSync(path))
-  if (missing !== undefined) throw new Error(`rolldown.config.js names ${missing}, which does not exist`)
-  return (id) => paths.some((path) => id === path || id.startsWith(path + sep))
-}
-
-function either(isFirst, second) {
-  return (id) => isFirst(id) || second.test(id)
-}
-
 /** Scripts of worker threads. They are in the same folder as the chunks that start them. */
 const threads = {
   worker: 'src/run/cpu/worker.ts',
 }
 
-/** Importing a chunk runs its modules, so the script of a thread must not be in a chunk that others import. */
-const isThreadScript = isIn(...Object.values(threads).map((path) => path.slice('src/'.length)))
+const SRC = join(import.meta.dirname, 'src') + sep
+const folderOf = (path) => path.slice(SRC.length).split(sep)[0]
 
-/** The schemas of the journal: only what reads a state needs them, and zod with them. */
-const SCHEMAS = 'state/journal-entry.ts'
+/** The modules of a folder that one of them reaches without a dynamic import. */
+function reachedFrom(path, reached = new Set()) {
+  if (reached.has(path) || !existsSync(path)) return reached
+  reached.add(path)
+  const imports = readFileSync(path, 'utf8').matchAll(
+    /^(?:import|export)\b(?! type)[^;]*? from '(\.[^']+)'/gms,
+  )
+  for (const [, to] of imports) {
+    const target = join(dirname(path), to)
+    if (folderOf(target) === folderOf(path)) reachedFrom(target, reached)
+  }
+  return reached
+}
 
-/** Modules that every thread may import. */
-const isForThreads = isIn(
-  'core',
-  'rows',
-  'load/encode/decode-record-batches.ts',
-  'load/encode/engine-package.ts',
-  'load/encode/record-batch-column.ts',
-  'load/take-rows.ts',
-  'threads/thread.ts',
-  'transform/mask',
-)
-const inCore = (id) => isForThreads(id) && !isIn(SCHEMAS)(id)
-
-/** Modules with which every command parses its arguments and prints; with yargs and its dependencies. */
-const inCommandLine = either(
-  isIn(
-    'cli/command-line/command.ts',
-    'cli/command-line/pipeline-options.ts',
-    'cli/commands/index.ts',
-    'cli/log/log.ts',
-    'cli/parse.ts',
-    'cli/results/flag-file.ts',
-    'cli/results/save-file.ts',
-    'cli/run-command-line.ts',
-    'cli/terminal',
-  ),
-  /node_modules.(?:yargs|cliui)[\\/]/,
+/**
+ * The chunk of each module: that of its folder, if the folder's index reaches it. The command line has no index: its
+ * chunk is what every command needs. What is imported dynamically, a command for instance, and packages have others.
+ */
+const CHUNKS = new Map(
+  readdirSync(SRC)
+    .flatMap((name) => [join(SRC, name, name === 'cli' ? 'run-command-line.ts' : 'index.ts')])
+    .flatMap((begin) => Array.from(reachedFrom(begin), (path) => [path, folderOf(path)])),
 )
 
-/** Modules that read the state of a data set and print it. */
-const inDataSet = isIn(
-  'cli/results/status-tables.ts',
-  'pipeline',
-  SCHEMAS,
-  'disk',
-  'run-options.ts',
-  'run/admission',
-  'run/forecast.ts',
-  'run/options.ts',
-  'run/plan.ts',
-  'data-set/completeness.ts',
-  'data-set/clear-data-set.ts',
-  'data-set/find-state.ts',
-  'data-set/links.ts',
-  'data-set/look.ts',
-  'data-set/read-manifest.ts',
-  'data-set/read-shard.ts',
-  'data-set/restore.ts',
-  'data-set/success-mark.ts',
-  'data-set/table-owner.ts',
-  'data-set/index.ts',
-  'data-set/open-checkpoint.ts',
-  'data-set/open-data-set.ts',
-  'data-set/options.ts',
-  'data-set/plan-state.ts',
-  'data-set/publish.ts',
-  'data-set/quarantine-limit.ts',
-  'data-set/queries.ts',
-  'data-set/recover.ts',
-  'data-set/redo/invalidate.ts',
-  'data-set/same-queries.ts',
-  'data-set/scope.ts',
-  'data-set/status.ts',
-  'data-set/suppression.ts',
-  'state',
-)
+/** A package is a chunk: rolldown would divide some in the middle of a circle. */
+const packageOf = (id) =>
+  /[\\/]node_modules[\\/]((?:@[^\\/]+[\\/])?[^\\/]+)/.exec(id)?.[1].replaceAll(/[@\\/]/g, '-') ?? null
 
-/** Modules of every run, even if it has nothing to request; without those for requests and threads. */
-const inRun = either(
-  isIn(
-    'cli/results/summary.ts',
-    'cli/work/export-pipeline.ts',
-    'extract',
-    'http',
-    'summary',
-    'run/chains',
-    'run/cpu',
-    'run/pages-without-secrets.ts',
-    'data-set/encode-settings.ts',
-    'data-set/fill-empty-data-set.ts',
-    'data-set/quarantine-files.ts',
-    'data-set/redo/replace.ts',
-    'data-set/replace-manifest.ts',
-    'data-set/settle.ts',
-    'data-set/shard-set-options.ts',
-    'data-set/summary-page',
-    'data-set/open-tables.ts',
-    'run/run.ts',
-    'run/session.ts',
-    'run/summary.ts',
-  ),
-  /src.load.[a-z-]+\.ts$/,
-)
-const inSomeRuns = isIn(
-  'extract/index.ts',
-  'http/connections.ts',
-  'http/tunnel.ts',
-  'load/index.ts',
-  'load/shard-coder.ts',
-  'summary/index.ts',
-  'run/cpu/in-this-thread.ts',
-)
+const chunkOf = (id) => CHUNKS.get(id) ?? packageOf(id)
 
 const { dependencies, optionalDependencies } = JSON.parse(
   readFileSync(join(import.meta.dirname, 'package.json'), 'utf8'),
@@ -250,24 +159,17 @@ const main = defineConfig({
     main: 'src/cli/main.ts',
     ...threads,
   },
+  preserveEntrySignatures: 'allow-extension',
   plugins: [ascii, notices, executable, declarations],
   output: {
     format: 'esm',
     entryFileNames: ({ name }) => ({ index: 'index.js', main: 'cli/main.js' })[name] ?? 'chunks/[name].js',
     chunkFileNames: 'chunks/[name]-[hash].js',
     // Without groups, each set of modules with the same importers becomes a file, and opening a file takes a
-    // millisecond. Worker threads import only chunks of the first four groups, and their own.
+    // millisecond. Importing a chunk runs its modules, so the script of a thread is in none.
     codeSplitting: {
-      groups: [
-        { name: 'core', test: inCore, priority: 2 },
-        { name: 'zod', test: /[\\/]node_modules[\\/]zod[\\/]/, priority: 2 },
-        { name: 'item-schema', test: isIn('transform/schema.ts'), priority: 2 },
-        { name: 'columns', test: isIn('transform/columns', 'transform/id-set.ts'), priority: 3 },
-        { name: 'package', test: /src.package.package-file\.ts$/, priority: 2 },
-        { name: 'command-line', test: inCommandLine, priority: 1 },
-        { name: 'run', test: (id) => inRun(id) && !inSomeRuns(id) && !isThreadScript(id), priority: 0 },
-        { name: 'data-set', test: (id) => inDataSet(id) && !isThreadScript(id), priority: 1 },
-      ],
+      includeDependenciesRecursively: false,
+      groups: [{ name: chunkOf, test: (id) => chunkOf(id) !== null }],
     },
   },
 })
