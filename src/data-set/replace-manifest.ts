@@ -1,7 +1,8 @@
-import type { Log, NamedPipeline, OwnedStore } from '../core/index.ts'
+import { type Log, type NamedPipeline, nullIf, type OwnedStore } from '../core/index.ts'
 import { moveToOrphans } from '../load/index.ts'
 import {
   type CheckpointState,
+  isManifestOf,
   MANIFEST_PATH,
   manifestDifference,
   SIGNATURE_BYTES,
@@ -30,10 +31,20 @@ export async function replaceManifest(
   const before = await store.read(MANIFEST_PATH)
   const difference = before === null ? 'all' : manifestDifference(before, pipeline, state, plan)
   if (difference === 'none') return false
-  if (difference === 'runs' && (await store.size(SIGNATURE_PATH)) === SIGNATURE_BYTES) return false
+  const isSigned = (await store.size(SIGNATURE_PATH)) === SIGNATURE_BYTES
+  if (difference === 'runs' && isSigned && isIntact(before!, pipeline, state)) return false
   await removeSignature(store, log)
   await writeManifest(store, pipeline, state, plan)
   return true
+}
+
+/** Whether bytes are the manifest as of an earlier run, to their end. */
+function isIntact(bytes: Uint8Array, pipeline: NamedPipeline, state: CheckpointState): boolean {
+  try {
+    return isManifestOf(bytes, pipeline, state)
+  } catch (error) {
+    return nullIf('damaged')(error) ?? false
+  }
 }
 
 async function removeSignature(store: OwnedStore, log: Log): Promise<void> {

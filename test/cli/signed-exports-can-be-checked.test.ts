@@ -249,6 +249,23 @@ it('a signature stays until what it signs changes: a run with nothing to do leav
   expect((await sign(here)).code).toBe(0)
 })
 
+it('a signed manifest that was changed anywhere is written anew by the next run, without its signature', async () => {
+  const here = await keysIn(await exportedWorkspace(PARTS))
+  const path = join(here.output, '_manifest.json')
+  for (const change of [
+    (text: string) => `${text}x`,
+    (text: string) => text.replace('"status": "complete"', '"status": "failed"'),
+  ]) {
+    await exits(0, here.call('sign', '--key', 'key.pem'))
+    const signed = await readFile(path, 'utf8')
+    expect(change(signed)).not.toBe(signed)
+    await writeFile(path, change(signed))
+    await exits(0, here.run())
+    await exits(0, here.call('verify', '--complete'))
+    expect((await here.call('verify', '--signature', '--key', 'pub.pem')).stdout).toContain('_manifest.sig')
+  }
+})
+
 it('a signature that is gone is told from damaged files, with what removed it last', async () => {
   const here = await exported()
   await writeFile(join(here.folder, 'people.txt'), 'nobody@scatterholt.com\n')
