@@ -12,23 +12,21 @@ export const NEXT_SUPPRESSION_PATH = '_state/suppression.next.json'
  * Digests of forgotten people, and their key: a random one, or the mask key, of which the file has the check value
  * alone. With a random key whoever has the file can test guesses, so it is 0600.
  */
-export type SuppressionList = {
-  readonly key: { readonly random: string } | { readonly mask_key_check: string }
+const suppressionList = z.strictObject({
+  key: z.union([
+    z.strictObject({ random: z.base64().length(44) }),
+    z.strictObject({ mask_key_check: z.string().regex(/^[0-9a-f]{32}$/) }),
+  ]),
   /** In hex, sorted: their order says nothing. */
-  readonly digests: readonly string[]
-}
+  digests: z.array(z.string().regex(/^[0-9a-f]{64}$/)),
+})
+export type SuppressionList = Readonly<z.infer<typeof suppressionList>>
 
-const storedLists = z.array(
-  z.strictObject({
-    key: z.union([
-      z.strictObject({ random: z.base64().length(44) }),
-      z.strictObject({ mask_key_check: z.string().regex(/^[0-9a-f]{32}$/) }),
-    ]),
-    digests: z.array(z.string().regex(/^[0-9a-f]{64}$/)),
-  }),
-)
-
-const suppressionFile = z.strictObject({ version: z.literal(1), lists: storedLists, sha256: z.string() })
+const suppressionFile = z.strictObject({
+  version: z.literal(1),
+  lists: z.array(suppressionList),
+  sha256: z.string(),
+})
 
 export function suppressionText(lists: readonly SuppressionList[]): string {
   return `${JSON.stringify({ version: 1, lists, sha256: checksumOf(lists) })}\n`

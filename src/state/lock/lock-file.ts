@@ -20,16 +20,7 @@ const lockFileSchema = z.object({
 })
 
 /** The first line of a lock file. */
-export type LockFile = {
-  readonly pid: number
-  readonly host: string
-  readonly process_start: string | null
-  readonly boot: string | null
-  readonly pid_namespace: string | null
-  readonly instance: string
-  readonly since: string
-  readonly hold: string | null
-}
+export type LockFile = Readonly<z.infer<typeof lockFileSchema>>
 
 export const INSTANCE = randomBytes(6).toString('hex')
 

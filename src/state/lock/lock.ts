@@ -250,7 +250,7 @@ export async function readHolder(store: Store): Promise<Holder | null> {
 }
 
 /** The process that holds a data set, the name of its machine, and since when. */
-export type Holder = Pick<LockFile, 'pid' | 'host' | 'since'>
+export type Holder = { readonly pid: number; readonly host: string; readonly since: string }
 
 function lockPath(id: string): string {
   return `${STATE}/lock.${id}`
