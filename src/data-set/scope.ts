@@ -1,10 +1,10 @@
 import { formatInstant, type NamedPipeline, type Pipeline } from '../core/index.ts'
-import type { Manifest, ManifestScope, Scope } from '../state/index.ts'
+import type { Manifest, Scope } from '../state/index.ts'
 import { asInFile } from './plan-state.ts'
 import { allowedOf } from './quarantine-limit.ts'
 
 /** What the pipeline file requests, without the flags of a run, as the manifest lists it. */
-export function scopeOf(given: NamedPipeline): ManifestScope {
+export function scopeOf(given: NamedPipeline): Scope {
   const { service, extract, transform, load } = asInFile(given)
   const { queries, windows } = extract
   return {

@@ -60,7 +60,7 @@ export {
   writeManifest,
 } from './manifest.ts'
 export { MANIFEST_LINES, manifestLines, SHA256SUMS_OF_MANIFEST } from './manifest-lines.ts'
-export type { ManifestPartition, ManifestScope } from './manifest-scope.ts'
+export type { ManifestPartition } from './manifest-scope.ts'
 export * from './partition-states.ts'
 export * from './run-status.ts'
 export {

@@ -1,7 +1,6 @@
 import { createHash, type KeyObject, sign, verify } from 'node:crypto'
 import * as z from 'zod'
 import {
-  type ErrorKind,
   ExportError,
   figuresOf,
   formatTimestamp,
@@ -10,7 +9,6 @@ import {
   type OwnedStore,
   type Pipeline,
   RESOURCE_NAMES,
-  type Resource,
   type Store,
 } from '../core/index.ts'
 import { columnsOf, typeName } from '../rows/index.ts'
@@ -22,9 +20,6 @@ import { ENTRY_SCHEMAS } from './log/parse-entry.ts'
 import { shardLine } from './manifest-lines.ts'
 import {
   type ManifestFeed,
-  type ManifestPartition,
-  type ManifestPrune,
-  type ManifestScope,
   manifestFeedSchema,
   manifestFeeds,
   manifestPartitionSchema,
@@ -43,21 +38,27 @@ export const MANIFEST_START = '{\n  "version": 1,\n  "pipeline": '
 
 const count = z.number().int().nonnegative()
 
-export const shardSchema = z.object({
+const shardSchema = z.object({
+  /** Relative to the data set. */
   path: z.string(),
   rows: count,
   bytes: count,
+  /** In hex. */
   sha256: z.string(),
+  /** Keys of the partitions. */
   partitions: z.array(z.string()),
   imported_at: z.object({ min: z.string(), max: z.string() }).nullable(),
+  /** NUL characters that U+FFFD replaces in it; absent: none. */
   replaced_nuls: count.optional(),
+  /** The shards that were compacted into it: parts of its folder, first and last of each range; absent: none. */
   stands_for: z.array(z.tuple([count, count])).optional(),
 })
 
-export const manifestSchema = z.object({
+/** `_manifest.json`: the contents of the data set. Fields have the same names as in the file. */
+const manifestSchema = z.object({
   version: z.literal(1),
   pipeline: z.string(),
-  /** As in the header of the checkpoint. */
+  /** A UUID that never changes, as in the header of the checkpoint. */
   data_set_id: z.uuid(),
   resource: z.enum(RESOURCE_NAMES),
   format: z.enum(['parquet', 'csv']),
@@ -65,6 +66,7 @@ export const manifestSchema = z.object({
   masking: z.object({ secret: z.string(), identity: z.string() }),
   config_digest: z.string(),
   shards: z.array(shardSchema),
+  /** Shards begun so far in folders of which some are gone: no number is used again. */
   begun_parts: z.record(z.string(), count),
   totals: z.object({
     rows: count,
@@ -78,10 +80,15 @@ export const manifestSchema = z.object({
     /** Number of NUL characters that U+FFFD replaces, in CSV. */
     replaced_nuls: count,
   }),
+  /** Number of occurrences of each unknown field. */
   unknown_fields: countsByName,
+  /** Queries that the pipeline file no longer has: their partitions and rows in the data set. */
   retired: z.array(z.object({ query: z.string(), partitions: count, rows: count })),
+  /** What `config_digest` is made of, by the names in the pipeline file. */
   settings: z.record(z.string(), z.unknown()),
+  /** What the pipeline file requests, without flags: with the states of partitions it says what an export covers. */
   scope: ENTRY_SCHEMAS.scope.omit({ kind: true }),
+  /** Every partition that is planned or in the data set, by key. */
   partitions: z.array(manifestPartitionSchema),
   prunes: z.array(ENTRY_SCHEMAS.prune.omit({ kind: true })),
   /** When people were forgotten, and what was removed. */
@@ -97,12 +104,13 @@ export const manifestSchema = z.object({
       quarantined: count,
       /** Failures of partitions. */
       failures: count,
-      /** Why items were quarantined, and how many. */
+      /** Why items were quarantined, by field and rule, and how many. */
       reasons: countsByName,
       /** Searches that it spent and that were left, as the service reports; null: it does not report them. */
       searches_spent: count.nullable(),
       searches_remaining: count.nullable(),
       version: z.string(),
+      /** Why it is not complete; null: it is, or was killed. */
       error: runError.nullable(),
       /** Only of the last run: measured costs and page size of the service; null: not measured yet. */
       service: z
@@ -114,99 +122,18 @@ export const manifestSchema = z.object({
         .optional(),
     }),
   ),
+  /** Where feeds go on. */
   feeds: z.array(manifestFeedSchema),
 })
 
-/**
- * `_manifest.json`: the contents of the data set. Fields have the same names as in the file. The type does not come
- * from the schema, so that users of the library don't need the types of zod. A test compares it with the schema.
- */
-export type Manifest = {
-  version: 1
-  pipeline: string
-  /** A UUID that never changes. */
-  data_set_id: string
-  resource: Resource
-  format: 'parquet' | 'csv'
-  columns: { name: string; type: string; nullable: boolean }[]
-  masking: { secret: string; identity: string }
-  config_digest: string
-  shards: ManifestShard[]
-  /** Shards begun so far in folders of which some are gone: no number is used again. */
-  begun_parts: Record<string, number>
-  totals: {
-    rows: number
-    bytes: number
-    shards: number
-    quarantined: number
-    /** Items that the service sent again within a chain; each is exported once. */
-    repeated: number
-    /** Items of forgotten people: removed, or dropped before anything was written. */
-    forgotten: number
-    /** Number of NUL characters that U+FFFD replaces, in CSV. */
-    replaced_nuls: number
-  }
-  /** Number of occurrences of each unknown field. */
-  unknown_fields: Record<string, number>
-  retired: RetiredQuery[]
-  /** What `config_digest` is made of, by the names in the pipeline file. */
-  settings: Record<string, unknown>
-  /** What the pipeline file requests. */
-  scope: ManifestScope
-  /** Every partition that is planned or in the data set, by key. */
-  partitions: ManifestPartition[]
-  prunes: ManifestPrune[]
-  /** When people were forgotten, and what was removed. */
-  forgotten: { at: string; identities: number; rows: number; shards: number; quarantined: number }[]
-  runs: {
-    started_at: string
-    finished_at: string | null
-    status: string
-    rows: number
-    requests: number
-    retries: number
-    quarantined: number
-    /** Failures of partitions. */
-    failures: number
-    /** Why items were quarantined, by field and rule, and how many. */
-    reasons: Record<string, number>
-    /** Searches that it spent and that were left, as the service reports; null: it does not report them. */
-    searches_spent: number | null
-    searches_remaining: number | null
-    version: string
-    /** Why it is not complete; null: it is, or was killed. */
-    error: { kind: ErrorKind; what: string; where: string; next: string } | null
-    /** Only of the last run: measured costs and page size of the service; null: not measured yet. */
-    service?:
-      | {
-          page_size: number | null
-          searches_per_request: number | null
-          searches_per_1000_rows: number | null
-        }
-      | undefined
-  }[]
-  /** Where feeds go on. */
-  feeds: ManifestFeed[]
-}
+// The declarations of these two spell the types out, so that users of the library need none of zod.
+const asManifest = (json: unknown) => manifestSchema.parse(json)
+const asShard = (json: unknown) => shardSchema.parse(json)
 
-/** A query that the pipeline file no longer has: its partitions and rows in the data set. */
-export type RetiredQuery = { query: string; partitions: number; rows: number }
-
-export type ManifestShard = {
-  /** Relative to the data set. */
-  path: string
-  rows: number
-  bytes: number
-  /** In hex. */
-  sha256: string
-  /** Keys of the partitions. */
-  partitions: string[]
-  imported_at: { min: string; max: string } | null
-  /** NUL characters that U+FFFD replaces in it; absent: none. */
-  replaced_nuls?: number | undefined
-  /** The shards that were compacted into it: parts of its folder, first and last of each range; absent: none. */
-  stands_for?: [number, number][] | undefined
-}
+/** `_manifest.json`, as the page on file formats describes it. */
+export type Manifest = ReturnType<typeof asManifest>
+export type ManifestShard = ReturnType<typeof asShard>
+export type RetiredQuery = Manifest['retired'][number]
 
 /** What a manifest has from the pipeline file; all else is from the checkpoint. */
 type ManifestPlan = {
@@ -242,7 +169,7 @@ export async function readManifest(store: Store): Promise<Manifest | null> {
 /** @throws ExportError `damaged` if it is not a manifest */
 export function parseManifest(bytes: Uint8Array): Manifest {
   try {
-    return manifestSchema.parse(JSON.parse(Buffer.from(bytes).toString()))
+    return asManifest(JSON.parse(Buffer.from(bytes).toString()))
   } catch (error) {
     throw new ExportError({
       kind: 'damaged',
