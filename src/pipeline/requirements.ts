@@ -1,5 +1,12 @@
 import { readFileSync } from 'node:fs'
-import { ExportError, isExportError, keySet, locationOf, type Pipeline } from '../core/index.ts'
+import {
+  ExportError,
+  isExportError,
+  keySet,
+  locationOf,
+  type Pipeline,
+  SECRET_POLICIES,
+} from '../core/index.ts'
 import {
   catalogVariables,
   type Environment,
@@ -150,6 +157,7 @@ export function requireConsent(policy: string, allowPlaintext: boolean | undefin
   if (policy !== 'plaintext' || allowPlaintext === true) return
   const what =
     'plaintext needs consent at each run, and this run was not given leave to write secrets unmasked'
-  const next = 'Add --allow-plaintext, or choose redact, drop, partial or hmac.'
+  const others = SECRET_POLICIES.filter((each) => each !== policy)
+  const next = `Add --allow-plaintext, or choose ${others.join(', ')}.`
   throw new ExportError({ kind: 'config', what, where, next })
 }

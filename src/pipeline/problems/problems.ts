@@ -1,4 +1,5 @@
 import { ExportError } from '../../core/index.ts'
+import { staysHere } from '../values/addresses.ts'
 import { describe } from './describe.ts'
 import { dotted, keyOf, lineOf, locationAt, type ParsedFile, type Path, type Tree, valueAt } from './tree.ts'
 
@@ -58,6 +59,17 @@ export class Problems {
   /** A problem with what a flag says. */
   addFlag(flag: string, text: string): void {
     this.#found.push({ where: flag, order: [0, 0, 0], text })
+  }
+
+  /**
+   * A problem with an address that is plain http to another machine.
+   * @param what would travel in clear
+   * @param isAllowed undefined: no key allows it
+   */
+  requireHttps(path: Path, url: string | undefined, what: string, isAllowed: boolean | undefined): void {
+    if (isAllowed || !url?.startsWith('http:') || staysHere(url)) return
+    const permit = isAllowed === undefined ? '' : ' (allow_http: true permits it)'
+    this.add(path, `expected https, found http to another machine; ${what} would travel unencrypted${permit}`)
   }
 
   /** Describes the value at a path without secrets. */

@@ -11,7 +11,6 @@ import { shown } from '../problems/describe.ts'
 import type { Problems } from '../problems/problems.ts'
 import type { PipelineFile } from '../schema/file-schema.ts'
 import { ADDRESSES, STORE_KINDS, STORES, type StoreKind, storeOf } from '../stores/index.ts'
-import { staysHere } from '../values/addresses.ts'
 
 type LoadFile = PipelineFile['load']
 
@@ -66,14 +65,9 @@ type CatalogFile = NonNullable<LoadFile['catalog']>
 
 function resolveCatalog(catalog: CatalogFile, name: string, problems: Problems): CatalogSettings {
   const { uri, oauth2, token_env: tokenEnv } = catalog
-  const addresses = { uri, ...(oauth2 === undefined ? {} : { oauth2: oauth2.token_url }) }
-  for (const [key, url] of Object.entries(addresses)) {
-    if (catalog.allow_http || !url.startsWith('http:') || staysHere(url)) continue
-    problems.add(
-      ['load', 'catalog', key, ...(key === 'uri' ? [] : ['token_url'])],
-      'expected https, found http to another machine; tokens would travel unencrypted (allow_http: true permits it)',
-    )
-  }
+  const at = ['load', 'catalog']
+  problems.requireHttps([...at, 'uri'], uri, 'tokens', catalog.allow_http)
+  problems.requireHttps([...at, 'oauth2', 'token_url'], oauth2?.token_url, 'tokens', catalog.allow_http)
   if (tokenEnv !== undefined && oauth2 !== undefined)
     problems.add(['load', 'catalog', 'token_env'], 'expected token_env or oauth2, found both', 'key')
   return {
@@ -99,60 +93,55 @@ function catalogAuth({ token_env: tokenEnv, oauth2 }: CatalogFile): CatalogAuth 
 }
 
 function parquet(load: LoadFile, columns: readonly string[], problems: Problems): Format {
-  const { engine, compression = 'snappy', parquet: settings } = load
-  const refuse = (key: string, text: string): void => problems.add(['load', key], text)
+  const { compression: given = 'snappy', parquet: settings } = load
+  const engine = among('engine', ['columnar', 'parquetjs-lite'], load.engine, 'format parquet', problems)
+  const isLite = engine === 'parquetjs-lite'
+  const { bloom_filters: bloomFilters } = settings
   // The types of the oldest supported version lack it.
-  if (compression === 'zstd' && Reflect.get(zlib, 'zstdCompressSync') === undefined) {
-    refuse(
-      'compression',
+  if (given === 'zstd' && Reflect.get(zlib, 'zstdCompressSync') === undefined) {
+    problems.add(
+      ['load', 'compression'],
       `zstd needs Node 22.15 or newer, and this is ${process.version}; allowed here: none | snappy | gzip`,
     )
   }
-  if (engine === 'csv-stringify') {
-    refuse('engine', 'expected columnar | parquetjs-lite with format parquet, found "csv-stringify"')
-    return { kind: 'parquet', engine: 'columnar', compression, encodings: 'compact', bloomFilters: [] }
-  }
-  const { bloom_filters: bloomFilters } = settings
-  // parquetjs-lite knows no others.
-  const encodings = engine === 'parquetjs-lite' ? 'plain' : settings.encodings
-  if (engine === 'parquetjs-lite') {
-    if (compression === 'zstd')
-      refuse('compression', 'expected none | snappy | gzip with engine parquetjs-lite, found "zstd"')
-    if (settings.encodings === 'compact' && problems.given(['load', 'parquet', 'encodings'])) {
-      problems.add(
-        ['load', 'parquet', 'encodings'],
-        'expected plain with engine parquetjs-lite, found "compact"',
-      )
-    }
-    if (bloomFilters.length > 0) {
-      problems.add(['load', 'parquet', 'bloom_filters'], 'engine parquetjs-lite writes no bloom filters')
-    }
-  }
+  const compressions = ['none', 'snappy', 'gzip', ...(isLite ? [] : (['zstd'] as const))] as const
+  const compression = among('compression', compressions, given, `engine ${engine}`, problems)
+  const path = ['load', 'parquet', 'encodings']
+  if (isLite && settings.encodings === 'compact' && problems.given(path))
+    problems.add(path, 'expected plain with engine parquetjs-lite, found "compact"')
+  if (isLite && bloomFilters.length > 0)
+    problems.add(['load', 'parquet', 'bloom_filters'], 'engine parquetjs-lite writes no bloom filters')
   for (const [i, column] of bloomFilters.entries()) {
     if (columns.includes(column)) continue
     const path = ['load', 'parquet', 'bloom_filters', i]
     problems.add(path, `expected one of ${columns.join(', ')}, found ${problems.found(path)}`)
   }
+  // parquetjs-lite knows no others.
+  const encodings = isLite ? 'plain' : settings.encodings
   return { kind: 'parquet', engine, compression, encodings, bloomFilters: [...new Set(bloomFilters)] }
 }
 
-function csv(load: LoadFile, problems: Problems): Format {
-  const { engine, compression = 'none' } = load
-  if (engine === 'parquetjs-lite') {
-    problems.add(
-      ['load', 'engine'],
-      'expected columnar | csv-stringify with format csv, found "parquetjs-lite"',
-    )
-  }
-  if (compression === 'snappy' || compression === 'zstd') {
-    problems.add(['load', 'compression'], `expected none | gzip with format csv, found "${compression}"`)
-  }
+function csv({ engine, compression = 'none', csv }: LoadFile, problems: Problems): Format {
   return {
     kind: 'csv',
-    engine: engine === 'csv-stringify' ? engine : 'columnar',
-    compression: compression === 'gzip' ? 'gzip' : 'none',
-    escapeFormulas: load.csv.escape_formulas,
+    engine: among('engine', ['columnar', 'csv-stringify'], engine, 'format csv', problems),
+    compression: among('compression', ['none', 'gzip'], compression, 'format csv', problems),
+    escapeFormulas: csv.escape_formulas,
   }
+}
+
+/** The value of a key if the format or engine allows it; others are reported. */
+function among<const Value extends string>(
+  key: string,
+  allowed: readonly [Value, ...Value[]],
+  found: string,
+  beside: string,
+  problems: Problems,
+): Value {
+  const value = allowed.find((each) => each === found)
+  if (value === undefined)
+    problems.add(['load', key], `expected ${allowed.join(' | ')} with ${beside}, found "${found}"`)
+  return value ?? allowed[0]
 }
 
 // Every store allows these characters in keys, and no engine has to escape them.
@@ -226,22 +215,9 @@ function bucketLocation(
     )
   }
   const path = prefix === '' ? `${scheme}://${bucket}` : `${scheme}://${bucket}/${prefix}`
-  requireHttps(kind, load[kind], problems)
+  const { endpoint, allow_http }: { endpoint?: string | undefined; allow_http?: boolean } = load[kind] ?? {}
+  problems.requireHttps(['load', kind, 'endpoint'], endpoint, 'rows', allow_http)
   return { path, pathAsGiven, location: location(load[kind] as never, bucket, prefix) }
-}
-
-function requireHttps(
-  section: StoreKind,
-  settings: { readonly endpoint?: string | undefined; readonly allow_http?: boolean } | undefined,
-  problems: Problems,
-): void {
-  const { endpoint = '', allow_http: isAllowed } = settings ?? {}
-  if (isAllowed || !endpoint.startsWith('http:') || staysHere(endpoint)) return
-  const permit = isAllowed === undefined ? '' : ' (allow_http: true permits it)'
-  problems.add(
-    ['load', section, 'endpoint'],
-    `expected https, found http to another machine; rows would travel unencrypted${permit}`,
-  )
 }
 
 /** A path is no secret; an address in its place may hold a password. */

@@ -10,7 +10,7 @@ import { Problems } from '../problems/problems.ts'
 import { requireAddressSpace } from '../requirements.ts'
 import { type PipelineFile, pipelineFile } from '../schema/file-schema.ts'
 import { type Environment, emptyIfSet, requireCredential, variable } from '../secrets/secrets.ts'
-import { staysHere, URL_EXPECTED } from '../values/addresses.ts'
+import { URL_EXPECTED } from '../values/addresses.ts'
 import { readTree } from '../yaml/read-tree.ts'
 
 type ServiceFile = PipelineFile['service']
@@ -19,7 +19,8 @@ const ADDRESSES = ['base_url', ...ADDRESS_KEYS, 'token_url'] as const
 
 /** Makes addresses absolute, checks their scheme, and chooses the way to authenticate. */
 export function resolveService(service: ServiceFile, problems: Problems): ServiceSettings {
-  checkSchemes(service, problems)
+  for (const key of ADDRESSES)
+    problems.requireHttps(['service', key], service[key], 'tokens and leaked secrets', service.allow_http)
   const { origin } = new URL(service.base_url)
   return {
     baseUrl: service.base_url,
@@ -34,19 +35,6 @@ export function resolveService(service: ServiceFile, problems: Problems): Servic
     timeoutMs: service.timeout,
     retries: service.retries,
     maxResponseBytes: service.max_response_bytes,
-  }
-}
-
-function checkSchemes(service: ServiceFile, problems: Problems): void {
-  if (service.allow_http) return
-  for (const key of ADDRESSES) {
-    const url = service[key]
-    if (url?.startsWith('http:') && !staysHere(url)) {
-      problems.add(
-        ['service', key],
-        'expected https, found http to another machine; tokens and leaked secrets would travel unencrypted (allow_http: true permits it)',
-      )
-    }
   }
 }
 
