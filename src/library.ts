@@ -20,11 +20,9 @@ import {
 } from './data-set/index.ts'
 import { version } from './package/index.ts'
 import {
-  AGE_EXPECTED,
-  ago,
   type Environment,
   type PipelineSettings,
-  parseAge,
+  pruneBefore,
   type ReadOptions,
   readMaskKey,
   readSigningKey,
@@ -195,18 +193,7 @@ export type PruneSettings = ChangeSettings & {
  * @throws ExportError `config` when the pipeline has no windows or no age is given, `locked` during a run
  */
 export async function pruneDataSet(pipeline: Pipeline, settings: PruneSettings = {}): Promise<PruneResult> {
-  const { olderThan } = settings
-  const age = olderThan === undefined ? pipeline.load.keep : parseAge(olderThan)
-  if (age === null) {
-    const what = `olderThan, or load.keep instead: expected ${AGE_EXPECTED}`
-    throw new ExportError({
-      kind: 'config',
-      what,
-      where: pipeline.file,
-      next: 'Say how old partitions may become.',
-    })
-  }
-  const before = ago(age, systemClock.now())
+  const before = pruneBefore(pipeline, settings.olderThan, systemClock.now())
   const described = await asDescribed(pipeline, 'change')
   return prune(described, before, changing(settings))
 }

@@ -26,7 +26,7 @@ export {
 } from './secrets/secrets.ts'
 export { IN_STORE } from './stores/index.ts'
 export { readSubmitted, submittedFile } from './submitted-file.ts'
-export { AGE_EXPECTED, ago, parseAge } from './values/ages.ts'
+export { AGE_EXPECTED, ago, parseAge, pruneBefore } from './values/ages.ts'
 export { nameQuery, visibleLabel } from './values/query-names.ts'
 export { fileNeeds } from './variables.ts'
 export { warningsFor } from './warnings.ts'

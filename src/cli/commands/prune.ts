@@ -1,7 +1,7 @@
-import { type Age, ExportError, type Pipeline, systemClock } from '../../core/index.ts'
+import { type Pipeline, systemClock } from '../../core/index.ts'
 import { type PruneResult, pruneDataSet } from '../../data-set/index.ts'
-import { AGE_EXPECTED, ago, parseAge } from '../../pipeline/index.ts'
-import { command, flag, type Io, stringValue, wrongUsage } from '../command-line/command.ts'
+import { AGE_EXPECTED, pruneBefore } from '../../pipeline/index.ts'
+import { command, flag, type Io, stringValue } from '../command-line/command.ts'
 import { DATA_SET, dataSetFrom, OUTPUT } from '../command-line/pipeline-options.ts'
 import { canAsk, requireYes } from '../terminal/prompts.ts'
 import { bytes, count, counted, plainLine, shownPath } from '../terminal/text.ts'
@@ -28,7 +28,7 @@ export const prune = command({
   epilogue: 'No run requests pruned partitions again, except with `run --redo`.',
   async run(args, io) {
     const { pipeline } = await dataSetFrom(args, io, 'change')
-    const before = ago(ageOf(args.olderThan, pipeline), systemClock.now())
+    const before = pruneBefore(pipeline, args.olderThan, systemClock.now())
     const work = (dryRun: boolean) =>
       changing(io, null, (options) => pruneDataSet(pipeline, before, { ...options, dryRun }))
     if (!args.dryRun && !args.yes) await askToPrune(pipeline, await work(true), io)
@@ -36,22 +36,6 @@ export const prune = command({
     await io.stdout.result(args.json, { ...result, dry_run: args.dryRun }, [resultText(result, args.dryRun)])
   },
 })
-
-function ageOf(olderThan: string | undefined, { load, file }: Pipeline): Age {
-  if (olderThan === undefined) {
-    if (load.keep !== null) return load.keep
-    const next = 'Give --older-than 24mo, or set load.keep in the file.'
-    throw new ExportError({
-      kind: 'config',
-      what: 'Nothing says how old partitions may become',
-      where: file,
-      next,
-    })
-  }
-  const age = parseAge(olderThan)
-  if (age !== null) return age
-  throw wrongUsage(`--older-than: expected ${AGE_EXPECTED}`, 'See `spillway prune --help`.')
-}
 
 async function askToPrune(pipeline: Pipeline, result: PruneResult, { screen, cwd }: Io): Promise<void> {
   if (canAsk(screen)) {

@@ -58,34 +58,19 @@ export const run = command({
         await requireUsable(target, pipelines, signals.stop)
       }
       if (args.fresh && !args.yes && pipelines.length > 0) await askToStartOver(pipelines, io)
-      const metrics = await openMetrics(args.metricsFile, pipelines, io)
-      const settings = {
-        ...args,
-        redo: args.redo,
-        isNarrowed: isNarrowed(args),
-        metrics,
-        target,
-      }
-      const code = await runEach(found, settings, signals, io)
+      const metrics =
+        args.metricsFile === undefined
+          ? null
+          : await MetricsFile.open(resolve(io.cwd, args.metricsFile), pipelines, (message) =>
+              io.log('warn', message),
+            )
+      const isNarrowed = [args.from, args.until, args.domain].some((flag) => flag !== undefined)
+      const code = await runEach(found, { ...args, isNarrowed, metrics, target }, signals, io)
       await metrics?.close()
       return code
     })
   },
 })
-
-async function openMetrics(
-  path: string | undefined,
-  pipelines: readonly Pipeline[],
-  { cwd, log }: Io,
-): Promise<MetricsFile | null> {
-  if (path === undefined) return null
-  return MetricsFile.open(resolve(cwd, path), pipelines, (message) => log('warn', message))
-}
-
-/** Whether flags narrow the run to a part of the file. */
-function isNarrowed({ from, until, domain }: OverrideFlags): boolean {
-  return from !== undefined || until !== undefined || domain !== undefined
-}
 
 type ReadArgs = OverrideFlags & {
   readonly pipeline: readonly string[]

@@ -1,4 +1,4 @@
-import type { Age, Micros } from '../../core/index.ts'
+import { type Age, ExportError, type Micros, type Pipeline } from '../../core/index.ts'
 
 export const AGE_PATTERN = /^([1-9]\d{0,3})(d|w|mo|y)$/
 export const AGE_EXPECTED = '<n>d, <n>w, <n>mo or <n>y, such as 24mo'
@@ -18,6 +18,25 @@ export function parseAge(text: string): Age | null {
     default:
       return { months: 12 * count, days: 0 }
   }
+}
+
+/**
+ * When the windows of partitions that `prune` removes have ended.
+ * @param olderThan an age as people write it; undefined: `load.keep`
+ * @throws ExportError `config` when it is none, or there is none
+ */
+export function pruneBefore({ load, file }: Pipeline, olderThan: string | undefined, nowMs: number): Micros {
+  const age = olderThan === undefined ? load.keep : parseAge(olderThan)
+  if (age !== null) return ago(age, nowMs)
+  throw new ExportError({
+    kind: 'config',
+    what:
+      olderThan === undefined
+        ? 'Nothing says how old partitions may become'
+        : `older-than: expected ${AGE_EXPECTED}`,
+    where: file,
+    next: 'Give it as older-than, such as 24mo, or set load.keep in the file.',
+  })
 }
 
 /**
