@@ -86,32 +86,36 @@ it('check, tables, status and verify tell of the catalog, with the exit codes of
 
 it('a kill at any request to the catalog leaves what the next command brings in line', async () => {
   for (let at = 0, reached = true; reached; at += THOROUGH ? 1 : 3) {
-    for (const fault of ['refused', 'lost'] as const) {
-      const { catalog, write, command, cwd, env } = await dataSet()
-      // The first run registers the table, the second one repoints it.
-      if (at % 2 === 1) await exits(0, command(['run']))
-      await write('2024-03-01')
-      catalog.requests.length = 0
-      let kill = (_signal: NodeJS.Signals): void => {}
-      catalog.onRequest = (_, index) => {
-        if (index !== at) return null
-        kill('SIGKILL')
-        return fault
-      }
-      const onStart = (stop: typeof kill): void => {
-        kill = stop
-      }
-      const run = { args: ['run', 'p.yaml'], env, cwd, onStart }
-      const { signal, code } = await runCli(run)
-      reached = signal === 'SIGKILL'
-      if (!reached) expect(code).toBe(0)
-      catalog.onRequest = () => null
-      await exits(0, command(['run']))
-      expect(JSON.parse((await exits(0, command(['tables', '--json']))).stdout)).toMatchObject({
-        tables: [{ rows: 2 }],
-        catalog: { in_line: true },
-      })
-      await exits(0, command(['verify', '--complete']))
-    }
+    const ended = await Promise.all((['refused', 'lost'] as const).map((fault) => killedAt(at, fault)))
+    reached = ended.every((isKilled) => isKilled)
   }
 })
+
+/** @returns whether the run came to that request */
+async function killedAt(at: number, fault: 'refused' | 'lost'): Promise<boolean> {
+  const { catalog, write, command, cwd, env } = await dataSet()
+  // The first run registers the table, the second one repoints it.
+  if (at % 2 === 1) await exits(0, command(['run']))
+  await write('2024-03-01')
+  catalog.requests.length = 0
+  let kill = (_signal: NodeJS.Signals): void => {}
+  catalog.onRequest = (_, index) => {
+    if (index !== at) return null
+    kill('SIGKILL')
+    return fault
+  }
+  const onStart = (stop: typeof kill): void => {
+    kill = stop
+  }
+  const { signal, code } = await runCli({ args: ['run', 'p.yaml'], env, cwd, onStart })
+  const isKilled = signal === 'SIGKILL'
+  if (!isKilled) expect(code).toBe(0)
+  catalog.onRequest = () => null
+  await exits(0, command(['run']))
+  expect(JSON.parse((await exits(0, command(['tables', '--json']))).stdout)).toMatchObject({
+    tables: [{ rows: 2 }],
+    catalog: { in_line: true },
+  })
+  await exits(0, command(['verify', '--complete']))
+  return isKilled
+}
