@@ -1,7 +1,7 @@
 import { existsSync, lstatSync, type Stats } from 'node:fs'
 import { mkdir, rmdir, stat } from 'node:fs/promises'
 import { dirname, relative, resolve, sep } from 'node:path'
-import { hasCode } from '../core/index.ts'
+import { getOrInsert, hasCode } from '../core/index.ts'
 import { type FileOwner, giveFolder } from './file-owner.ts'
 import { fsyncFolder } from './open-file.ts'
 import { DataSetGone } from './staging-directory.ts'
@@ -177,23 +177,13 @@ class SharedFsyncs {
   readonly #next = new Map<string, Promise<void>>()
 
   fsync(folder: string): Promise<void> {
-    const next = this.#next.get(folder)
-    if (next !== undefined) return next
-    const running = this.#running.get(folder)
-    if (running === undefined) return this.#start(folder)
-    const start = (): Promise<void> => {
+    return getOrInsert(this.#next, folder, async () => {
+      await this.#running.get(folder)?.catch(() => {})
       this.#next.delete(folder)
-      return this.#start(folder)
-    }
-    const waiting = running.then(start, start)
-    this.#next.set(folder, waiting)
-    return waiting
-  }
-
-  #start(folder: string): Promise<void> {
-    const running = fsyncFolder(folder).finally(() => this.#running.delete(folder))
-    this.#running.set(folder, running)
-    return running
+      const running = fsyncFolder(folder).finally(() => this.#running.delete(folder))
+      this.#running.set(folder, running)
+      return running
+    })
   }
 }
 
