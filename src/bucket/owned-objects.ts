@@ -1,4 +1,4 @@
-import { ExportError, nameInUse } from '../core/index.ts'
+import { ExportError, getOrInsert, nameInUse, type Serial, serial } from '../core/index.ts'
 import { type Chunks, type Condition, Conflict } from './driver.ts'
 import { gone, type Objects } from './objects.ts'
 
@@ -19,8 +19,8 @@ export class OwnedObjects {
   readonly #requireLock: RequireLock
   /** ETags as this owner last saw them; null: there was no object. */
   readonly #seen = new Map<string, string | null>()
-  /** The last replacement of each path: one at a time. */
-  readonly #replacing = new Map<string, Promise<void>>()
+  /** Replacements of a path come one at a time. */
+  readonly #turns = new Map<string, Serial>()
 
   /** @param marker an empty object that goes when another owner takes over */
   constructor(objects: Objects, marker: string, requireLock: RequireLock) {
@@ -44,14 +44,7 @@ export class OwnedObjects {
   async replace(path: string, chunks: Iterable<Uint8Array>): Promise<void> {
     // A repeated write needs them again.
     const all = [...chunks]
-    const before = this.#replacing.get(path) ?? Promise.resolve()
-    const replacing = before.catch(() => {}).then(() => this.#replace(path, all))
-    this.#replacing.set(path, replacing)
-    try {
-      await replacing
-    } finally {
-      if (this.#replacing.get(path) === replacing) this.#replacing.delete(path)
-    }
+    await getOrInsert(this.#turns, path, serial)(() => this.#replace(path, all))
   }
 
   async #replace(path: string, chunks: readonly Uint8Array[]): Promise<void> {

@@ -9,9 +9,10 @@ import {
   type Settings,
 } from '../state/index.ts'
 import { readState } from './find-state.ts'
+import { look, missingShard, withRows } from './look.ts'
 import type { DataSetOptions } from './options.ts'
 import type { QuerySecrets } from './queries.ts'
-import { type Owner, openChecked, readChecked } from './recover.ts'
+import { type Owner, openChecked } from './recover.ts'
 import { type Invalidation, planRedo, redoEntry } from './redo/invalidate.ts'
 import { newChecks, newNames, requireSameNames, requireSameSecrets, secretChecks } from './same-queries.ts'
 import { readSuppression, type Suppression } from './suppression.ts'
@@ -74,7 +75,7 @@ async function redone(
 
 /**
  * Reads the checkpoint that this pipeline would resume from, with the checks of {@link openOwnJournal}; null when
- * there is none. Changes nothing.
+ * there is none. Changes nothing, and works also during a run.
  */
 export async function readOwnCheckpoint(
   pipeline: NamedPipeline,
@@ -82,8 +83,12 @@ export async function readOwnCheckpoint(
   secrets: QuerySecrets,
   options: Continuation,
 ): Promise<CheckpointState | null> {
-  const { requireFit } = admission(pipeline, secrets, options)
-  return readChecked(store, requireFit)
+  const found = await readState(store)
+  await admission(pipeline, secrets, options).requireFit(found)
+  if (found === null) return null
+  const missing = withRows(await look(store, found)).find(({ shard }) => !found.redo.shards.has(shard.shard))
+  if (missing !== undefined) throw missingShard(missing)
+  return found
 }
 
 /**

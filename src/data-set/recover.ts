@@ -1,4 +1,4 @@
-import type { Log, OwnedStore, Store } from '../core/index.ts'
+import type { Log, OwnedStore } from '../core/index.ts'
 import { changedSinceSealed, moveUnknownShards } from '../load/index.ts'
 import {
   beginCheckpoint,
@@ -9,7 +9,7 @@ import {
   type Lock,
   type Manifest,
 } from '../state/index.ts'
-import { findState, readState, requireSuppression } from './find-state.ts'
+import { findState, requireSuppression } from './find-state.ts'
 import { look, missingShard, withRows } from './look.ts'
 import { publishCommitted, removeSealed } from './publish.ts'
 import { restore } from './restore.ts'
@@ -80,16 +80,3 @@ async function bring(
 
 /** The store of the owner of a data set. */
 export type Owner = Pick<Lock, 'store'>
-
-/** Reads a checkpoint with the checks of {@link openChecked}, but changes nothing. Works also during a run. */
-export async function readChecked(
-  store: Store,
-  requireFit: (found: CheckpointState | null) => Promise<void>,
-): Promise<CheckpointState | null> {
-  const found = await readState(store)
-  await requireFit(found)
-  if (found === null) return null
-  const missing = withRows(await look(store, found)).find(({ shard }) => !found.redo.shards.has(shard.shard))
-  if (missing !== undefined) throw missingShard(missing)
-  return found
-}

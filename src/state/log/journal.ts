@@ -63,7 +63,7 @@ export class Journal implements CommitLog {
   readonly #turns = serial()
   /** Where bytes are that were gathered into another file since the log was opened, by their place before. */
   readonly #moved = new Map<string, BlobRef>()
-  #sweeping: Promise<void> = Promise.resolve()
+  readonly #sweeps = serial()
   /** After a failed write the end of the log is unknown, so all later commits fail as well. */
   #failure: { readonly error: unknown } | null = null
 
@@ -98,9 +98,7 @@ export class Journal implements CommitLog {
 
   /** Removes files that nothing needs, after any earlier sweep. */
   sweep(): Promise<void> {
-    const sweeping = this.#sweeping.then(() => this.#removeDead())
-    this.#sweeping = sweeping.catch(() => {})
-    return sweeping
+    return this.#sweeps(() => this.#removeDead())
   }
 
   /** Commits entries that refer to no bytes, all of them or none. */
@@ -147,7 +145,7 @@ export class Journal implements CommitLog {
       this.#failure ??= { error }
       throw error
     } finally {
-      await this.#sweeping
+      await this.#sweeps(async () => {})
     }
   }
 
