@@ -38,6 +38,7 @@ import { namingLocations, nothingExported, openDataSet } from './open-data-set.t
 import { countPartitions, planFor, retiredQueries } from './plan-state.ts'
 import { oldPartitions } from './prune/old-partitions.ts'
 import { isSignatureStale } from './sign.ts'
+import { isMarked } from './success-mark.ts'
 
 export type StatusResult = {
   /** In the order of export; made on demand. */
@@ -105,8 +106,18 @@ export async function readStatus(given: Pipeline, nowMs: number): Promise<Status
     searchesThisMonth: searchesByMonth(state?.runs ?? []).get(monthOf(nowMs)) ?? 0,
     lastRun: state?.runs.at(-1) ?? null,
     holder,
-    overdue: state === null ? [] : await overdueIn(state, pipeline, store, nowMs),
+    overdue: [
+      ...(holder === null && total > 0 && done === total ? await unmarkedIn(state, store) : []),
+      ...(state === null ? [] : await overdueIn(state, pipeline, store, nowMs)),
+    ],
   }
+}
+
+/** What is said where everything that is planned is done, and the data set is not marked so. */
+async function unmarkedIn(state: CheckpointState | null, store: Store): Promise<readonly string[]> {
+  const isLeft = state === null || state.openShards.size > 0 || state.redo.partitions.size > 0
+  if (isLeft || (await isMarked(store))) return []
+  return ['everything planned is exported, and _SUCCESS is not there: `verify` says why']
 }
 
 async function overdueIn(

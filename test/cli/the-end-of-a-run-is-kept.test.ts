@@ -1,9 +1,10 @@
 import { generateKeyPairSync } from 'node:crypto'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { portOf } from '../support/listening.ts'
+import { shardPaths } from '../support/read-shards.ts'
 import { exits } from '../support/run-cli.ts'
 import { PIPELINE, type Workspace } from '../support/workspace.ts'
 import { ONE_SLOT, trial } from './trial.ts'
@@ -34,7 +35,7 @@ it('a refused token is told by the run, the manifest and status alike, with what
   expect(text).toMatch(/^last run: failed, \d{4}-\d\d-\d\d \d\d:\d\d UTC$/m)
   expect(text).toContain(error.what)
   expect(text).toContain(error.next)
-  expect(text).toMatch(/^next: spillway run /m)
+  expect(text).toMatch(/^once corrected: spillway run /m)
 })
 
 it('a partition that failed is the reason of its run; a run without fault takes it away', async () => {
@@ -69,8 +70,22 @@ it('a run at work is named with its process', async () => {
   running.child.kill('SIGKILL')
   await running.result
   const { stdout } = await here.call('status')
-  expect(stdout).toMatch(/^last run: it was killed; it began /m)
+  expect(stdout).toMatch(/^last run: its end is not on record: it was killed, or could not write; it began /m)
   expect(stdout).not.toContain('at work')
+})
+
+it('a shard that is missing shows once a run has met it, and is repaired by what verify prints', async () => {
+  const here = await trial()
+  await exits(0, here.call('run'))
+  expect(JSON.parse((await here.call('status', '--json')).stdout).overdue).toEqual([])
+  const [shard = ''] = await shardPaths(here.output)
+  rmSync(join(here.output, shard))
+  await exits(1, here.call('run'))
+  const { overdue } = JSON.parse((await here.call('status', '--json')).stdout)
+  expect(overdue).toEqual([expect.stringMatching(/_SUCCESS is not there: `verify` says why$/)])
+  const { repair } = JSON.parse((await here.call('verify', '--json')).stdout)
+  await exits(0, here.call('run', '--redo', repair[0]))
+  expect(JSON.parse((await here.call('status', '--json')).stdout).overdue).toEqual([])
 })
 
 it('a signature is stale once the data set has changed', async () => {

@@ -40,7 +40,7 @@ export const COMMANDS: Readonly<Record<string, LazyCommand>> = {
   ...commandsOf('Inspect', {
     status: [
       '<pipeline..>',
-      'Show the checkpoint: what is done, by query or by partition',
+      'Show how the last run ended, what is overdue, what to type next, and what is done',
       () => import('./status.ts'),
     ],
     verify: [

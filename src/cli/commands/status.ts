@@ -9,6 +9,7 @@ import { command, flag } from '../command-line/command.ts'
 import { CHOICE, DATA_SET, dataSetFrom, OUTPUT, wantedPartitions } from '../command-line/pipeline-options.ts'
 import { catalogJson, catalogText, comparedCatalog } from '../results/catalog.ts'
 import { type Shown, statusTable } from '../results/status-tables.ts'
+import { NEEDS_SOMEBODY } from '../results/summary.ts'
 import { bytes, count, counted, plainJson, plainLine } from '../terminal/text.ts'
 
 const MAX_RETIRED = 5
@@ -110,14 +111,15 @@ function* lastRunLines({ lastRun, holder, totals }: StatusResult, pipeline: Pipe
   const { status, finished_at, started_at, error } = lastRun
   const end =
     finished_at === null
-      ? `it was killed; it began ${atTime(started_at)}`
+      ? `its end is not on record: it was killed, or could not write; it began ${atTime(started_at)}`
       : `${status}, ${atTime(finished_at)}`
   yield `last run: ${end}`
   if (error !== null) {
     yield `  ${plainLine(error.what)}${error.where === '' ? '' : ` (${plainLine(error.where)})`}`
     yield `  ${plainLine(error.next)}`
   }
-  if (totals.done < totals.partitions) yield `next: ${plainLine(run)}`
+  const isHopeless = error !== null && NEEDS_SOMEBODY.has(error.kind)
+  if (totals.done < totals.partitions) yield `${isHopeless ? 'once corrected' : 'next'}: ${plainLine(run)}`
 }
 
 /** `2026-11-28T02:15:07.123Z` → `2026-11-28 02:15 UTC` */

@@ -278,7 +278,8 @@ function neverReached({ status, requests, error, causes }: RunSummary): boolean 
   return status === 'failed' && requests === 0 && kinds.includes('transient')
 }
 
-const NEEDS_SOMEBODY: ReadonlySet<ErrorKind> = new Set(['config', 'credentials', 'refused', 'data'])
+/** Kinds of errors that the same command meets again until somebody has corrected something. */
+export const NEEDS_SOMEBODY: ReadonlySet<ErrorKind> = new Set(['config', 'credentials', 'refused', 'data'])
 
 /** Whether a data set is complete, as one sentence without its full stop. */
 export function completenessText(completeness: Completeness): string {
