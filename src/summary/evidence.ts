@@ -36,7 +36,8 @@ function readmeText(evidence: Evidence, publicKey: KeyObject | null, contents: s
 
 Evidence of the export "${manifest.pipeline}"
 
-${numberOf(shards, 'file')} with ${numberOf(rows, 'row')} of ${kindOfRows(manifest.resource)}; the last run: ${lastRun(manifest)}.
+${numberOf(shards, 'file')} with ${numberOf(rows, 'row')} of ${kindOfRows(manifest.resource)}.
+The last run: ${lastRun(manifest)}.
 The files themselves are not in this archive, and no rows are.
 
 ${forgottenText(manifest)}${contents}
@@ -44,17 +45,20 @@ ${forgottenText(manifest)}${contents}
 How to check it: OpenSSL 3.0 or later, sha256sum, sed and diff are enough.
 Unpack the archive, and go to where it is unpacked.
 
-1. The manifest is the one that was signed. This says "Signature Verified Successfully":
+1. The manifest is the one that was signed. This says "Signature Verified
+   Successfully":
 
-   openssl pkeyutl -verify -pubin -inkey ${key} -rawin -in _manifest.json -sigfile _manifest.sig
+   openssl pkeyutl -verify -pubin -inkey ${key} \\
+     -rawin -in _manifest.json -sigfile _manifest.sig
 
 ${aboutKey(publicKey)}
 
 2. The list of checksums is the manifest's. This prints nothing:
 
-   ${SHA256SUMS_OF_MANIFEST} | diff - SHA256SUMS
+   ${SHA256SUMS_OF_MANIFEST.replace(" '", " \\\n     '").replace("' ", "' \\\n     ")} | diff - SHA256SUMS
 
-3. The files are as they were exported. DATA is the folder of the data set; this prints nothing:
+3. The files are as they were exported. DATA is the folder of the data set; this
+   prints nothing:
 
    (cd DATA && sha256sum --check --strict --quiet) < SHA256SUMS
 
@@ -62,8 +66,8 @@ ${aboutKey(publicKey)}
 
    find DATA/${kindOfRows(manifest.resource)} -type f | wc -l
 
-4. The settings of rows and requests are those of the export; queries and windows are in the
-   manifest itself ("scope"). This prints the config_digest of the manifest,
+4. The settings of rows and requests are those of the export; queries and
+   windows are in the manifest itself ("scope"). This prints its config_digest,
    ${createHash('sha256').update(evidence.settings).digest('hex')}:
 
    sha256sum settings.json
@@ -81,7 +85,7 @@ function verdict({ complete, partitions, leftOut }: Evidence): string {
           : `all ${partitions.total} partitions`
     const but = leftOut.map((clause, i) => `\n${i === 0 ? 'BUT' : 'and'} ${clause}`).join('')
     const signed =
-      'The manifest, which is signed, lists the queries, the windows, and the state of each partition.'
+      'The manifest, which is signed, lists the queries, the windows, and the state of\neach partition.'
     return `COMPLETE: ${all}, as of the last run (this line is not signed).${but}\n${signed}`
   }
   if (partitions === null || partitions.done === partitions.total) {
@@ -113,11 +117,11 @@ function contents(files: readonly PackedFile[]): string {
 
 function aboutKey(publicKey: KeyObject | null): string {
   if (publicKey === null) {
-    return `   pub.pem is the public key of whoever signed. Get it from them, not from whoever gave
-   you this archive.`
+    return `   pub.pem is the public key of whoever signed. Get it from them, not from
+   whoever gave you this archive.`
   }
-  return `   Whoever can change this archive can change the key in it: compare it with what the
-   signer says. This prints
+  return `   Whoever can change this archive can change the key in it: compare it with
+   what the signer says. This prints
    ${keyDigest(publicKey)}:
 
    openssl pkey -pubin -in public-key.pem -outform DER | sha256sum`
@@ -162,7 +166,7 @@ type PackedFile = readonly [name: string, content: string | Uint8Array, what: st
 function filesOf(evidence: Evidence, publicKey: KeyObject | null): PackedFile[] {
   const { manifest, manifestBytes, signature, isMarked, summaryPage, settings } = evidence
   const all: (PackedFile | false)[] = [
-    ['_manifest.json', manifestBytes, 'what was requested, and every file with its rows, bytes and SHA-256'],
+    ['_manifest.json', manifestBytes, 'what was requested; every file, its rows, bytes and SHA-256'],
     ['_manifest.sig', signature, 'an Ed25519 signature over the bytes of _manifest.json'],
     isMarked && ['_SUCCESS', '', 'was there: all that was planned was exported (not signed)'],
     ['_report.html', summaryPage, 'a summary for people, written anew (not signed)'],

@@ -101,6 +101,7 @@ describe.skipIf(!TOOLS)('an auditor who follows the README', () => {
   /** Runs the commands of the README, which are its indented lines. */
   function follow(readme: string, cwd: string, data: string) {
     const commands = readme
+      .replace(/ \\\n +/g, ' ')
       .split('\n')
       .filter((line) => /^ {3}(?:openssl|sed|\(cd|find|sha256sum) /.test(line))
     return commands.map((line) => {
@@ -120,6 +121,7 @@ describe.skipIf(!TOOLS)('an auditor who follows the README', () => {
     expect(unpacked.status, String(unpacked.stderr)).toBe(0)
     const readme = await readFile(join(cwd, 'README.txt'), 'utf8')
     expect(readme).toMatch(/^[\x20-\x7e\n]*$/)
+    expect(readme.split('\n').filter((line) => line.length > 80)).toEqual([])
     const { config_digest } = await here.manifest()
     const good = follow(readme, cwd, here.output)
     const [signature, key, list, shards, count, settings] = good
