@@ -1,4 +1,4 @@
-import type { NamedPipeline, Pipeline } from '../core/index.ts'
+import type { NamedPipeline, OwnedStore, Pipeline } from '../core/index.ts'
 import { CatalogError, catalogTable, type TableState } from '../open-tables/index.ts'
 import { type CheckpointState, MANIFEST_PATH } from '../state/index.ts'
 import { type CatalogSummary, isOfCatalog, requireOwnInCatalog } from './catalog.ts'
@@ -13,7 +13,7 @@ import {
 } from './open-data-set.ts'
 import { requireOwnTables, type TableOptions, updateTables } from './open-tables.ts'
 import { namePipeline } from './queries.ts'
-import { type Owner, openChecked } from './recover.ts'
+import { openChecked } from './recover.ts'
 import { settle } from './settle.ts'
 import type { ChangeOptions } from './swap.ts'
 
@@ -47,14 +47,13 @@ export function bringTables(given: Pipeline, options: TablesOptions): Promise<Br
   return namingLocations(pipeline, async () => {
     // Before the lock, which would create the folder, also if there is no data set.
     if ((await openDataSet(pipeline).size(MANIFEST_PATH)) === null) throw nothingExported(pipeline)
-    return holdDataSet(pipeline, options, async (owner) => {
-      const { store } = owner
+    return holdDataSet(pipeline, options, async ({ store }) => {
       await refuseLinks(store)
       await requireOwnTables(pipeline, store, options.rebuild === true)
       // Refuses the data set of another pipeline.
       const found = await readBegunCheckpoint(pipeline, store)
       await requireOwnInCatalog(pipeline, store, options, false)
-      if (found !== null) await finish(pipeline, owner, found.header, options)
+      if (found !== null) await finish(pipeline, store, found.header, options)
       let committed: readonly TableState[] = []
       try {
         const updated = await updateTables(pipeline, store, options, (tables) => {
@@ -74,14 +73,14 @@ export function bringTables(given: Pipeline, options: TablesOptions): Promise<Br
 /** Settles a data set that another command has left unsettled. */
 async function finish(
   pipeline: NamedPipeline,
-  owner: Owner,
+  store: OwnedStore,
   header: CheckpointState['header'],
   options: TablesOptions,
 ): Promise<void> {
-  const journal = await openChecked(owner, header, options.onLog)
+  const journal = await openChecked(store, header, options.onLog)
   try {
     // A table is made anew in any case; a catalog that does not follow is found out again.
-    if (!journal.state.isSettled) await settle(pipeline, owner.store, journal, options)
+    if (!journal.state.isSettled) await settle(pipeline, store, journal, options)
   } catch (error) {
     if (!isOfCatalog(error)) throw error
   } finally {

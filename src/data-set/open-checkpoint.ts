@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { ExportError, type NamedPipeline, type Pipeline, type Store } from '../core/index.ts'
+import { ExportError, type NamedPipeline, type OwnedStore, type Pipeline, type Store } from '../core/index.ts'
 import type { HeaderEntry } from '../state/index.ts'
 import {
   type CheckpointState,
@@ -12,7 +12,7 @@ import { readState } from './find-state.ts'
 import { look, missingShard, withRows } from './look.ts'
 import type { DataSetOptions } from './options.ts'
 import type { QuerySecrets } from './queries.ts'
-import { type Owner, openChecked } from './recover.ts'
+import { openChecked } from './recover.ts'
 import { type Invalidation, planRedo, redoEntry } from './redo/invalidate.ts'
 import { newChecks, newNames, requireSameNames, requireSameSecrets, secretChecks } from './same-queries.ts'
 import { readSuppression, type Suppression } from './suppression.ts'
@@ -25,15 +25,14 @@ import { readSuppression, type Suppression } from './suppression.ts'
  */
 export async function openOwnJournal(
   pipeline: NamedPipeline,
-  owner: Owner,
+  store: OwnedStore,
   secrets: QuerySecrets,
   options: Continuation & Pick<DataSetOptions, 'redo' | 'onLog' | 'readSecret'>,
 ): Promise<{ readonly journal: Journal; readonly suppress: Suppression['lists'] }> {
-  const { store } = owner
   const { header, checks, requireFit } = admission(pipeline, secrets, options)
   let suppression: Suppression = { lists: [], name: null }
   let redo: Invalidation | null = null
-  const journal = await openChecked(owner, header, options.onLog, async (found) => {
+  const journal = await openChecked(store, header, options.onLog, async (found) => {
     await requireFit(found)
     suppression = await readSuppression(pipeline, store, found, options)
     redo = await redone(pipeline, found, options)

@@ -6,7 +6,6 @@ import {
   type HeaderEntry,
   headerOfManifest,
   Journal,
-  type Lock,
   type Manifest,
 } from '../state/index.ts'
 import { findState, requireSuppression } from './find-state.ts'
@@ -27,7 +26,7 @@ type Accept = (found: CheckpointState | null) => Promise<readonly number[]>
  * @throws ExportError `damaged` when a shard is missing or short; nothing is changed then, but `_SUCCESS` goes
  */
 export async function openChecked(
-  { store }: Owner,
+  store: OwnedStore,
   header: HeaderEntry,
   log: Log,
   accept: Accept = async () => [],
@@ -77,6 +76,3 @@ async function bring(
   for (const folder of seen.odd) await moveUnknownShards(store, folder, (path) => seen.known.has(path), warn)
   await journal.sweep()
 }
-
-/** The store of the owner of a data set. */
-export type Owner = Pick<Lock, 'store'>

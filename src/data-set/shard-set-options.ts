@@ -1,13 +1,12 @@
-import type { NamedPipeline } from '../core/index.ts'
+import type { NamedPipeline, OwnedStore } from '../core/index.ts'
 import { rowGroupRows, type ShardCoder, type ShardSetOptions, shardExtension } from '../load/index.ts'
 import { type Journal, manifestShard } from '../state/index.ts'
 import type { DataSetOptions } from './options.ts'
-import type { Owner } from './recover.ts'
 
 /** How the open shards of a pipeline go on by its checkpoint. */
 export function shardSetOptions(
   { load }: Pick<NamedPipeline, 'load'>,
-  { store }: Owner,
+  store: OwnedStore,
   { coder }: { readonly coder: ShardCoder },
   journal: Journal,
   { onLog, onShard }: Pick<DataSetOptions, 'onLog' | 'onShard'>,

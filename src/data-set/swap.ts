@@ -17,7 +17,7 @@ import { refuseLinks } from './links.ts'
 import { readBegunCheckpoint } from './open-checkpoint.ts'
 import { holdDataSet, namingLocations, openDataSet } from './open-data-set.ts'
 import type { DataSetOptions } from './options.ts'
-import { type Owner, openChecked } from './recover.ts'
+import { openChecked } from './recover.ts'
 import { coderOf, FreeNumbers, type Located, rewriteShards, standsFor } from './rewriting.ts'
 import { settle, stopped, UNCHANGED } from './settle.ts'
 
@@ -70,7 +70,7 @@ type Command<Result> = {
   /** Numbers of shards that go as they are, and need not be whole. Default: none. */
   readonly goes?: (state: CheckpointState) => readonly number[]
   /** What has to be so before the plan is made. */
-  readonly prepare?: (journal: Journal, owner: Owner) => Promise<void>
+  readonly prepare?: (journal: Journal, store: OwnedStore) => Promise<void>
   /** @param came what came of each group */
   readonly done?: (result: Result, came: readonly SealedShard[]) => Result
 }
@@ -99,18 +99,17 @@ export function swapShards<Result>(
     }
     const warn = (message: string): void => onLog('warn', message)
     return holdDataSet(pipeline, { clock, stop, warn }, (owner) =>
-      carryOut(pipeline, owner, options, command),
+      carryOut(pipeline, owner.store, options, command),
     )
   })
 }
 
 async function carryOut<Result>(
   pipeline: NamedPipeline,
-  owner: Owner,
+  store: OwnedStore,
   options: ChangeOptions,
   { plan, goes, prepare, done }: Command<Result>,
 ): Promise<Result> {
-  const { store } = owner
   await refuseLinks(store)
   const found = await readChangeable(pipeline, store, options)
   if (found === null) {
@@ -120,9 +119,9 @@ async function carryOut<Result>(
   }
   await requireOwnInCatalog(pipeline, store, options, false)
   const goesOf = async (state: CheckpointState | null) => (state === null ? [] : (goes?.(state) ?? []))
-  const journal = await openChecked(owner, found.header, options.onLog, goesOf)
+  const journal = await openChecked(store, found.header, options.onLog, goesOf)
   try {
-    await prepare?.(journal, owner)
+    await prepare?.(journal, store)
     const swap = await plan(journal.state, store, journal)
     const came = await apply(pipeline, store, journal, swap, options)
     await settle(pipeline, store, journal, options)

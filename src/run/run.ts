@@ -89,8 +89,7 @@ async function runOnDataSet(
       onOpening?.({ kind: 'lock', untilMs: clock.now() + waitMs })
     },
   }
-  return holdDataSet(pipeline, holding, async (owner) => {
-    const { store, lost } = owner
+  return holdDataSet(pipeline, holding, async ({ store, lost }) => {
     onOpening?.({ kind: 'checkpoint' })
     // A run that has lost the lock cannot commit any more, so it does not wait.
     const held = { ...options, stop: AbortSignal.any([stop, lost]), abort: AbortSignal.any([abort, lost]) }
@@ -100,7 +99,7 @@ async function runOnDataSet(
     await requireOwnInCatalog(pipeline, store, held, fresh)
     // The people stay whom the data set has forgotten.
     if (fresh) await clearDataSet(store, onLog, () => readSuppression(pipeline, store, null, options))
-    const session = await openSession(pipeline, owner, secrets, held)
+    const session = await openSession(pipeline, store, secrets, held)
     try {
       const plan = planFor(pipeline, clock.now(), session.journal.state)
       warnOfIdleWindows(pipeline, session.journal.state, plan, onLog)

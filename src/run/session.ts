@@ -1,5 +1,5 @@
-import { type BufferPool, bufferPool, type NamedPipeline } from '../core/index.ts'
-import type { Owner, QuerySecrets } from '../data-set/index.ts'
+import { type BufferPool, bufferPool, type NamedPipeline, type OwnedStore } from '../core/index.ts'
+import type { QuerySecrets } from '../data-set/index.ts'
 import {
   encodeSettings,
   invalidationOf,
@@ -45,11 +45,11 @@ export type Session = {
  */
 export async function openSession(
   pipeline: NamedPipeline,
-  owner: Owner,
+  store: OwnedStore,
   secrets: QuerySecrets,
   options: RunOptions,
 ): Promise<Session> {
-  const { journal, suppress } = await openOwnJournal(pipeline, owner, secrets, options)
+  const { journal, suppress } = await openOwnJournal(pipeline, store, secrets, options)
   const closing = [() => journal.close()]
   const close = async (): Promise<void> => {
     for (let end = closing.shift(); end !== undefined; end = closing.shift()) {
@@ -79,13 +79,13 @@ export async function openSession(
       options.onLog('info', 'shard sealed', { event: 'shard.sealed', path, rows, bytes })
     }
     const shards = await openShards(journal, options, () => ({
-      ...shardSetOptions(pipeline, owner, cpu, journal, options),
+      ...shardSetOptions(pipeline, store, cpu, journal, options),
       onSealed,
     }))
     closing.unshift(() => shards.close())
     // What an earlier command has not finished.
     if (!journal.state.isSettled) {
-      await settle(pipeline, owner.store, journal, options).catch((error: unknown) => {
+      await settle(pipeline, store, journal, options).catch((error: unknown) => {
         // A catalog out of reach keeps no row from being exported. The end of the run tries again.
         if (!isOfCatalog(error)) throw error
       })

@@ -283,7 +283,7 @@ export class World {
     this.own = own
     const warn = (message: string): void => void this.warnings.push(message)
     for (;;) {
-      const journal = await openChecked({ store: own }, HEADER, (_, message) => warn(message))
+      const journal = await openChecked(own, HEADER, (_, message) => warn(message))
       this.journal = journal
       await removeUnnamed(own, journal.state, new AbortController().signal)
       const { state } = journal

@@ -178,8 +178,8 @@ describe('invalidating', () => {
   it('new shards wait until all partitions in them are done, then take the place of the old ones in one entry', async () => {
     const { store, state } = await stateOf(LINES, temporaryStore().store)
     await append(store, redoEntry(invalidationOf(state, { partitions: [FIRST], shards: [] })))
-    const owner = { store: await own(store) }
-    const refused = await openChecked(owner, HEADER, () => {}).catch((error: unknown) => error)
+    const owned = await own(store)
+    const refused = await openChecked(owned, HEADER, () => {}).catch((error: unknown) => error)
     // The shards of this imagined data set do not exist; those to be replaced need not.
     expect(refused).toMatchObject({ kind: 'damaged', where: `${folder(SECOND)}/part-00000.csv` })
     const again: JournalEntry[] = [

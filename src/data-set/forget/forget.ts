@@ -1,4 +1,10 @@
-import { ExportError, type NamedPipeline, type Pipeline, type Store } from '../../core/index.ts'
+import {
+  ExportError,
+  type NamedPipeline,
+  type OwnedStore,
+  type Pipeline,
+  type Store,
+} from '../../core/index.ts'
 import { ORPHANS, QUARANTINE_FOLDER, quarantinePath, ShardSet } from '../../load/index.ts'
 import type { ForgetEntry, JournalEntry } from '../../state/index.ts'
 import {
@@ -14,7 +20,6 @@ import {
 } from '../../state/index.ts'
 import { namingLocations } from '../open-data-set.ts'
 import { namePipeline } from '../queries.ts'
-import type { Owner } from '../recover.ts'
 import { coderOf } from '../rewriting.ts'
 import { shardSetOptions } from '../shard-set-options.ts'
 import { bringSuppression, currentSuppression, nameOf, suppressionFile } from '../suppression.ts'
@@ -54,11 +59,11 @@ export function forgetPeople(
     const copies = options.dryRun === true ? [] : await sweepTemporaryFolders()
     const result = await swapShards(pipeline, options, {
       plan: (state, store, log) => forgetting(pipeline, state, store, log, people, options),
-      prepare: async (journal, owner) => {
-        await bringSuppression(owner.store, journal.state)
+      prepare: async (journal, store) => {
+        await bringSuppression(store, journal.state)
         const open = await openOf(journal, pipeline, journal.state, people)
         // From here on they are sealed shards like others.
-        if (open.length > 0) await sealShards(pipeline, owner, journal, open, options)
+        if (open.length > 0) await sealShards(pipeline, store, journal, open, options)
       },
     })
     return copies.length === 0 ? result : { ...result, notes: [...result.notes, copiesOfOthers(copies)] }
@@ -150,14 +155,14 @@ function countsOf(shards: readonly ShardOfPeople[]): NonNullable<ForgetEntry['ch
 /** Seals open shards before they are full. */
 async function sealShards(
   pipeline: NamedPipeline,
-  owner: Owner,
+  store: OwnedStore,
   journal: Journal,
   open: readonly OpenShardOfPeople[],
   { onLog, ...options }: ChangeOptions,
 ): Promise<void> {
   const coding = { coder: await coderOf(pipeline, options) }
   const folded = open.map(({ shard }) => shard)
-  const opened = await ShardSet.open(shardSetOptions(pipeline, owner, coding, journal, { onLog }), folded)
+  const opened = await ShardSet.open(shardSetOptions(pipeline, store, coding, journal, { onLog }), folded)
   if ('lost' in opened) throw lostRows()
   try {
     await opened.set.seal(opened.set.openFolders)
