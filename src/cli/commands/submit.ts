@@ -101,13 +101,7 @@ async function submitOne(
     })
     if (summary.error !== null) io.reportError(summary.error)
     await printed
-    const again = `submit ${file} --wait`
-    return await printSummary(
-      summary,
-      pipeline,
-      { json: args.json, again, output: null, isNarrowed: false },
-      io,
-    )
+    return await printSummary(summary, pipeline, { json: args.json, again: `submit ${file} --wait` }, io)
   } catch (error) {
     if (!isExportError(error)) throw error
     io.reportError(error)

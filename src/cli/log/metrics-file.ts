@@ -33,28 +33,28 @@ type Value =
   | undefined
   | readonly [label: string, values: Readonly<Record<string, number>>]
 
-/** Every metric: its meaning, and its value. All have the label `pipeline`. */
-const METRICS: Readonly<Record<string, readonly [help: string, of: (figures: Figures) => Value]>> = {
+/** Its value is a figure, or is made of them. */
+type Metric = readonly [
+  help: string,
+  of: Exclude<keyof Figures, 'partitions' | 'service'> | ((figures: Figures) => Value),
+]
+
+/** Every metric. All have the label `pipeline`. */
+const METRICS: Readonly<Record<string, Metric>> = {
   info: [
     'Version of spillway; always 1.',
     ({ at }) => (at === undefined ? null : ['version', { [version]: 1 }]),
   ],
-  running: ['Whether a run is in progress: 1 or 0.', ({ isRunning }) => isRunning],
+  running: ['Whether a run is in progress: 1 or 0.', 'isRunning'],
   last_run_timestamp_seconds: [
     'When these figures were taken: at the end of the last run, or during it.',
-    ({ at }) => at,
+    'at',
   ],
-  last_run_success: [
-    'Whether the last run exported everything that was requested: 1 or 0.',
-    ({ isSuccess }) => isSuccess,
-  ],
-  last_run_duration_seconds: ['How long the last run took.', ({ durationSeconds }) => durationSeconds],
-  last_run_rows: ['Rows that the last run exported.', ({ rows }) => rows],
-  last_run_requests: ['Requests that the last run sent, retries among them.', ({ requests }) => requests],
-  last_run_searches: [
-    'Searches of the quota that the pages of the last run cost.',
-    ({ searchesSpent }) => searchesSpent,
-  ],
+  last_run_success: ['Whether the last run exported everything that was requested: 1 or 0.', 'isSuccess'],
+  last_run_duration_seconds: ['How long the last run took.', 'durationSeconds'],
+  last_run_rows: ['Rows that the last run exported.', 'rows'],
+  last_run_requests: ['Requests that the last run sent, retries among them.', 'requests'],
+  last_run_searches: ['Searches of the quota that the pages of the last run cost.', 'searchesSpent'],
   searches_per_request: [
     'Searches of the quota that a request was measured to cost.',
     ({ service }) => service?.searchesPerRequest,
@@ -64,22 +64,16 @@ const METRICS: Readonly<Record<string, readonly [help: string, of: (figures: Fig
     ({ service }) => service?.searchesPer1000Rows,
   ],
   page_size_rows: ['Rows requested with the last page.', ({ service }) => service?.pageSize],
-  last_run_retries: ['Requests that the last run sent again.', ({ retries }) => retries],
-  last_run_quarantined: ['Items that the last run quarantined.', ({ quarantined }) => quarantined],
+  last_run_retries: ['Requests that the last run sent again.', 'retries'],
+  last_run_quarantined: ['Items that the last run quarantined.', 'quarantined'],
   last_run_failures: ['Partitions that failed in the last run.', ({ partitions }) => partitions?.failed],
-  searches_left: [
-    'Searches left, as the service last reported.',
-    ({ searchesRemaining }) => searchesRemaining,
-  ],
+  searches_left: ['Searches left, as the service last reported.', 'searchesRemaining'],
   partitions: [
     'Partitions of the pipeline by state.',
     ({ partitions }) => (partitions === undefined ? null : ['state', partitions]),
   ],
-  last_success_timestamp_seconds: [
-    'When a run last exported everything that was requested.',
-    ({ lastSuccess }) => lastSuccess,
-  ],
-  exit_code: ['Exit code of the last run; absent during one.', ({ exitCode }) => exitCode],
+  last_success_timestamp_seconds: ['When a run last exported everything that was requested.', 'lastSuccess'],
+  exit_code: ['Exit code of the last run; absent during one.', 'exitCode'],
 }
 
 /** A file with figures for Prometheus, replaced in one step: when a run begins, every half minute, and at its end. */
@@ -180,7 +174,7 @@ function metricsText(all: ReadonlyMap<string, Figures>): string {
   return Object.entries(METRICS)
     .map(([name, [help, of]]) => {
       const lines = [...all].flatMap(([pipeline, figures]) =>
-        samples(`spillway_${name}`, pipeline, of(figures)),
+        samples(`spillway_${name}`, pipeline, typeof of === 'string' ? figures[of] : of(figures)),
       )
       const head = `# HELP spillway_${name} ${help}\n# TYPE spillway_${name} gauge\n`
       return lines.length === 0 ? '' : `${head}${lines.join('')}`

@@ -38,15 +38,15 @@ function summaryJson(summary: Omit<RunSummary, 'dataSet' | 'lastCompleteMs'>) {
 export async function printSummary(
   summary: RunSummary,
   pipeline: Pipeline,
-  { json, ...how }: Pick<Reader, 'again' | 'output' | 'isNarrowed'> & { readonly json: boolean },
-  { cwd, program, stdout, signals }: Io,
+  how: HowItRan & { readonly json: boolean },
+  io: Io,
 ): Promise<number> {
-  if (json) await stdout.line(plainJson(summaryJson(summary)))
+  const { stdout, signals } = io
+  if (how.json) await stdout.line(plainJson(summaryJson(summary)))
   else {
-    const reader = { cwd, program, style: stdout.style, ...how }
-    await stdout.lines(summaryLines(summary, pipeline, reader))
+    await stdout.lines(summaryLines(summary, pipeline, io))
     // Commands stay on one line, to be copied.
-    for (const line of nextLines(summary, pipeline, reader)) await stdout.line(`  ${line}`)
+    for (const line of nextLines(summary, pipeline, how, io)) await stdout.line(`  ${line}`)
   }
   if (summary.status === 'complete') return DONE
   return summary.error === null ? FAILED : exitCode(summary.error.kind, signals.received)
@@ -77,21 +77,19 @@ const NOTHING_DONE = {
   causes: [],
 }
 
-type Reader = {
-  readonly cwd: string
-  /** How spillway was called, for the commands that are proposed. */
-  readonly program: string
-  /** The command that resumes the run; null: `run`. */
-  readonly again: string | null
-  /** `--output`; null: the data set is where the file says. */
-  readonly output: string | null
-  /** Whether flags narrowed the run. */
-  readonly isNarrowed: boolean
-  readonly style: Style
+/** For the commands that are proposed. */
+export type HowItRan = {
+  /** The command that resumes the run. Default: `run`. */
+  readonly again?: string
+  /** `--output`; undefined: the data set is where the file says. */
+  readonly output?: string | undefined
+  /** Whether flags narrowed the run. Default: false. */
+  readonly isNarrowed?: boolean
 }
 
 /** What `run` prints for people, but for what to do next: the result, the data set. */
-function summaryLines(summary: RunSummary, pipeline: Pipeline, { cwd, style }: Reader): readonly string[] {
+function summaryLines(summary: RunSummary, pipeline: Pipeline, { cwd, stdout }: Io): readonly string[] {
+  const { style } = stdout
   const { partitions, rows, shards, requests, retries, quarantined } = summary
   const { repeated, forgotten, replacedNuls, manifest } = summary
   const inAll = summary.dataSet.rows
@@ -233,11 +231,12 @@ function reasonsText(reasons: Readonly<Record<string, number>>): string {
 function nextLines(
   summary: RunSummary,
   { file, extract }: Pipeline,
-  { cwd, program, again, output, isNarrowed }: Reader,
+  { again, output, isNarrowed }: HowItRan,
+  { cwd, program }: Io,
 ): string[] {
   const { status, partitions } = summary
   const name = shellWord(shownPath(resolve(cwd, file), cwd))
-  const place = output === null ? name : shellWord(plainLine(output))
+  const place = output === undefined ? name : shellWord(plainLine(output))
   const lines: (readonly [string, string])[] = []
   if (status !== 'complete') {
     const isReached = !neverReached(summary)

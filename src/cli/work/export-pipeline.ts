@@ -4,21 +4,16 @@ import { type RunSettings, runOptions } from '../../run-options.ts'
 import type { Io } from '../command-line/command.ts'
 import type { MetricsFile } from '../log/metrics-file.ts'
 import { progressView } from '../progress/progress-view.ts'
-import { printSummary } from '../results/summary.ts'
+import { type HowItRan, printSummary } from '../results/summary.ts'
 import type { StopSignals } from '../terminal/signals.ts'
 
 /** Options of the run that are left out have their defaults. */
-export type ExportSettings = Pick<RunSettings, keyof RunFlags | 'redo'> & {
-  /** Prints the summary as JSON. */
-  readonly json: boolean
-  /** The command that resumes the run. Default: `run`. */
-  readonly again?: string
-  /** `--output`, for the commands that are proposed. */
-  readonly output?: string | undefined
-  /** Whether flags narrow the run. Default: false. */
-  readonly isNarrowed?: boolean
-  readonly metrics?: MetricsFile | null
-}
+export type ExportSettings = Pick<RunSettings, keyof RunFlags | 'redo'> &
+  HowItRan & {
+    /** Prints the summary as JSON. */
+    readonly json: boolean
+    readonly metrics?: MetricsFile | null
+  }
 
 /**
  * Runs one pipeline, shows its progress, prints the summary.
@@ -32,8 +27,7 @@ export async function exportPipeline(
   io: Io,
 ): Promise<number> {
   const { env, run } = io
-  const { redo, json, again = null, metrics } = settings
-  const { output = null, isNarrowed = false } = settings
+  const { redo, metrics } = settings
   const own = { ...io, log: named(io.log, pipeline) }
   const view = progressView(pipeline, own, stop)
   const onStop = (): void => own.log('info', 'stopping', { event: 'stop', signal: io.signals.received })
@@ -59,7 +53,7 @@ export async function exportPipeline(
   const isPrinted =
     error?.kind === 'interrupted' || failures.some(({ message }) => message === error?.message)
   if (error !== null && !isPrinted) io.reportError(error)
-  return printSummary(summary, pipeline, { json, again, output, isNarrowed }, io)
+  return printSummary(summary, pipeline, settings, io)
 }
 
 /** A log whose lines name the pipeline. */
