@@ -260,6 +260,9 @@ it('a signed manifest that was changed anywhere is written anew by the next run,
     const signed = await readFile(path, 'utf8')
     expect(change(signed)).not.toBe(signed)
     await writeFile(path, change(signed))
+    const { stdout } = await here.call('verify')
+    // The mark is there.
+    expect(stdout).not.toMatch(/INCOMPLETE: it has no _SUCCESS\.$/m)
     await exits(0, here.run())
     await exits(0, here.call('verify', '--complete'))
     expect((await here.call('verify', '--signature', '--key', 'pub.pem')).stdout).toContain('_manifest.sig')

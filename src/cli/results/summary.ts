@@ -293,7 +293,9 @@ export function completenessText(completeness: Completeness): string {
 }
 
 function whatIsMissing({ partitions }: Completeness): string {
-  if (partitions === null || partitions.done === partitions.total) return 'it has no _SUCCESS'
+  // Without a manifest that can be read, nothing is known.
+  if (partitions === null) return 'it has no _SUCCESS, or no manifest that can be read'
+  if (partitions.done === partitions.total) return 'it has no _SUCCESS'
   const { total, failed, pending } = partitions
   const of = ` of ${counted(total, 'partition')}`
   const parts = [
