@@ -21,6 +21,7 @@ test('every commented line of the starter is valid too', async () => {
     .replace('  # token_env', '  #token_env')
     .replace(/^ {2}token_env.*$/m, '')
   expect(text).not.toMatch(/^ {2}# \w+:/m)
+  expect(text.split('\n').filter((line) => line.length > 80)).toEqual([])
   const pipeline = await read(text, { env: ENV, files: { 'domains.txt': 'acme.com\n' } })
   expect(pipeline.extract.queries).toHaveLength(6)
   expect(accepts(text)).toBe(true)
