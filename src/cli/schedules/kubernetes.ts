@@ -87,7 +87,7 @@ function cronJob(name: string, { image, script, mounts, volumes }: Parts): objec
     command: ['/bin/sh', '-c'],
     args: [script],
     envFrom: [{ secretRef: { name } }],
-    // The limit covers a response of service.max_response_bytes: raise it by twice as much as that.
+    // The limit covers extract.concurrency responses of service.max_response_bytes.
     resources: { requests: { cpu: '500m', memory: '512Mi' }, limits: { memory: '1536Mi' } },
     securityContext: {
       allowPrivilegeEscalation: false,
