@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { pipelineFile } from '../../src/pipeline/schema/file-schema.ts'
+import { pipelineJsonSchema } from '../../src/pipeline/schema/json-schema.ts'
 import { type Key, keysOf } from '../../src/pipeline/schema/key.ts'
 
 const REFERENCE = readFileSync(join(import.meta.dirname, '../../docs/pipeline.md'), 'utf8')
@@ -50,3 +51,31 @@ it.each(SECTIONS)(
     }
   },
 )
+
+type Schema = {
+  readonly enum?: readonly string[]
+  readonly anyOf?: readonly Schema[]
+  readonly items?: Schema
+}
+
+/** The words of which a value has to be one. */
+function wordsOf({ enum: words = [], anyOf = [], items }: Schema): readonly string[] {
+  return [...words, ...anyOf.flatMap(wordsOf), ...(items === undefined ? [] : wordsOf(items))]
+}
+
+it('and every word of a choice', () => {
+  const { properties } = pipelineJsonSchema() as {
+    properties: Record<string, { properties?: Record<string, Schema> }>
+  }
+  const lines = REFERENCE.split('\n').filter((line) => line.startsWith('| `'))
+  const missing = Object.values(properties).flatMap(({ properties: keys = {} }) =>
+    Object.entries(keys).flatMap(([key, schema]) => {
+      const row = lines.find((line) => line.startsWith(`| \`${key}\``)) ?? ''
+      const text = row.includes('see below') ? REFERENCE : row
+      return wordsOf(schema).flatMap((word) =>
+        new RegExp(`\\b${word}\\b`).test(text) ? [] : [`${key}: ${word}`],
+      )
+    }),
+  )
+  expect(missing).toEqual([])
+})
