@@ -21,7 +21,7 @@ if (major < 20 || (major === 20 && minor < 19)) {
     } else {
       // By default V8 optimises functions that run a thousand times, which takes longer here than it saves.
       const { setFlagsFromString } = await import('node:v8')
-      setFlagsFromString('--interrupt-budget=540000')
+      setFlagsFromString('--interrupt-budget=270000')
       const { start } = await import('./run-command-line.ts')
       process.exitCode = await start()
     }
