@@ -56,7 +56,16 @@ it('a used-up budget is told with the command that goes on', async () => {
   await exits(4, here.call('run', '--max-requests', '1'))
   const { status, text } = await views(here)
   expect(status.last_run).toMatchObject({ status: 'budget', error: { kind: 'quota' } })
+  expect(text).toMatch(/^last run: stopped at the budget or the quota, /m)
   expect(text).toContain('The budget of 1 request is used up')
+  expect(text).toMatch(/^next: spillway run /m)
+})
+
+it('a run of a part of the file is not called complete alone', async () => {
+  const here = await trial()
+  await exits(0, here.call('run', '--until', '2024-02-01'))
+  const { text } = await views(here)
+  expect(text).toMatch(/^last run: complete for what it was called for, /m)
   expect(text).toMatch(/^next: spillway run /m)
 })
 

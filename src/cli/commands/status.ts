@@ -5,6 +5,7 @@ import {
   readStatus,
   type StatusResult,
 } from '../../data-set/index.ts'
+import type { RunStatus } from '../../state/index.ts'
 import { command, flag } from '../command-line/command.ts'
 import { CHOICE, DATA_SET, dataSetFrom, OUTPUT, wantedPartitions } from '../command-line/pipeline-options.ts'
 import { catalogJson, catalogText, comparedCatalog } from '../results/catalog.ts'
@@ -110,9 +111,9 @@ function* lastRunLines({ lastRun, holder, totals }: StatusResult, pipeline: Pipe
   }
   const { status, finished_at, started_at, error } = lastRun
   const end =
-    finished_at === null
+    finished_at === null || status === null
       ? `its end is not on record: it was killed, or could not write; it began ${atTime(started_at)}`
-      : `${status}, ${atTime(finished_at)}`
+      : `${endText(status, totals.done < totals.partitions)}, ${atTime(finished_at)}`
   yield `last run: ${end}`
   if (error !== null) {
     yield `  ${plainLine(error.what)}${error.where === '' ? '' : ` (${plainLine(error.where)})`}`
@@ -120,6 +121,12 @@ function* lastRunLines({ lastRun, holder, totals }: StatusResult, pipeline: Pipe
   }
   const isHopeless = error !== null && NEEDS_SOMEBODY.has(error.kind)
   if (totals.done < totals.partitions) yield `${isHopeless ? 'once corrected' : 'next'}: ${plainLine(run)}`
+}
+
+/** @param isMore whether partitions of the file are not done: then a complete run was one of a part of them */
+function endText(status: RunStatus, isMore: boolean): string {
+  if (status === 'budget') return 'stopped at the budget or the quota'
+  return status === 'complete' && isMore ? 'complete for what it was called for' : status
 }
 
 /** `2026-11-28T02:15:07.123Z` → `2026-11-28 02:15 UTC` */
