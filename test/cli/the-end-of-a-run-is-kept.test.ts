@@ -97,6 +97,18 @@ it('a shard that is missing shows once a run has met it, and is repaired by what
   expect(JSON.parse((await here.call('status', '--json')).stdout).overdue).toEqual([])
 })
 
+it('of a manifest that cannot be read verify says that alone, and a run writes it anew', async () => {
+  const here = await trial()
+  await exits(0, here.call('run'))
+  const path = join(here.output, '_manifest.json')
+  const whole = readFileSync(path, 'utf8')
+  writeFileSync(path, whole.slice(0, 200))
+  const { problems } = JSON.parse((await exits(1, here.call('verify', '--json'))).stdout)
+  expect(problems.map((problem: { path: string }) => problem.path)).toEqual(['_manifest.json'])
+  await exits(0, here.call('run'))
+  await exits(0, here.call('verify'))
+})
+
 it('a signature is stale once the data set has changed', async () => {
   const here = await trial({ extract: ONE_SLOT })
   const { privateKey } = generateKeyPairSync('ed25519')

@@ -100,7 +100,9 @@ async function verify(
     }
   }
   const known = new Set(shards.map(({ path }) => path))
-  for (const path of files) {
+  // With a manifest that cannot be read, nothing is known of them.
+  const isListed = bytes === null || manifest !== null
+  for (const path of isListed ? files : []) {
     // What is signed is the manifest, so it has to list every shard.
     if (known.has(path) || (signedBy === null && unfinished.isComing(path))) continue
     problems.push({ path, ...(unfinished.isGoing(path) ? UNFINISHED : NOT_LISTED) })
