@@ -24,6 +24,8 @@ const asModules = !process.argv.includes('run') || process.argv.some((word) => w
 export default defineConfig(async ({ mode }): Promise<ViteUserConfig> => {
   // `npm run test:all`. Workers and child processes inherit the environment of this process.
   if (mode === 'all') process.env.TEST_ALL = '1'
+  // Modes of files are tested, and a server of another user reads some of them.
+  process.umask(0o022)
   const thorough = isThorough()
   return {
     plugins: asModules ? [forgetful] : [await builtSources(forgetful)],
