@@ -105,7 +105,7 @@ describe.skipIf(!TOOLS)('an auditor who follows the README', () => {
       .split('\n')
       .filter((line) => /^ {3}(?:openssl|sed|\(cd|find|sha256sum) /.test(line))
     return commands.map((line) => {
-      const { status, stdout } = spawnSync('sh', ['-c', line.replace('DATA', data)], {
+      const { status, stdout } = spawnSync('sh', ['-c', line.replace('DATA', `'${data}'`)], {
         cwd,
         encoding: 'utf8',
       })

@@ -117,7 +117,7 @@ describe('systemd', () => {
     const written = scratchFolder()
     for (const i of [0, 2]) writeFileSync(join(written, units[i]!), units[i + 1]!)
     const verify = async (...names: readonly string[]) =>
-      asCron(`systemd-analyze verify --man=no ${names.map((name) => join(written, name)).join(' ')}`, {
+      asCron(`systemd-analyze verify --man=no ${names.map((name) => `'${join(written, name)}'`).join(' ')}`, {
         PATH: process.env.PATH ?? '',
       })
     // It checks units of the machine as well.
