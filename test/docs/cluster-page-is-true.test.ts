@@ -70,7 +70,10 @@ it('the commands of the containers work', async () => {
   const { folder, start, carryOut } = await world('globex')
   const heartbeat = join(scratchFolder(), 'alive')
   const here = (text: string) =>
-    text.replaceAll('/tmp/alive', heartbeat).replaceAll(' /pipelines', ` ${folder}/pipelines`).trim()
+    text
+      .replaceAll('/tmp/alive', heartbeat)
+      .replaceAll(/ (\/pipelines\S*)/g, ` '${folder}'$1`)
+      .trim()
   const [command = '', probe = ''] = here(workers!.text).split('\n')
   const worker = start(command)
   const summaries = await carryOut(here(submit!.text))
