@@ -71,7 +71,7 @@ it('the commands of the containers work', async () => {
   const heartbeat = join(scratchFolder(), 'alive')
   const here = (text: string) =>
     text
-      .replaceAll('/tmp/alive', heartbeat)
+      .replaceAll('/tmp/alive', `'${heartbeat}'`)
       .replaceAll(/ (\/pipelines\S*)/g, ` '${folder}'$1`)
       .trim()
   const [command = '', probe = ''] = here(workers!.text).split('\n')
