@@ -224,7 +224,7 @@ function changing(
   maskKey: Uint8Array | null = null,
 ) {
   const onLog = (_level: unknown, message: string): void => onWarning(message)
-  return changeOptions({ onLog, stop, maskKey, onShard: () => {}, dryRun }, env)
+  return changeOptions({ onLog, stop, maskKey, dryRun }, env)
 }
 
 /**

@@ -25,7 +25,7 @@ const HEADROOM = 1.125
 // shared memory, and free it late.
 const MAX_KEPT_BYTES = 32 << 20
 
-// Limit of all kept buffers together: as much as the responses in flight may take.
+// Limit of all kept buffers together. Responses in flight may take more.
 const MAX_KEPT_IN_ALL = 128 << 20
 
 /** @param kept maximum number of kept buffers */

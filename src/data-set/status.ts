@@ -106,16 +106,19 @@ export async function readStatus(given: Pipeline, nowMs: number): Promise<Status
     searchesThisMonth: searchesByMonth(state?.runs ?? []).get(monthOf(nowMs)) ?? 0,
     lastRun: state?.runs.at(-1) ?? null,
     holder,
-    overdue: [
-      ...(holder === null && total > 0 && done === total ? await unmarkedIn(state, store) : []),
-      ...(state === null ? [] : await overdueIn(state, pipeline, store, nowMs)),
-    ],
+    overdue:
+      state === null
+        ? []
+        : [
+            ...(holder === null && total > 0 && done === total ? await unmarkedIn(state, store) : []),
+            ...(await overdueIn(state, pipeline, store, nowMs)),
+          ],
   }
 }
 
 /** What is said where everything that is planned is done, and the data set is not marked so. */
-async function unmarkedIn(state: CheckpointState | null, store: Store): Promise<readonly string[]> {
-  const isLeft = state === null || state.openShards.size > 0 || state.redo.partitions.size > 0
+async function unmarkedIn(state: CheckpointState, store: Store): Promise<readonly string[]> {
+  const isLeft = state.openShards.size > 0 || state.redo.partitions.size > 0
   if (isLeft || (await isMarked(store))) return []
   return ['everything planned is exported, and _SUCCESS is not there: `verify` says why']
 }

@@ -158,9 +158,11 @@ async function apply(
   for (const { of, isEmptied } of groups) {
     if (options.stop.aborted) throw stopped(UNCHANGED)
     options.onShard?.(shards.length + 1, groups.length)
-    const identity = () => numbers.take(splitPath(of[0]!.shard.path)[0])
-    const by = isEmptied ? null : await rewriteShards(store, pipeline, of, identity(), coder!, isLeftOut)
     const all = of.map(({ shard }) => shard)
+    const [folder] = splitPath(all[0]!.path)
+    const by = isEmptied
+      ? null
+      : await rewriteShards(store, pipeline, of, numbers.take(folder), coder!, isLeftOut)
     // A table that has all rows of these needs no others.
     const isSame = by !== null && isLeftOut === null
     shards.push({

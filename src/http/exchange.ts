@@ -33,6 +33,11 @@ export type HttpLimits = {
   readonly keys: SettingKeys
 }
 
+type ExchangeLimits = HttpLimits & {
+  /** Room for a response that does not announce its length. */
+  readonly usualBytes: number
+}
+
 type SettingKeys = {
   /** Of the server's address: `service.base_url`. */
   readonly address: string
@@ -82,7 +87,6 @@ export function interrupted(where: string): ExportError {
 /**
  * Sends one request and receives its response, by the dispatcher's own events: the body goes from the socket's reads
  * directly into its buffer, and the moment of writing is known exactly.
- * @param limits.usualBytes room for a response that does not announce its length
  * @param onWrite called just before the request is written. If it returns false, or throws, nothing is sent
  * @returns null when `onWrite` returned false
  * @throws ExportError as `HttpClient.send` does, except of decoding
@@ -90,7 +94,7 @@ export function interrupted(where: string): ExportError {
 export function exchange(
   connections: Connections,
   request: HttpRequest,
-  limits: HttpLimits & { readonly usualBytes: number },
+  limits: ExchangeLimits,
   onWrite: () => boolean,
 ): Promise<RawResponse | null> {
   return new Promise((resolve, reject) => {
@@ -123,7 +127,7 @@ type ExchangeEvents = {
 /** One request and its response, from the wait for a connection to the last byte. It settles once. */
 class Exchange implements Dispatcher.DispatchHandler {
   readonly #request: HttpRequest
-  readonly #limits: HttpLimits & { readonly usualBytes: number }
+  readonly #limits: ExchangeLimits
   readonly #events: ExchangeEvents
   /** Null until the request is written. */
   #written: Dispatcher.DispatchController | null = null
@@ -133,11 +137,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   #signal: AbortSignal | null = null
   #timer: NodeJS.Timeout | undefined
 
-  constructor(
-    request: HttpRequest,
-    limits: HttpLimits & { readonly usualBytes: number },
-    events: ExchangeEvents,
-  ) {
+  constructor(request: HttpRequest, limits: ExchangeLimits, events: ExchangeEvents) {
     this.#request = request
     this.#limits = limits
     this.#events = events

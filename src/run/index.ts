@@ -1,3 +1,4 @@
+export { searchesToSpend } from '../extract/index.ts'
 export { clockCheck } from './admission/clock-check.ts'
 export { requireRoom } from './chains/halt.ts'
 export { type SharedThread, shareThread } from './cpu/cpu.ts'

@@ -1,5 +1,5 @@
 import { inSnakeCase, type Month, monthOf, type Pipeline, rulesOf } from '../../core/index.ts'
-import { monthsNeeded, type PlanResult, readPlan, requestRate } from '../../run/index.ts'
+import { monthsNeeded, type PlanResult, readPlan, requestRate, searchesToSpend } from '../../run/index.ts'
 import { runOptions } from '../../run-options.ts'
 import { command, flag } from '../command-line/command.ts'
 import {
@@ -126,7 +126,7 @@ function budgetLines(
   if (rulesOf(resource).reading !== 'search' || searchesRemaining === null) return lines
   const left = `searches left when the service last said so: ${count(searchesRemaining)}`
   if (searches === null) return [...lines, left]
-  const usable = Math.max(0, searchesRemaining - (minSearchesRemaining ?? 0))
+  const usable = Math.max(0, searchesToSpend({ minSearchesRemaining }, searchesRemaining))
   const share = searchesRemaining === 0 ? 100 : Math.ceil((100 * searches) / searchesRemaining)
   const verdict =
     searches <= usable

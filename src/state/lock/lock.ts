@@ -59,9 +59,9 @@ const WITHDRAWAL_MS = 20_000
  * others withdraw, so one process always gets the lock.
  *
  * An owner on the same boot of the same machine is alive while its process exists, even if the process is stopped. If
- * the process is dead, its lock is taken over at once; so is one that this process has given up. Other owners have a lease: if their lock file does not change for
- * 20 seconds of this machine's clock, the lease expires and the lock is taken over. Such an owner may wake up later,
- * but cannot change anything then, see {@link OwnedStore}.
+ * the process is dead, its lock is taken over at once; so is one that this process has given up. Other owners have a
+ * lease: if their lock file does not change for 20 seconds of this machine's clock, the lease expires and the lock is
+ * taken over. Such an owner may wake up later, but cannot change anything then, see {@link OwnedStore}.
  *
  * The lock of a hold that this one succeeds is taken over at once, in any state of its process.
  * @throws ExportError `locked` with process, host and start
