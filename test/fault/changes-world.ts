@@ -272,9 +272,10 @@ async function bucketPlace(output: string): Promise<Place> {
       }
       const conflict = { code: 'ConditionalRequestConflict' }
       if (mode === 'conflict') double.cues.fail({ where: fails }, { ...conflict, times: Infinity })
-      const busy = { code: 'SlowDown', status: 429 }
-      if (mode === 'eio') double.cues.fail({ where: fails }, { ...busy, times: ATTEMPTS })
-      if (mode === 'stuck') double.cues.fail({ where: fails }, { ...busy, times: Infinity })
+      // The client waits five times as long between attempts where a store says that it is busy.
+      const broken = { code: 'InternalError', status: 500 }
+      if (mode === 'eio') double.cues.fail({ where: fails }, { ...broken, times: ATTEMPTS })
+      if (mode === 'stuck') double.cues.fail({ where: fails }, { ...broken, times: Infinity })
       if (mode === 'dead')
         double.cues.fail({ where: fails }, { code: 'AccessDenied', status: 403, times: Infinity })
       const before = double.log.length

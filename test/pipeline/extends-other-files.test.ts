@@ -160,4 +160,7 @@ test('a merge key needs mappings, and problems point at the merged value', async
     expect.stringMatching(/^p\.yaml:2:15: load\.shard_rows: expected an integer/),
   ])
   expect(await problems(`${SMALLEST}load: { x-mine: 1, "<<": 1 }\n`)).toHaveLength(2)
+  expect(await problems(`${SMALLEST}load:\n  !!str <<: 7\n`)).toEqual([
+    'p.yaml:7:13: <<: expected a mapping such as *name, or a list of them',
+  ])
 })

@@ -1,11 +1,16 @@
+import fc from 'fast-check'
 import { afterAll } from 'vitest'
 import * as knownSecrets from '../../src/core/secrets/known-secrets.ts'
 import { endAll } from './at-the-end.ts'
+import { seedOf } from './thorough.ts'
 
 // Test files share a process. The next file must see neither the environment of this one nor its known secrets.
 const before = { ...process.env }
 export const { forgetSecrets } = knownSecrets as typeof knownSecrets & { forgetSecrets(): void }
 forgetSecrets()
+
+// What one run of the tests found, the next finds too.
+fc.configureGlobal({ seed: seedOf(20260300) })
 
 afterAll(async () => {
   await endAll()

@@ -21,7 +21,7 @@ export function times(usual: number, all: number): number {
 const A_DAY = 12
 const DAY = Number(process.env.FAULT_DAY ?? Math.floor(Date.now() / 86_400_000))
 
-/** A seed for `cases`: under `npm run test:all` another one each day. */
+/** A seed of random cases: under `npm run test:all` another one each day. */
 export function seedOf(base: number): number {
   return THOROUGH ? base + DAY : base
 }

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { rmSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ExportError, type Pipeline, type Store } from '../../core/index.ts'
 import { diskStore } from '../../disk/index.ts'
-import { markOwner, sweepPrivateFolders } from '../../state/index.ts'
+import { createPrivateFolder, sweepPrivateFolders } from '../../state/index.ts'
 
 /** Shards as local files, for readers that need these. */
 type LocalShards = {
@@ -73,14 +73,10 @@ export function sweepTemporaryFolders(): Promise<readonly string[]> {
  */
 export async function temporaryFolder() {
   await sweepTemporaryFolders()
-  const parent = tmpdir()
-  const path = await mkdtemp(join(parent, PREFIX)).catch((cause: unknown) => {
-    throw notMade(parent, cause)
-  })
+  const path = privateFolderIn(tmpdir())
   const removeNow = (): void => rmSync(path, { recursive: true, force: true })
   // Also if a second signal, or the time limit after the first, ends the process at once.
   process.once('exit', removeNow)
-  await markOwner(path)
   return {
     path,
     async remove(): Promise<void> {
@@ -90,12 +86,16 @@ export async function temporaryFolder() {
   }
 }
 
-function notMade(parent: string, cause: unknown): ExportError {
-  return new ExportError({
-    kind: 'storage',
-    what: 'No temporary folder can be created',
-    where: parent,
-    next: 'Set TMPDIR to a folder that can be written to and has room.',
-    cause,
-  })
+function privateFolderIn(parent: string): string {
+  try {
+    return createPrivateFolder(join(parent, PREFIX))
+  } catch (cause) {
+    throw new ExportError({
+      kind: 'storage',
+      what: 'No temporary folder can be created',
+      where: parent,
+      next: 'Set TMPDIR to a folder that can be written to and has room.',
+      cause,
+    })
+  }
 }

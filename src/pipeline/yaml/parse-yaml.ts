@@ -175,9 +175,12 @@ function nodeFaults(document: Document.Parsed, targets: Map<Alias, Node>): reado
   return faults
 }
 
-/** `<<`, unquoted, which the library reads as a symbol: its value is a mapping, or a list of mappings, whose keys are merged. */
+/**
+ * `<<`, unquoted: its value is a mapping, or a list of mappings, whose keys are merged. The library reads it as a symbol;
+ * with the tag `!!str` as a text, and merges all the same.
+ */
 function isMerge(key: Node): boolean {
-  return isScalar(key) && typeof key.value === 'symbol'
+  return isScalar(key) && (typeof key.value === 'symbol' || (key.value === '<<' && key.type === 'PLAIN'))
 }
 
 function nameOf(key: Node | null): string {

@@ -1,4 +1,5 @@
-import { lstat, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { lstat, readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describeOwner, lockFileText, ownerStatus, parseLockFile } from './lock-file.ts'
 
@@ -8,9 +9,17 @@ const OWNER = 'owner'
 // Processes of another boot, machine or container cannot be seen; none needs its folder as long as this.
 const FOREIGN_MS = 7 * 24 * 60 * 60 * 1000
 
-/** Marks a folder as one of this process. */
-export async function markOwner(folder: string): Promise<void> {
-  await writeFile(join(folder, OWNER), lockFileText(describeOwner(new Date())), { mode: 0o600 })
+/**
+ * Creates a folder that belongs to this process. In one go: what is killed between the two steps leaves a folder of
+ * which nobody knows whose it is.
+ * @param prefix of its path
+ * @returns its path
+ */
+export function createPrivateFolder(prefix: string): string {
+  const owner = lockFileText(describeOwner(new Date()))
+  const folder = mkdtempSync(prefix)
+  writeFileSync(join(folder, OWNER), owner, { mode: 0o600 })
+  return folder
 }
 
 /**
