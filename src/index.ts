@@ -36,7 +36,6 @@ export {
   type Verification,
 } from './data-set/index.ts'
 export {
-  type ChangeSettings,
   type EvidenceSettings,
   type ForgetSettings,
   forgetPeople,
@@ -82,7 +81,7 @@ export {
   type TimesAs,
 } from './rows/index.ts'
 export type { PlanResult, Progress, RunOptions, RunSummary } from './run/index.ts'
-export { type RunSettings, runOptions } from './run-options.ts'
+export { type ChangeSettings, type RunSettings, runOptions } from './run-options.ts'
 export type { Sandbox, SandboxOptions } from './sandbox/index.ts'
 export type { Manifest, ManifestShard } from './state/index.ts'
 export {

@@ -1,15 +1,25 @@
+import type { KeyObject } from 'node:crypto'
 import { ExportError, type Pipeline, systemClock } from './core/index.ts'
 import {
+  type Completeness,
+  type Described,
   describeDataSet,
   type ForgetResult,
   forgetPeople as forget,
+  type LoadOptions,
+  type LoadSummary,
   loadWarehouse as load,
   type PruneResult,
   pruneDataSet as prune,
+  type QueryResult,
+  type QuerySettings,
+  type QueryStream,
   queryPipeline as query,
   readEvidence,
   type Signed,
   type StatusResult,
+  type SummarizedDataSet,
+  type SummarizeOptions,
   signDataSet as sign,
   readStatus as statusOf,
   streamQuery as stream,
@@ -20,7 +30,6 @@ import {
 } from './data-set/index.ts'
 import { version } from './package/index.ts'
 import {
-  type Environment,
   type PipelineSettings,
   pruneBefore,
   type ReadOptions,
@@ -30,24 +39,22 @@ import {
   readPipeline as resolveFile,
   pipelineFrom as resolveSettings,
 } from './pipeline/index.ts'
+import type { PlanResult, RunSummary } from './run/index.ts'
 import {
-  frozenCopy,
-  type PlanResult,
-  readPlan as planOf,
-  type RunSummary,
-  runPipeline as run,
-} from './run/index.ts'
-import { changeOptions, type RunSettings, runOptions } from './run-options.ts'
-import {
-  startSandbox as openSandbox,
-  type Sandbox,
-  SandboxOptionError,
-  type SandboxOptions,
-} from './sandbox/index.ts'
+  type ChangeSettings,
+  changeOptions,
+  neverStopped,
+  type RunSettings,
+  runOptions,
+  type Settings,
+} from './run-options.ts'
+import type { Sandbox, SandboxOptions } from './sandbox/index.ts'
+import type { Manifest } from './state/index.ts'
 import { evidenceTar } from './summary/index.ts'
+import type { Target } from './warehouse/index.ts'
 
 /** How a pipeline is read. Environment and working directory default to those of the process. */
-export type ReadSettings = Partial<ReadOptions>
+export type ReadSettings = Omit<ReadOptions, 'env' | 'cwd'> & Settings<Pick<ReadOptions, 'env' | 'cwd'>>
 
 /**
  * Reads a pipeline file.
@@ -79,6 +86,7 @@ function readOptions({ env = process.env, cwd = process.cwd(), ...given }: ReadS
  * @throws ExportError when the run could not begin; nothing is changed then
  */
 export async function runPipeline(pipeline: Pipeline, settings: RunSettings = {}): Promise<RunSummary> {
+  const { frozenCopy, runPipeline: run } = await import('./run/index.ts')
   // A copy, because the program may change it while the options are made.
   const own = frozenCopy(pipeline)
   return run(own, await runOptions(own, settings))
@@ -86,29 +94,57 @@ export async function runPipeline(pipeline: Pipeline, settings: RunSettings = {}
 
 /** Plans a run with these settings; sends nothing. @throws ExportError when such a run could not begin */
 export async function readPlan(pipeline: Pipeline, settings: RunSettings = {}): Promise<PlanResult> {
+  const { readPlan: planOf } = await import('./run/index.ts')
   return planOf(pipeline, await runOptions(pipeline, settings))
 }
 
-/** The pipeline as the data set describes itself: what is there decides. */
-async function asDescribed(pipeline: Pipeline, use: Use = 'read'): Promise<Pipeline> {
-  return (await describeDataSet({ pipeline, unknown: null }, use)).pipeline
+/** A pipeline; or its data set, which the commands have described already: what is there decides. */
+type DataSet = Pipeline | Described
+
+async function described(dataSet: DataSet, use: Use = 'read'): Promise<Described> {
+  return 'planned' in dataSet ? dataSet : describeDataSet({ pipeline: dataSet, unknown: null }, use)
 }
 
 /** Queries an export, or a DuckDB file into which it was loaded; the result is kept in memory. */
-export const queryPipeline: typeof query = async (pipeline, ...rest) =>
-  query(await asDescribed(pipeline), ...rest)
+export async function queryPipeline(
+  dataSet: DataSet,
+  sql: string,
+  settings: QuerySettings,
+): Promise<QueryResult> {
+  return query((await described(dataSet)).pipeline, sql, settings)
+}
 
 /** The same as a stream. */
-export const streamQuery: typeof stream = async (pipeline, ...rest) =>
-  stream(await asDescribed(pipeline), ...rest)
+export async function streamQuery<T>(
+  dataSet: DataSet,
+  sql: string,
+  settings: QuerySettings,
+  take: (result: QueryStream) => Promise<T>,
+): Promise<T> {
+  return stream((await described(dataSet)).pipeline, sql, settings, take)
+}
 
 /** Loads the shards that the manifest lists into a database, each once. */
-export const loadWarehouse: typeof load = async (pipeline, ...rest) =>
-  load(await asDescribed(pipeline), ...rest)
+export async function loadWarehouse(
+  dataSet: DataSet,
+  target: Target,
+  settings: Settings<LoadOptions> = {},
+): Promise<LoadSummary> {
+  const { clock = systemClock, stop = neverStopped(), schema = null, table = null } = settings
+  const { mode = 'append', evolve = false, onWait = () => {}, onShard = () => {} } = settings
+  const options = { clock, stop, schema, table, mode, evolve, onWait, onShard }
+  return load((await described(dataSet)).pipeline, target, options)
+}
 
 /** Summarizes a data set, with what only its rows tell. */
-export const summarizeDataSet: typeof summarize = async (pipeline, options) =>
-  summarize(await asDescribed(pipeline), options)
+export async function summarizeDataSet(
+  dataSet: DataSet,
+  settings: Settings<SummarizeOptions> = {},
+): Promise<SummarizedDataSet> {
+  const { clock = systemClock, stop = neverStopped(), format = 'html', warn = () => {} } = settings
+  const options = { clock, stop, format, warn, version: settings.version ?? version }
+  return summarize((await described(dataSet)).pipeline, options)
+}
 
 export type StatusSettings = {
   /** Epoch milliseconds. Default: now. */
@@ -116,30 +152,38 @@ export type StatusSettings = {
 }
 
 /** The status of a pipeline, also during a run. @throws ExportError `damaged` or `config` */
-export async function readStatus(pipeline: Pipeline, settings: StatusSettings = {}): Promise<StatusResult> {
+export async function readStatus(dataSet: DataSet, settings: StatusSettings = {}): Promise<StatusResult> {
   const { nowMs = systemClock.now() } = settings
-  return statusOf(await asDescribed(pipeline, 'status'), nowMs)
+  return statusOf((await described(dataSet, 'status')).pipeline, nowMs)
+}
+
+type KeySettings = Pick<ReadSettings, 'env' | 'cwd'> & {
+  /** File of the public Ed25519 key, PEM. */
+  readonly keyFile?: string | undefined
+}
+
+async function verifyingKey({ keyFile, ...settings }: KeySettings): Promise<KeyObject | null> {
+  return keyFile === undefined ? null : readVerifyingKey(keyFile, readOptions(settings))
+}
+
+export type VerifySettings = KeySettings & {
+  /** Called before each shard, with its path. */
+  readonly onShard?: (path: string) => void
+  /** With a key: the last signed run has to have ended then or later, epoch ms. */
+  readonly notBeforeMs?: number | null
 }
 
 /**
- * Reads every shard again and compares it with its entry in the manifest.
- * @param settings.onShard called before each, with its path
+ * Reads every shard again and compares it with its entry in the manifest; with `keyFile`, the manifest has to be signed
+ * under that key.
  */
 export async function verifyDataSet(
-  pipeline: Pipeline,
-  settings: { readonly onShard?: (path: string) => void } = {},
+  dataSet: DataSet,
+  { onShard = () => {}, notBeforeMs = null, ...key }: VerifySettings = {},
 ): Promise<Verification> {
-  const { pipeline: described, planned } = await describeDataSet({ pipeline, unknown: null }, 'read')
-  return verify(described, { ...settings, planned })
-}
-
-/** Environment and working directory, as in {@link ReadSettings}, and callbacks. */
-export type ChangeSettings = {
-  readonly env?: Environment
-  readonly cwd?: string
-  /** Ends the wait for a run. */
-  readonly stop?: AbortSignal
-  readonly onWarning?: (message: string) => void
+  const signedBy = await verifyingKey(key)
+  const { pipeline, ...told } = await described(dataSet)
+  return verify(pipeline, { onShard, notBeforeMs, signedBy, ...told })
 }
 
 /**
@@ -149,21 +193,24 @@ export type ChangeSettings = {
  *   from its manifest, `locked` during a run
  */
 export async function signDataSet(
-  pipeline: Pipeline,
+  dataSet: DataSet,
   keyFile: string,
   settings: ChangeSettings = {},
 ): Promise<Signed> {
-  const options = readOptions(settings)
-  return sign(
-    await asDescribed(pipeline, 'status'),
-    await readSigningKey(keyFile, options),
-    changing(settings),
-  )
+  const { pipeline } = await described(dataSet, 'status')
+  return sign(pipeline, await readSigningKey(keyFile, readOptions(settings)), changeOptions(settings))
 }
 
-export type EvidenceSettings = Pick<ChangeSettings, 'env' | 'cwd'> & {
-  /** File of the public Ed25519 key, PEM. It is packed too, and the signature has to fit it. */
-  readonly keyFile?: string
+/** `keyFile`: that key is packed too, and the signature has to fit it. */
+export type EvidenceSettings = KeySettings
+
+/** What is in an archive of evidence. */
+export type PackedEvidence = {
+  readonly tar: Uint8Array
+  readonly files: readonly string[]
+  readonly manifest: Manifest
+  /** Whether all that the file plans is exported, and what is left out by intent. */
+  readonly completeness: Completeness
 }
 
 /**
@@ -172,35 +219,33 @@ export type EvidenceSettings = Pick<ChangeSettings, 'env' | 'cwd'> & {
  *   manifest, `locked` when a run writes another manifest meanwhile
  */
 export async function packEvidence(
-  pipeline: Pipeline,
-  { keyFile, ...settings }: EvidenceSettings = {},
-): Promise<{ readonly tar: Uint8Array; readonly files: readonly string[] }> {
-  const options = readOptions(settings)
-  const key = keyFile === undefined ? null : await readVerifyingKey(keyFile, options)
-  const found = await readEvidence(await asDescribed(pipeline, 'status'), key, version)
-  return evidenceTar(found, key)
+  dataSet: DataSet,
+  settings: EvidenceSettings = {},
+): Promise<PackedEvidence> {
+  const key = await verifyingKey(settings)
+  const found = await readEvidence((await described(dataSet, 'status')).pipeline, key, version)
+  const { manifest, completeness } = found
+  return { ...(await evidenceTar(found, key)), manifest, completeness }
 }
 
-export type PruneSettings = ChangeSettings & {
-  /** `90d`, `6w`, `24mo`, `2y`. Default: `load.keep`. */
-  readonly olderThan?: string
+export type ForgetSettings = ChangeSettings & {
   /** Reports what would be removed, and changes nothing. */
   readonly dryRun?: boolean
+}
+
+export type PruneSettings = ForgetSettings & {
+  /** `90d`, `6w`, `24mo`, `2y`. Default: `load.keep`. */
+  readonly olderThan?: string | undefined
 }
 
 /**
  * Permanently removes the partitions whose windows ended so long ago. No run requests them again.
  * @throws ExportError `config` when the pipeline has no windows or no age is given, `locked` during a run
  */
-export async function pruneDataSet(pipeline: Pipeline, settings: PruneSettings = {}): Promise<PruneResult> {
+export async function pruneDataSet(dataSet: DataSet, settings: PruneSettings = {}): Promise<PruneResult> {
+  const { pipeline } = await described(dataSet, 'change')
   const before = pruneBefore(pipeline, settings.olderThan, systemClock.now())
-  const described = await asDescribed(pipeline, 'change')
-  return prune(described, before, changing(settings))
-}
-
-export type ForgetSettings = ChangeSettings & {
-  /** Reports what would be removed, and changes nothing. */
-  readonly dryRun?: boolean
+  return prune(pipeline, before, changeOptions(settings))
 }
 
 /**
@@ -209,22 +254,13 @@ export type ForgetSettings = ChangeSettings & {
  *   run
  */
 export async function forgetPeople(
-  pipeline: Pipeline,
+  dataSet: DataSet,
   identities: readonly string[],
   settings: ForgetSettings = {},
 ): Promise<ForgetResult> {
-  const { env } = readOptions(settings)
-  const described = await asDescribed(pipeline, 'change')
-  const maskKey = await readMaskKey(described, env)
-  return forget(described, identities, changing(settings, maskKey))
-}
-
-function changing(
-  { stop = new AbortController().signal, onWarning = () => {}, env, dryRun = false }: ForgetSettings,
-  maskKey: Uint8Array | null = null,
-) {
-  const onLog = (_level: unknown, message: string): void => onWarning(message)
-  return changeOptions({ onLog, stop, maskKey, dryRun }, env)
+  const { pipeline } = await described(dataSet, 'change')
+  const maskKey = await readMaskKey(pipeline, readOptions(settings).env)
+  return forget(pipeline, identities, changeOptions(settings, maskKey))
 }
 
 /**
@@ -232,6 +268,7 @@ function changing(
  * @throws ExportError 'config' when an option is out of range or the port is taken
  */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
+  const { SandboxOptionError, startSandbox: openSandbox } = await import('./sandbox/index.ts')
   try {
     return await openSandbox(options)
   } catch (cause) {

@@ -2,10 +2,13 @@ import { type Pipeline, systemClock } from './core/index.ts'
 import type { ChangeOptions } from './data-set/index.ts'
 import { encoderBuild, version } from './package/index.ts'
 import { type Environment, learnSecrets, readMaskKey, readSecret } from './pipeline/index.ts'
-import { RUN_FLAGS, type RunOptions } from './run/index.ts'
+import type { RunOptions } from './run/index.ts'
+
+/** All of them have defaults. */
+export type Settings<T> = { readonly [Key in keyof T]?: T[Key] | undefined }
 
 /** Any of the options of a run, and the environment with its secrets (default: `process.env`). */
-export type RunSettings = { readonly [Key in keyof RunOptions]?: RunOptions[Key] | undefined } & {
+export type RunSettings = Settings<RunOptions> & {
   readonly env?: Environment
 }
 
@@ -19,13 +22,15 @@ export async function runOptions(pipeline: Pipeline, settings: RunSettings = {})
   // What a program leaves undefined has its default as well.
   const given = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined))
   await learnSecrets(env, pipeline)
+  // Other commands start faster without it.
+  const { RUN_FLAGS } = await import('./run/index.ts')
   return {
     readSecret: (name) => readSecret(name, env),
     clock: systemClock,
     onLog: () => {},
     onProgress: () => {},
-    stop: new AbortController().signal,
-    abort: new AbortController().signal,
+    stop: neverStopped(),
+    abort: neverStopped(),
     ...RUN_FLAGS,
     redo: [],
     version,
@@ -36,12 +41,28 @@ export async function runOptions(pipeline: Pipeline, settings: RunSettings = {})
   }
 }
 
+/** Environment and working directory, as in {@link ReadSettings}, and callbacks. */
+export type ChangeSettings = Settings<Pick<ChangeOptions, 'stop' | 'onLog' | 'onShard'>> & {
+  readonly env?: Environment | undefined
+  readonly cwd?: string | undefined
+  /** What `onLog` would get, without level and fields. */
+  readonly onWarning?: ((message: string) => void) | undefined
+}
+
 /** The options of what changes a data set without a run. */
 export function changeOptions(
-  given: Pick<ChangeOptions, 'onLog' | 'stop' | 'maskKey' | 'onShard' | 'dryRun'>,
-  env: Environment = process.env,
+  settings: ChangeSettings & Pick<ChangeOptions, 'dryRun'>,
+  maskKey: Uint8Array | null = null,
 ): ChangeOptions & { readonly warn: (message: string) => void } {
-  const warn = (message: string): void => given.onLog('warn', message)
+  const { env = process.env, stop = neverStopped(), onShard = () => {}, dryRun = false } = settings
+  const { onWarning = () => {}, onLog = (_, message) => onWarning(message) } = settings
+  const given = { stop, onLog, onShard, dryRun, maskKey }
+  const warn = (message: string): void => onLog('warn', message)
   const readSecretOf = (name: string) => readSecret(name, env)
   return { ...given, warn, clock: systemClock, version, build: encoderBuild(), readSecret: readSecretOf }
+}
+
+/** The signal of a caller that gives none. */
+export function neverStopped(): AbortSignal {
+  return new AbortController().signal
 }

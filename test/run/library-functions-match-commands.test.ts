@@ -15,6 +15,7 @@ import {
   runPipeline,
   signDataSet,
   startSandbox,
+  summarizeDataSet,
   tableStatements,
   verifyDataSet,
 } from '../../src/index.ts'
@@ -45,6 +46,13 @@ it('signs an export, packs its evidence, and prunes it', async () => {
   expect(signed).toMatchObject({ pipeline: 'trial', complete: true, rows: 60 })
   expect((await readFile(signed.signature)).byteLength).toBe(64)
   await expect(signDataSet(pipeline, 'pub.pem', { cwd, env })).rejects.toSatisfy(isExportError)
+
+  const keys = { keyFile: 'pub.pem', cwd }
+  expect(await verifyDataSet(pipeline, keys)).toMatchObject({ ok: true, rows: 60 })
+  expect((await verifyDataSet(pipeline, { ...keys, notBeforeMs: Date.now() + 60_000 })).problems).toEqual([
+    { path: '_manifest.json', problem: expect.stringContaining('older than required'), cause: 'signature' },
+  ])
+  expect(await summarizeDataSet(pipeline)).toMatchObject({ complete: true, rows: 60 })
 
   const { tar, files } = await packEvidence(pipeline, { keyFile: 'pub.pem', cwd, env })
   expect(files).toContain('public-key.pem')

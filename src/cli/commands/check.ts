@@ -6,6 +6,7 @@ import {
   rulesOf,
   systemClock,
 } from '../../core/index.ts'
+import { readPlan } from '../../library.ts'
 import {
   checkRequirements,
   learnSecrets,
@@ -18,7 +19,6 @@ import {
   clockCheck,
   type Probe,
   probeService,
-  readPlan,
   requireRoom,
   type SearchPath,
   type TokenTest,
@@ -146,13 +146,7 @@ async function checkEnvironment(
 async function checkDataSet(pipeline: Pipeline, { env }: Io): Promise<string> {
   // Missing keys and consent are reported by the step before.
   const maskKey = await readMaskKey(pipeline, env).catch(() => null)
-  const options = {
-    clock: systemClock,
-    maskKey,
-    allowPlaintext: true,
-    readSecret: (name: string) => readSecret(name, env),
-  }
-  const { partitions } = await readPlan(pipeline, options)
+  const { partitions } = await readPlan(pipeline, { env, maskKey, allowPlaintext: true })
   const { total, done, partial } = partitions
   if (done < total) await requireRoom(pipeline)
   return `${pipeline.load.path}: ${counted(total, 'partition')}, ${done} done, ${partial} partial`

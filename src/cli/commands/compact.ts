@@ -1,4 +1,5 @@
 import { type CompactResult, compactDataSet } from '../../data-set/index.ts'
+import { changeOptions } from '../../run-options.ts'
 import { command, flag, numberValue, wrongUsage } from '../command-line/command.ts'
 import { DATA_SET, dataSetFrom, OUTPUT } from '../command-line/pipeline-options.ts'
 import { bytes, count, counted } from '../terminal/text.ts'
@@ -25,8 +26,8 @@ export const compact = command({
       throw wrongUsage('--min-shards: expected an integer from 2 on', 'See `spillway compact --help`.')
     const { pipeline } = await dataSetFrom(args, io, 'change')
     const { minShards, dryRun } = args
-    const result = await changing(io, null, (options) =>
-      compactDataSet(pipeline, { ...options, minShards, dryRun }),
+    const result = await changing(io, (settings) =>
+      compactDataSet(pipeline, { ...changeOptions(settings), minShards, dryRun }),
     )
     await io.stdout.result(args.json, result, [resultText(result, args.dryRun)])
   },

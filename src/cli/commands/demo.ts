@@ -1,18 +1,9 @@
 import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
-import {
-  ExportError,
-  hasCode,
-  type Pipeline,
-  SUMMARY_PAGE_PATH,
-  shellWord,
-  systemClock,
-} from '../../core/index.ts'
-import { queryPipeline, summarizeDataSet } from '../../data-set/index.ts'
-import { packageFile, version } from '../../package/index.ts'
-import { readPipeline } from '../../pipeline/index.ts'
-import { startSandbox } from '../../sandbox/index.ts'
+import { ExportError, hasCode, type Pipeline, SUMMARY_PAGE_PATH, shellWord } from '../../core/index.ts'
+import { queryPipeline, readPipeline, startSandbox, summarizeDataSet } from '../../library.ts'
+import { packageFile } from '../../package/index.ts'
 import { lacksDuckdb, parseTarget } from '../../warehouse/index.ts'
 import { command, flag, type Io } from '../command-line/command.ts'
 import { DONE } from '../terminal/exit-code.ts'
@@ -21,7 +12,7 @@ import { untilStopped } from '../terminal/signals.ts'
 import { alignedTable, resultTable } from '../terminal/table.ts'
 import { shownPath } from '../terminal/text.ts'
 import { exportPipeline } from '../work/export-pipeline.ts'
-import { loadTables, PLAIN_LOAD } from '../work/load-tables.ts'
+import { loadTables } from '../work/load-tables.ts'
 
 const DEMO_PIPELINE = packageFile('pipelines/demo.yaml')
 
@@ -38,7 +29,7 @@ async function showTable(pipeline: Pipeline, stop: AbortSignal, io: Io): Promise
   for (const ending of ['', '.wal']) await rm(resolve(cwd, `${DATABASE}${ending}`), { force: true })
   const file = shellWord(pipeline.file)
   await stdout.line(`\n  ${program} load ${file} --to ${target.label}`)
-  await loadTables({ pipeline, planned: pipeline }, target, PLAIN_LOAD, stop, io)
+  await loadTables(pipeline, target, { json: false }, stop, io)
   await writeMade(pipeline, await databaseOf(cwd))
   await stdout.line(`\n  ${program} query ${file} --in ${target.label} "${QUESTION}"`)
   const { columns, rows } = await queryPipeline(pipeline, QUESTION, { database: target.label, cwd })
@@ -46,7 +37,7 @@ async function showTable(pipeline: Pipeline, stop: AbortSignal, io: Io): Promise
     await stdout.line(`  ${line}`)
   await stdout.line(`\n  ${program} summary ${file}`)
   const warn = (message: string): void => void io.screen.write(`${message}\n`)
-  await summarizeDataSet(pipeline, { clock: systemClock, stop, version, format: 'html', warn })
+  await summarizeDataSet(pipeline, { stop, warn })
   await stdout.line(
     `  ${shownPath(pipeline.load.path, cwd)}/${SUMMARY_PAGE_PATH}: people, sources and kinds of hash, for a browser`,
   )

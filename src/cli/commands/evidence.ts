@@ -1,9 +1,6 @@
 import { createHash } from 'node:crypto'
 import { resolve } from 'node:path'
-import { readEvidence } from '../../data-set/index.ts'
-import { version } from '../../package/index.ts'
-import { readVerifyingKey } from '../../pipeline/index.ts'
-import { evidenceTar } from '../../summary/index.ts'
+import { packEvidence } from '../../library.ts'
 import { command, flag, requiredValue, stringValue } from '../command-line/command.ts'
 import { DATA_SET, dataSetFrom } from '../command-line/pipeline-options.ts'
 import { requireApart } from '../results/flag-file.ts'
@@ -22,23 +19,25 @@ export const evidence = command({
   },
   examples: [['$0 evidence pipeline.yaml --output acme.tar --key pub.pem', 'Once the manifest is signed']],
   async run(args, io) {
-    const { key, json } = args
-    const { pipeline } = await dataSetFrom({ pipeline: args.pipeline }, io, 'status')
-    const publicKey = key === undefined ? null : await readVerifyingKey(key, io)
-    const output = resolve(io.cwd, args.output)
-    await requireApart({ path: output, what: 'The archive' }, [pipeline])
-    const found = await readEvidence(pipeline, publicKey, version)
-    const { tar, files } = await evidenceTar(found, publicKey)
+    const { cwd } = io
+    const dataSet = await dataSetFrom({ pipeline: args.pipeline }, io, 'status')
+    const output = resolve(cwd, args.output)
+    await requireApart({ path: output, what: 'The archive' }, [dataSet.pipeline])
+    const { tar, files, manifest, completeness } = await packEvidence(dataSet, { keyFile: args.key, cwd })
     await saveFile(output, tar, 'The archive')
-    const { manifest, complete, completeness } = found
+    const { pipeline } = manifest
     const { shards, rows } = manifest.totals
+    const { complete } = completeness
     const size = tar.byteLength
     const sha256 = createHash('sha256').update(tar).digest('hex')
-    const packed = { pipeline: manifest.pipeline, output, bytes: size, sha256, files, shards, rows, complete }
-    await io.stdout.result(json, packed, [
-      `${manifest.pipeline}: evidence of ${counted(shards, 'shard')} with ${counted(rows, 'row')}: ${plainLine(args.output)} (${bytes(size)})`,
-      `SHA-256 ${sha256}; in it: ${files.join(', ')}`,
-      `${completenessText(completeness)}.`,
-    ])
+    await io.stdout.result(
+      args.json,
+      { pipeline, output, bytes: size, sha256, files, shards, rows, complete },
+      [
+        `${pipeline}: evidence of ${counted(shards, 'shard')} with ${counted(rows, 'row')}: ${plainLine(args.output)} (${bytes(size)})`,
+        `SHA-256 ${sha256}; in it: ${files.join(', ')}`,
+        `${completenessText(completeness)}.`,
+      ],
+    )
   },
 })

@@ -23,11 +23,11 @@ export const load = command({
   ],
   async run(args, io) {
     const target = parseTarget(args.to, io.cwd)
-    const { pipeline, planned } = await dataSetFrom(args, io)
-    await requireOutside(target, pipeline.load)
-    return untilStopped(io, async (signals) => {
-      const { schema = null, table = null, mode, evolve, json } = args
-      await loadTables({ pipeline, planned }, target, { schema, table, mode, evolve, json }, signals.stop, io)
-    })
+    const dataSet = await dataSetFrom(args, io)
+    await requireOutside(target, dataSet.pipeline.load)
+    const { schema, table, mode, evolve, json } = args
+    return untilStopped(io, ({ stop }) =>
+      loadTables(dataSet, target, { schema, table, mode, evolve, json }, stop, io),
+    )
   },
 })

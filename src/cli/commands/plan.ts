@@ -1,6 +1,6 @@
 import { inSnakeCase, type Month, monthOf, type Pipeline, rulesOf } from '../../core/index.ts'
-import { monthsNeeded, type PlanResult, readPlan, requestRate, searchesToSpend } from '../../run/index.ts'
-import { runOptions } from '../../run-options.ts'
+import { readPlan } from '../../library.ts'
+import { monthsNeeded, type PlanResult, requestRate, searchesToSpend } from '../../run/index.ts'
 import { command, flag } from '../command-line/command.ts'
 import {
   CHOICE,
@@ -28,8 +28,7 @@ export const plan = command({
   async run(args, io) {
     const pipeline = await pipelineFrom(args.pipeline, args, io, true)
     await requireToRun(pipeline, args, io, true)
-    const options = await runOptions(pipeline, { env: io.env, allowPlaintext: args.allowPlaintext })
-    const result = await readPlan(pipeline, options)
+    const result = await readPlan(pipeline, { env: io.env, allowPlaintext: args.allowPlaintext })
     const { columns, style } = io.stdout
     const shown = { all: args.all, wanted: await wantedPartitions(args), columns, style }
     await io.stdout.result(args.json, planJson(result), planLines(result, pipeline, shown))

@@ -1,6 +1,7 @@
-import { type Pipeline, systemClock } from '../../core/index.ts'
-import { type PruneResult, pruneDataSet } from '../../data-set/index.ts'
-import { AGE_EXPECTED, pruneBefore } from '../../pipeline/index.ts'
+import type { Pipeline } from '../../core/index.ts'
+import type { PruneResult } from '../../data-set/index.ts'
+import { pruneDataSet } from '../../library.ts'
+import { AGE_EXPECTED } from '../../pipeline/index.ts'
 import { command, flag, type Io, stringValue } from '../command-line/command.ts'
 import { DATA_SET, dataSetFrom, OUTPUT } from '../command-line/pipeline-options.ts'
 import { canAsk, requireYes } from '../terminal/prompts.ts'
@@ -27,11 +28,11 @@ export const prune = command({
   ],
   epilogue: 'No run requests pruned partitions again, except with `run --redo`.',
   async run(args, io) {
-    const { pipeline } = await dataSetFrom(args, io, 'change')
-    const before = pruneBefore(pipeline, args.olderThan, systemClock.now())
+    const dataSet = await dataSetFrom(args, io, 'change')
+    const { olderThan } = args
     const work = (dryRun: boolean) =>
-      changing(io, null, (options) => pruneDataSet(pipeline, before, { ...options, dryRun }))
-    if (!args.dryRun && !args.yes) await askToPrune(pipeline, await work(true), io)
+      changing(io, (settings) => pruneDataSet(dataSet, { ...settings, olderThan, dryRun }))
+    if (!args.dryRun && !args.yes) await askToPrune(dataSet.pipeline, await work(true), io)
     const result = await work(args.dryRun)
     await io.stdout.result(args.json, { ...result, dry_run: args.dryRun }, [resultText(result, args.dryRun)])
   },

@@ -1,7 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { codeOf, ExportError, kindOfRows, type Pipeline } from '../../core/index.ts'
-import { type QueryStream, readCompleteness, streamQuery } from '../../data-set/index.ts'
+import { type QueryStream, readCompleteness } from '../../data-set/index.ts'
+import { streamQuery } from '../../library.ts'
 import { command, flag, type Io, stringValue, wrongUsage } from '../command-line/command.ts'
 import { DATA_SET, dataSetFrom, OUTPUT } from '../command-line/pipeline-options.ts'
 import { csvParts, jsonParts } from '../results/row-text.ts'
@@ -40,7 +41,8 @@ export const query = command({
     ['$0 query pipeline.yaml "SELECT domain, count(*) FROM credentials GROUP BY 1"', 'Rows of each domain'],
   ],
   async run(args, io) {
-    const { pipeline, planned } = await dataSetFrom(args, io)
+    const dataSet = await dataSetFrom(args, io)
+    const { pipeline, planned } = dataSet
     const given = await sqlOf(args, io)
     const sql = given ?? `SELECT * FROM ${kindOfRows(pipeline.extract.resource)} LIMIT ${FIRST_ROWS}`
     const print = args.json
@@ -54,7 +56,7 @@ export const query = command({
     const signals = io.signals.listen(() => {})
     try {
       const settings = { database: args.in ?? null, cwd: io.cwd, stop: signals.stop }
-      await streamQuery(pipeline, sql, settings, async (result) => {
+      await streamQuery(dataSet, sql, settings, async (result) => {
         if (args.in === undefined) await warnOfGaps(planned, io)
         await print(result, io.stdout)
       })

@@ -184,8 +184,8 @@ async function loadAfter(
   io: Io,
 ): Promise<number> {
   try {
-    const { loadTables, PLAIN_LOAD } = await import('../work/load-tables.ts')
-    await loadTables({ pipeline, planned: pipeline }, target, { ...PLAIN_LOAD, json }, signals.stop, io)
+    const { loadTables } = await import('../work/load-tables.ts')
+    await loadTables(pipeline, target, { json }, signals.stop, io)
     return DONE
   } catch (error) {
     if (!isExportError(error)) throw error

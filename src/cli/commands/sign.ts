@@ -1,8 +1,8 @@
 import { stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { inSnakeCase } from '../../core/index.ts'
-import { type Signed, signDataSet } from '../../data-set/index.ts'
-import { readSigningKey } from '../../pipeline/index.ts'
+import type { Signed } from '../../data-set/index.ts'
+import { signDataSet } from '../../library.ts'
 import { command, flag, requiredValue } from '../command-line/command.ts'
 import { DATA_SET, dataSetFrom, OUTPUT } from '../command-line/pipeline-options.ts'
 import { bytes, counted, shownPath } from '../terminal/text.ts'
@@ -23,14 +23,13 @@ export const sign = command({
   ],
   epilogue: '`openssl genpkey -algorithm ed25519 -out key.pem` makes a key.',
   async run(args, io) {
-    const { pipeline } = await dataSetFrom(args, io, 'status')
-    const key = await readSigningKey(args.key, io)
+    const dataSet = await dataSetFrom(args, io, 'status')
     if (await isOpenToOthers(resolve(io.cwd, args.key))) {
       io.log('warn', 'every user of this machine may read or change the signing key; chmod 600 it', {
         path: args.key,
       })
     }
-    const signed = await changing(io, null, (options) => signDataSet(pipeline, key, options))
+    const signed = await changing(io, (settings) => signDataSet(dataSet, args.key, settings))
     await io.stdout.result(args.json, inSnakeCase<unknown>({ ...signed }), [signedText(signed, io.cwd)])
   },
 })
@@ -40,7 +39,8 @@ export const sign = command({
  * one. Windows has no such permissions: Node.js emulates them.
  */
 async function isOpenToOthers(path: string): Promise<boolean> {
-  return process.platform !== 'win32' && ((await stat(path)).mode & 0o007) !== 0
+  const found = process.platform === 'win32' ? null : await stat(path).catch(() => null)
+  return found !== null && (found.mode & 0o007) !== 0
 }
 
 function signedText({ pipeline, signature, keySha256, complete, ...signed }: Signed, cwd: string): string {

@@ -1,10 +1,6 @@
 import { inSnakeCase, type Pipeline, runCommand } from '../../core/index.ts'
-import {
-  type CatalogComparison,
-  type PartitionFilter,
-  readStatus,
-  type StatusResult,
-} from '../../data-set/index.ts'
+import type { CatalogComparison, PartitionFilter, StatusResult } from '../../data-set/index.ts'
+import { readStatus } from '../../library.ts'
 import type { RunStatus } from '../../state/index.ts'
 import { command, flag } from '../command-line/command.ts'
 import { CHOICE, DATA_SET, dataSetFrom, OUTPUT, wantedPartitions } from '../command-line/pipeline-options.ts'
@@ -25,8 +21,9 @@ export const status = command({
   ],
   eachFile: { pauseMs: 0 },
   async run(args, io) {
-    const { pipeline } = await dataSetFrom(args, io, 'status')
-    const result = await readStatus(pipeline, Date.now())
+    const dataSet = await dataSetFrom(args, io, 'status')
+    const { pipeline } = dataSet
+    const result = await readStatus(dataSet)
     const catalog = await comparedCatalog(pipeline, io)
     const wanted = await wantedPartitions(args)
     if (args.json) await io.stdout.parts(jsonParts(result, catalog, pipeline.name, wanted))

@@ -1,6 +1,5 @@
-import { rulesOf, SUMMARY_PAGE_PATH, systemClock } from '../../core/index.ts'
-import { summarizeDataSet } from '../../data-set/index.ts'
-import { version } from '../../package/index.ts'
+import { rulesOf, SUMMARY_PAGE_PATH } from '../../core/index.ts'
+import { summarizeDataSet } from '../../library.ts'
 import { choiceOf, command, flag } from '../command-line/command.ts'
 import { DATA_SET, dataSetFrom, OUTPUT } from '../command-line/pipeline-options.ts'
 import { untilStopped } from '../terminal/signals.ts'
@@ -22,14 +21,12 @@ export const summary = command({
     ['$0 summary pipeline.yaml --format markdown >> "$GITHUB_STEP_SUMMARY"', 'For a job, or a mail'],
   ],
   async run({ pipeline: given, output, format, json }, io) {
-    const { pipeline } = await dataSetFrom({ pipeline: given, output }, io)
-    return untilStopped(io, async (signals) => {
+    const dataSet = await dataSetFrom({ pipeline: given, output }, io)
+    const { pipeline } = dataSet
+    return untilStopped(io, async ({ stop }) => {
       const warn = (message: string): void => void io.screen.write(`${message}\n`)
-      const options = { clock: systemClock, stop: signals.stop, version, format, warn }
-      const { rows, shards, complete, hasFacts, verdict, markdown } = await summarizeDataSet(
-        pipeline,
-        options,
-      )
+      const found = await summarizeDataSet(dataSet, { stop, format, warn })
+      const { rows, shards, complete, hasFacts, verdict, markdown } = found
       const path = `${pipeline.load.path}/${SUMMARY_PAGE_PATH}`
       if (!hasFacts && rulesOf(pipeline.extract.resource).holdsPeople)
         warn('DuckDB is not installed, so the summary has nothing that only rows tell.')

@@ -1,5 +1,6 @@
 import type { Pipeline } from '../../core/index.ts'
 import { bringTables, type TableSummary } from '../../data-set/index.ts'
+import { changeOptions } from '../../run-options.ts'
 import { command, flag } from '../command-line/command.ts'
 import { DATA_SET, dataSetFrom, OUTPUT } from '../command-line/pipeline-options.ts'
 import { catalogJson, catalogText } from '../results/catalog.ts'
@@ -25,7 +26,7 @@ export const tables = command({
       tables: found,
       catalog,
       failure,
-    } = await changing(io, null, (options) => bringTables(pipeline, { ...options, rebuild }))
+    } = await changing(io, (settings) => bringTables(pipeline, { ...changeOptions(settings), rebuild }))
     await io.stdout.result(
       args.json,
       { tables: found, ...(catalog === null ? {} : { catalog: catalogJson(catalog) }) },

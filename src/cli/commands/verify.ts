@@ -1,12 +1,6 @@
 import { getOrInsert, type Pipeline, parseInstant, runCommand, shellWord } from '../../core/index.ts'
-import {
-  type CatalogComparison,
-  type Problem,
-  type ProblemCause,
-  type Verification,
-  verifyDataSet,
-} from '../../data-set/index.ts'
-import { readVerifyingKey } from '../../pipeline/index.ts'
+import type { CatalogComparison, Problem, ProblemCause, Verification } from '../../data-set/index.ts'
+import { verifyDataSet } from '../../library.ts'
 import { command, flag, stringValue, wrongUsage } from '../command-line/command.ts'
 import { DATA_SET, dataSetFrom, OUTPUT } from '../command-line/pipeline-options.ts'
 import { catalogJson, catalogText, comparedCatalog } from '../results/catalog.ts'
@@ -37,18 +31,18 @@ export const verify = command({
   ],
   eachFile: { pauseMs: 0 },
   async run(args, io) {
-    const signedBy = args.key === undefined ? null : await readVerifyingKey(args.key, io)
     const notBeforeMs = timeOf(args.notBefore)
-    const { pipeline, planned, differences } = await dataSetFrom(args, io)
-    const { screen, stdout } = io
+    const dataSet = await dataSetFrom(args, io)
+    const { pipeline } = dataSet
+    const { screen, stdout, cwd } = io
     let shards = 0
     const onShard = (path: string): void =>
       screen.showNowAndThen(`shard ${count(++shards)}: ${plainLine(path)}`)
-    const options = { onShard, signedBy, notBeforeMs, differences, planned }
-    const files = await verifyDataSet(pipeline, options).finally(() => screen.clear())
+    const settings = { cwd, keyFile: args.key, onShard, notBeforeMs }
+    const files = await verifyDataSet(dataSet, settings).finally(() => screen.clear())
     const catalog = await comparedCatalog(pipeline, io)
     const result = withCatalog(files, catalog)
-    const signature = signedBy === null ? null : { notBefore: args.notBefore ?? null }
+    const signature = args.key === undefined ? null : { notBefore: args.notBefore ?? null }
     const view = { pipeline, all: args.all, signature, style: stdout.style }
     const shown = { ...result, ...(catalog === null ? {} : { catalog: catalogJson(catalog) }) }
     await stdout.result(args.json, shown, verificationLines(result, view))

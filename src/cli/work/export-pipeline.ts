@@ -1,6 +1,7 @@
 import type { Log, Pipeline } from '../../core/index.ts'
-import { flagsOf, type RunFlags, type RunOptions, type RunSummary, runPipeline } from '../../run/index.ts'
-import { type RunSettings, runOptions } from '../../run-options.ts'
+import { runPipeline } from '../../library.ts'
+import { flagsOf, type RunFlags, type RunOptions, type RunSummary } from '../../run/index.ts'
+import type { RunSettings } from '../../run-options.ts'
 import type { Io } from '../command-line/command.ts'
 import type { MetricsFile } from '../log/metrics-file.ts'
 import { progressView } from '../progress/progress-view.ts'
@@ -40,9 +41,9 @@ export async function exportPipeline(
   let summary: RunSummary
   metrics?.begin(pipeline.name)
   try {
-    const callbacks = { onLog: own.log, onOpening, onProgress }
-    const options = { env, stop, abort, ...callbacks, ...flagsOf(settings), redo, runId: run }
-    summary = await runPipeline(pipeline, await runOptions(pipeline, options))
+    const callbacks = { stop, abort, onLog: own.log, onOpening, onProgress }
+    const flags = { ...flagsOf(settings), redo, runId: run }
+    summary = await runPipeline(pipeline, { env, ...flags, ...callbacks })
   } finally {
     view.close()
     stop.removeEventListener('abort', onStop)

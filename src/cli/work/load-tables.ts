@@ -1,29 +1,16 @@
-import { ExportError, inSnakeCase, type Pipeline, systemClock } from '../../core/index.ts'
-import {
-  type Described,
-  type LoadOptions,
-  type LoadSummary,
-  loadWarehouse,
-  readCompleteness,
-} from '../../data-set/index.ts'
+import { ExportError, inSnakeCase, type Pipeline } from '../../core/index.ts'
+import { type Described, type LoadOptions, type LoadSummary, readCompleteness } from '../../data-set/index.ts'
+import { loadWarehouse } from '../../library.ts'
+import type { Settings } from '../../run-options.ts'
 import { requireTarget, type Target, type TargetWait } from '../../warehouse/index.ts'
 import type { Io } from '../command-line/command.ts'
 import { pathWithin } from '../results/save-file.ts'
 import { completenessText } from '../results/summary.ts'
 import { count, counted, duration, plainLine } from '../terminal/text.ts'
 
-export type LoadSettings = Pick<LoadOptions, 'schema' | 'table' | 'mode' | 'evolve'> & {
+export type LoadSettings = Settings<Pick<LoadOptions, 'schema' | 'table' | 'mode' | 'evolve'>> & {
   /** Prints the result as JSON. */
   readonly json: boolean
-}
-
-/** The defaults of `load`. */
-export const PLAIN_LOAD: LoadSettings = {
-  schema: null,
-  table: null,
-  mode: 'append',
-  evolve: false,
-  json: false,
 }
 
 /**
@@ -54,7 +41,7 @@ export async function requireOutside(target: Target, { location }: Pipeline['loa
 
 /** Loads the export into a database, shows the progress, and prints the result. @throws ExportError */
 export async function loadTables(
-  { pipeline, planned }: Pick<Described, 'pipeline' | 'planned'>,
+  dataSet: Described | Pipeline,
   target: Target,
   { json, ...settings }: LoadSettings,
   stop: AbortSignal,
@@ -62,7 +49,6 @@ export async function loadTables(
 ): Promise<void> {
   const options = {
     ...settings,
-    clock: systemClock,
     stop,
     onWait: (wait: TargetWait) => screen.write(`${waitText(wait, plainLine(target.label))}\n`),
     onShard: (path: string, number: number, of: number) => {
@@ -71,11 +57,11 @@ export async function loadTables(
   }
   // DuckDB makes its files with the permissions of the umask.
   const umask = process.umask(0o077)
-  const summary = await loadWarehouse(pipeline, target, options).finally(() => {
+  const summary = await loadWarehouse(dataSet, target, options).finally(() => {
     process.umask(umask)
     screen.clear()
   })
-  const completeness = await readCompleteness(planned)
+  const completeness = await readCompleteness('planned' in dataSet ? dataSet.planned : dataSet)
   const { others, ...figures } = summary
   const { complete } = completeness
   await stdout.result(json, inSnakeCase<unknown>({ ...figures, otherDataSets: others, complete }), [
