@@ -14,11 +14,12 @@ import {
   dotted,
   isMapping,
   lineOf,
+  located,
   locationAt,
+  locationsIn,
   type Mapping,
   type Path,
   type Tree,
-  valueAt,
 } from './problems/tree.ts'
 import { refuseIdleKeys } from './resolve/refuse-idle-keys.ts'
 import { resolveExtract } from './resolve/resolve-extract.ts'
@@ -95,22 +96,30 @@ export async function readPlace(given: string, options: ReadOptions): Promise<Gi
 
 /** Parts of a file, each smaller than the one before; the last is what says where a data set lies. */
 const whole = (root: Mapping): Mapping => root
-const withoutService = (root: Mapping): Mapping => ({ ...root, service: { base_url: UNKNOWN_SERVICE } })
-const withoutRows = ({ name, load }: Mapping): Mapping => ({
-  ...withoutService({ name, load }),
-  // Its rows are known only by the data set.
-  extract: { resource: 'feed' },
+const withoutService = (root: Mapping): Mapping => ({
+  ...root,
+  service: inPlaceOf(root.service, { base_url: UNKNOWN_SERVICE }),
 })
-const placeIn = ({ name, load }: Mapping): Mapping => {
-  const keys = ['path', ...STORE_KINDS].flatMap((key) => {
-    const value = valueAt(load, [key])
-    return value === undefined ? [] : [[key, value]]
-  })
-  return withoutRows({ name, load: isMapping(load) ? Object.fromEntries(keys) : load })
+const withoutRows = ({ name, service, extract, load }: Mapping): Mapping => ({
+  ...withoutService({ name, service, load }),
+  // Its rows are known only by the data set.
+  extract: inPlaceOf(extract, { resource: 'feed' }),
+})
+const placeIn = (root: Mapping): Mapping => {
+  const { load } = root
+  const keys = isMapping(load) ? Object.entries(load).filter(([key]) => PLACE.has(key)) : null
+  return withoutRows({ ...root, load: keys === null ? load : inPlaceOf(load, Object.fromEntries(keys)) })
+}
+
+const PLACE = new Set(['path', ...STORE_KINDS])
+
+function inPlaceOf(given: unknown, part: Mapping): Mapping {
+  return located(part, locationsIn(given))
 }
 
 function withRoot({ tree, problems }: ReadTree, part: (root: Mapping) => Mapping): ReadTree {
-  return { tree: { ...tree, root: isMapping(tree.root) ? part(tree.root) : tree.root }, problems }
+  const { root } = tree
+  return { tree: { ...tree, root: isMapping(root) ? inPlaceOf(root, part(root)) : root }, problems }
 }
 
 export async function sourceOf(file: string, options: ReadOptions): Promise<NamedText> {

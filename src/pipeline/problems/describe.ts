@@ -1,7 +1,7 @@
 import { distance } from 'fastest-levenshtein'
 import { ADDRESS_KEYS, SEARCHES, UNPRINTABLE } from '../../core/index.ts'
 import { DOMAIN_EXPECTED, domainFault, domainMeant, mayBeShown } from '../values/addresses.ts'
-import { isMapping, keyOf, type Path, type Tree, valueAt } from './tree.ts'
+import { isMapping, namesAt, type Path, type Tree, valueAt } from './tree.ts'
 
 /** Keys of queries whose values are identities. */
 export const IDENTITY_KEYS: ReadonlySet<string> = new Set(
@@ -37,9 +37,9 @@ export function describe(tree: Tree, path: Path): string | null {
   if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list'
   if (isMapping(value)) return 'a mapping'
   const key = path.findLast((part) => typeof part === 'string')
-  const origin = tree.variables.get(keyOf(path))
-  if (origin !== undefined && origin.names.length > 0) {
-    const variables = origin.names.map((name) => `\${${name}}`).join(' and ')
+  const names = namesAt(tree, path)
+  if (names.length > 0) {
+    const variables = names.map((name) => `\${${name}}`).join(' and ')
     return isPlain(path, key, value)
       ? `"${shown(String(value))}" (from ${variables})`
       : `what ${variables} expands to (not shown)`
@@ -70,7 +70,7 @@ export function hintFor(tree: Tree, path: Path, words: readonly string[]): strin
   // As shells have it. It is not shown: a password may begin with a $.
   if (BARE_VARIABLE.test(value))
     return key.endsWith('_env') ? '; write the name of the variable alone, without $' : BRACES
-  if ((tree.variables.get(keyOf(path))?.names.length ?? 0) > 0) return ''
+  if (namesAt(tree, path).length > 0) return ''
   return DOMAINS.has(key) ? suggestion(value) : didYouMean(value, words)
 }
 

@@ -1,7 +1,7 @@
 import { ExportError } from '../../core/index.ts'
 import { staysHere } from '../values/addresses.ts'
 import { describe } from './describe.ts'
-import { dotted, keyOf, lineOf, locationAt, type ParsedFile, type Path, type Tree, valueAt } from './tree.ts'
+import { dotted, keyOf, lineOf, locationAt, type Path, type Source, type Tree, valueAt } from './tree.ts'
 
 const MAX_SHOWN = 100
 
@@ -83,13 +83,13 @@ export class Problems {
   }
 
   /** The file with the value at a path; the pipeline file itself for flags. */
-  sourceOf(path: Path): ParsedFile {
+  sourceOf(path: Path): Source {
     const { location } = locationAt(this.tree, path)
     return location?.from === 'file' ? location.source : this.tree.sources[0]
   }
 
   /** A problem at an offset of the pipeline file, or of one that it extends. */
-  addAt(offset: number, text: string, source: ParsedFile = this.tree.sources[0]): void {
+  addAt(offset: number, text: string, source: Source = this.tree.sources[0]): void {
     const { line, col } = source.lineAt?.(offset) ?? { line: 0, col: 0 }
     this.#found.push({ where: lineOf(source, offset), order: [this.#rankOf(source.path), line, col], text })
   }

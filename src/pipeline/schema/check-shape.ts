@@ -1,7 +1,15 @@
 import type * as z from 'zod'
 import { describe, didYouMean, hintFor, nearest, shown } from '../problems/describe.ts'
 import type { Problems } from '../problems/problems.ts'
-import { dotted, isContainer, keyOf, type Path, type Tree, valueAt, withValue } from '../problems/tree.ts'
+import {
+  dotted,
+  isContainer,
+  locationAt,
+  type Path,
+  type Tree,
+  valueAt,
+  withValue,
+} from '../problems/tree.ts'
 import { retyped } from '../yaml/expand.ts'
 import { type PipelineFile, pipelineFile } from './file-schema.ts'
 
@@ -54,12 +62,13 @@ function unfolded(issue: Issue, tree: Tree): readonly Issue[] {
  * `retries: ${RETRIES}` is a string at first. Where a string is invalid, a value that is one reference and nothing else
  * is what YAML would read.
  */
-function retypeReferences({ root, variables }: Tree, issues: readonly Issue[]): unknown {
-  let all = root
+function retypeReferences(tree: Tree, issues: readonly Issue[]): unknown {
+  let all = tree.root
   for (const issue of issues) {
     const path = issue.path as Path
-    const text = valueAt(root, path)
-    if (typeof text !== 'string' || variables.get(keyOf(path))?.isWhole !== true) continue
+    const text = valueAt(tree.root, path)
+    const { location, exact } = locationAt(tree, path)
+    if (typeof text !== 'string' || !exact || location?.from !== 'file' || !location.isWhole) continue
     const value = retyped(text)
     if (value !== undefined) all = withValue(all, path, value)
   }

@@ -2,9 +2,9 @@ import type { Problems } from '../problems/problems.ts'
 import {
   define,
   isContainer,
-  keyOf,
-  locationAt,
-  type Origin,
+  type Location,
+  located,
+  locationsIn,
   type Path,
   type Tree,
 } from '../problems/tree.ts'
@@ -12,10 +12,10 @@ import { type Environment, emptyIfSet, variable } from '../secrets/secrets.ts'
 
 type Expanded = {
   readonly text: string
-  /** Variables that the text was made from. */
-  readonly variables: readonly string[]
-  /** Errors; the text is not usable then. */
-  readonly problems: readonly string[]
+  /** Of the variables that it was made from. */
+  readonly names: readonly string[]
+  /** The text is not usable if there are any. */
+  readonly faults: readonly string[]
 }
 
 const REFERENCE = /\$\$\{|\$\{([^}]*)(\})?/g
@@ -33,24 +33,24 @@ export const UNKNOWN_SERVICE = 'https://service.invalid'
  * expanded again. `$${` becomes `${`.
  */
 export function expand(text: string, env: Environment): Expanded {
-  const variables = new Set<string>()
-  const problems: string[] = []
+  const names = new Set<string>()
+  const faults: string[] = []
   const expanded = text.replace(REFERENCE, (_, body: string | undefined, end: string | undefined) => {
     if (body === undefined) return '${'
     const match = BODY.exec(body)
     if (match === null || end === undefined || match[2]?.includes('${')) {
-      problems.push(MALFORMED)
+      faults.push(MALFORMED)
       return ''
     }
     const [, name = '', fallback] = match
-    variables.add(name)
+    names.add(name)
     const value = variable(name, env) || fallback
     if (value !== undefined) return value
     const how = emptyIfSet(name, env) === '' ? 'is empty' : 'is not set'
-    problems.push(`the environment variable ${name} ${how}; set it, or give a default: \${${name}:-default}`)
+    faults.push(`the environment variable ${name} ${how}; set it, or give a default: \${${name}:-default}`)
     return ''
   })
-  return { text: expanded, variables: [...variables], problems: [...new Set(problems)] }
+  return { text: expanded, names: [...names], faults: [...new Set(faults)] }
 }
 
 /** The variables that a text refers to. */
@@ -80,26 +80,28 @@ export function expandTree(
   problems: Problems,
   isUnsetFine: (path: Path) => boolean = () => false,
 ): Tree {
-  const variables = new Map<string, Origin>()
-  const text = (value: string, path: Path): string | undefined => {
-    if (!value.includes('${') || locationAt(tree, path).location?.from === 'flag') return value
-    const expanded = expand(value, env)
-    if (expanded.problems.length > 0 && isUnsetFine(path))
-      return path.at(-1) === 'base_url' ? UNKNOWN_SERVICE : undefined
-    for (const problem of expanded.problems) problems.add(path, problem)
-    variables.set(keyOf(path), { names: expanded.variables, isWhole: WHOLE.test(value) })
-    return expanded.text
-  }
   const visit = (value: unknown, path: Path): unknown => {
-    if (typeof value === 'string') return text(value, path)
-    if (Array.isArray(value)) return value.map((item, i) => visit(item, [...path, i]))
     if (!isContainer(value)) return value
-    const copy = {}
-    for (const [key, inner] of Object.entries(value)) {
-      const expanded = visit(inner, [...path, key])
-      if (expanded !== undefined) define(copy, key, expanded)
+    const copy = Array.isArray(value) ? [] : {}
+    const locations = new Map(locationsIn(value))
+    for (const [name, inner] of Object.entries(value)) {
+      const key = Array.isArray(value) ? Number(name) : name
+      const location = locations.get(key)
+      const at = [...path, key]
+      if (location?.from === 'flag' || typeof inner !== 'string' || !inner.includes('${')) {
+        define(copy, key, location?.from === 'flag' ? inner : visit(inner, at))
+        continue
+      }
+      const { text, names, faults } = expand(inner, env)
+      if (faults.length > 0 && isUnsetFine(at)) {
+        if (key === 'base_url') define(copy, key, UNKNOWN_SERVICE)
+        continue
+      }
+      for (const fault of faults) problems.add(at, fault)
+      define(copy, key, text)
+      locations.set(key, { ...location, names, isWhole: WHOLE.test(inner) } as Location)
     }
-    return copy
+    return located(copy, locations)
   }
-  return { ...tree, root: visit(tree.root, []), variables }
+  return { ...tree, root: visit(tree.root, []) }
 }

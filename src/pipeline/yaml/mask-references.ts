@@ -1,5 +1,3 @@
-import { define, isContainer } from '../problems/tree.ts'
-
 const REFERENCE = /\$\{[A-Za-z_]\w*(?::-[^}\n]*)?\}/g
 const BRACKETS = /[[\]{},]/g
 // A low surrogate alone is in no text that was UTF-8.
@@ -16,14 +14,8 @@ export function masked(text: string): string {
   )
 }
 
-/** Restores them in every text of a value. */
-export function unmasked<Value>(value: Value): Value
+/** Restores them in a scalar. */
 export function unmasked(value: unknown): unknown {
-  if (typeof value === 'string')
-    return value.replace(MASKED, (character) => String.fromCharCode(character.charCodeAt(0) - FIRST))
-  if (Array.isArray(value)) return value.map(unmasked)
-  if (!isContainer(value)) return value
-  const copy = {}
-  for (const [key, inner] of Object.entries(value)) define(copy, unmasked(key), unmasked(inner))
-  return copy
+  if (typeof value !== 'string') return value
+  return value.replace(MASKED, (character) => String.fromCharCode(character.charCodeAt(0) - FIRST))
 }

@@ -1,5 +1,4 @@
 import {
-  type Alias,
   type Document,
   isAlias,
   isMap,
@@ -8,11 +7,11 @@ import {
   LineCounter,
   type Node,
   parseAllDocuments,
-  visit,
   type YAMLError,
   type YAMLMap,
+  type YAMLSeq,
 } from 'yaml'
-import type { Offsets, ParsedFile, Path } from '../problems/tree.ts'
+import { define, isMapping, type Location, located, locationsIn, type Source } from '../problems/tree.ts'
 import { masked, unmasked } from './mask-references.ts'
 
 /** The text of a file, its name for messages and its absolute path. */
@@ -24,8 +23,14 @@ export type NamedText = {
   readonly isMade?: boolean
 }
 
-/** Values that aliases may repeat: a file of a few lines could otherwise unfold to billions. */
-const MAX_ALIASED = 10_000
+type Fault = readonly [offset: number, text: string]
+
+export type ParsedFile = Source & {
+  /** Plain values, whose locations are known; undefined where {@link faults} tell why there are none. */
+  readonly root: unknown
+  /** What is wrong with the file as YAML. */
+  readonly faults: readonly Fault[]
+}
 
 /** Numbers such as 0600 and 0o600 are file modes, which `file_mode` parses: they stay text. */
 const MODE = {
@@ -38,6 +43,8 @@ const MODE = {
 /** Reads YAML 1.2 (core schema), with merge keys. References to variables may stand anywhere, also in { }. */
 export function parseYaml({ file, path, text, isMade }: NamedText): ParsedFile {
   const lines = new LineCounter()
+  const source = { file, path, lineAt: isMade === true ? null : (offset: number) => lines.linePos(offset) }
+  const broken = (...faults: readonly Fault[]) => ({ ...source, root: undefined, faults })
   const deep = tooDeepAt(text)
   const [document, second] = parseAllDocuments(deep === null ? masked(text) : '', {
     version: '1.2',
@@ -45,36 +52,20 @@ export function parseYaml({ file, path, text, isMade }: NamedText): ParsedFile {
     customTags: (tags) => [MODE, ...tags],
     resolveKnownTags: false,
     uniqueKeys: false,
-    merge: true,
     lineCounter: lines,
     prettyErrors: false,
   }) as readonly Document.Parsed[]
-  const source = { file, path, lineAt: isMade === true ? null : (offset: number) => lines.linePos(offset) }
-  const broken = (faults: ParsedFile['faults']) => ({ ...source, root: undefined, faults, find: () => null })
-  if (deep !== null) return broken([[deep, `nested deeper than ${MAX_DEPTH} levels`]])
-  if (document === undefined) return { ...source, root: null, faults: [], find: () => null }
+  if (deep !== null) return broken([deep, `nested deeper than ${MAX_DEPTH} levels`])
+  if (document === undefined) return { ...source, root: null, faults: [] }
   if (second !== undefined)
-    return broken([[second.range[0], 'a second document begins here; a pipeline file holds one']])
+    return broken([second.range[0], 'a second document begins here; a pipeline file holds one'])
   const syntax = syntaxFaults(document, text, lines)
-  if (syntax.length > 0) return broken(syntax)
-  const targets = new Map<Alias, Node>()
-  try {
-    const faults = nodeFaults(document, targets)
-    if (faults.some(({ isFatal }) => isFatal)) return broken(faults.map(({ at, text }) => [at, text]))
-    const root = unmasked(document.toJS({ maxAliasCount: MAX_ALIASED }))
-    return {
-      ...source,
-      root,
-      faults: faults.map(({ at, text }) => [at, text]),
-      find: (path) => offsetsOf(document.contents, path, targets),
-    }
-  } catch (error) {
-    // The stack of these recursions ends somewhere.
-    if (error instanceof RangeError) return broken([[0, 'not valid YAML: nested too deeply']])
-    if (error instanceof ReferenceError)
-      return broken([[0, `aliases repeat more than ${MAX_ALIASED} values`]])
-    throw error
-  }
+  if (syntax.length > 0) return broken(...syntax)
+  const reader = new Reader(source)
+  const root = reader.valueOf(document.contents)
+  if (reader.isBroken) return broken(...reader.faults)
+  if (reader.repeated > MAX_ALIASED) return broken([0, `aliases repeat more than ${MAX_ALIASED} values`])
+  return { ...source, root, faults: reader.faults }
 }
 
 /** Far from any pipeline file. */
@@ -90,14 +81,13 @@ function tooDeepAt(text: string): number | null {
     depth = bracket === '[' || bracket === '{' ? depth + 1 : Math.max(0, depth - 1)
     if (depth > MAX_DEPTH) return index
   }
-  const found = /^(?: {200}| *(?:[-?:] +){100})/m.exec(text)
-  return found === null ? null : found.index
+  return /^(?: {200}| *(?:[-?:] +){100})/m.exec(text)?.index ?? null
 }
 
 /** The parser's own messages quote the file, and the file may hold a secret: only the kind of error is kept. */
-function syntaxFaults(document: Document.Parsed, text: string, lines: LineCounter): ParsedFile['faults'] {
+function syntaxFaults(document: Document.Parsed, text: string, lines: LineCounter): readonly Fault[] {
   // One mistake can cause several errors on a line.
-  const byLine = new Map<number, readonly [number, string]>()
+  const byLine = new Map<number, Fault>()
   for (const { code, pos } of [...document.errors, ...document.warnings]) {
     const offset = Math.min(pos[0], text.length)
     const { line } = lines.linePos(offset)
@@ -132,110 +122,102 @@ const SYNTAX: Partial<Record<YAMLError['code'], string>> = {
   RESOURCE_EXHAUSTION: 'nested too deeply',
 }
 
-type NodeFault = { readonly at: number; readonly text: string; readonly isFatal: boolean }
+/** Values that aliases may repeat: a file of a few lines could otherwise unfold to billions. */
+const MAX_ALIASED = 10_000
 
-/** What the library lets pass. @param targets gets the node of each alias */
-function nodeFaults(document: Document.Parsed, targets: Map<Alias, Node>): readonly NodeFault[] {
-  const faults: NodeFault[] = []
-  // An alias refers to the last anchor of that name before it.
-  const anchors = new Map<string, Node>()
-  const merges: Pair[] = []
-  const report = (node: Node, text: string, isFatal: boolean): void =>
-    void faults.push({ at: startOf(node), text, isFatal })
-  const follow = (node: Node | null): Node | null => (isAlias(node) ? (targets.get(node) ?? null) : node)
-  visit(document, {
-    Alias(_key, node, ancestors) {
-      const target = anchors.get(node.source)
-      if (target === undefined || ancestors.includes(target))
-        report(node, 'an alias must name an anchor that is complete before it', true)
-      else targets.set(node, target)
-    },
-    Value(_key, node) {
-      if (node.anchor !== undefined) anchors.set(node.anchor, node)
-    },
-    Map(_key, map) {
-      if (map.anchor !== undefined) anchors.set(map.anchor, map)
-      const names = new Set<string>()
-      for (const { key } of map.items as YAMLMap<Node, Node | null>['items']) {
-        const name = nameOf(key)
-        if (names.has(name)) report(key, `${name.slice(0, 60)}: duplicate key`, false)
-        names.add(name)
-      }
-    },
-    Pair(_key, { key, value }) {
-      if (isMerge(key as Node)) merges.push({ key, value } as Pair)
-    },
-  })
-  for (const { key, value } of merges) {
-    const merged = follow(value)
-    const maps = isSeq<Node>(merged) ? merged.items.map(follow) : [merged]
-    if (!maps.every(isMap))
-      report(value ?? key, '<<: expected a mapping such as *name, or a list of them', true)
+/** Makes plain values of nodes, in their order. What an alias repeats is the same value, not another. */
+class Reader {
+  readonly faults: Fault[] = []
+  isBroken = false
+  /** How many aliases there are, with those within what they repeat; not counted far beyond the maximum. */
+  repeated = 0
+  readonly #source: Source
+  /** An alias refers to the last anchor of that name before it. */
+  readonly #anchors = new Map<string, Node>()
+  readonly #complete = new Map<Node, { readonly value: unknown; readonly repeats: number }>()
+
+  constructor(source: Source) {
+    this.#source = source
   }
-  return faults
+
+  valueOf(node: Node | null): unknown {
+    if (node === null) return null
+    if (isAlias(node)) {
+      const target = this.#complete.get(this.#anchors.get(node.source)!)
+      if (target === undefined) this.#break(node, 'an alias must name an anchor that is complete before it')
+      else if (this.repeated <= MAX_ALIASED) this.repeated += 1 + target.repeats
+      return target?.value
+    }
+    const { anchor } = node
+    const before = this.repeated
+    if (anchor !== undefined) this.#anchors.set(anchor, node)
+    const value = this.#plain(node)
+    if (anchor !== undefined) this.#complete.set(node, { value, repeats: this.repeated - before })
+    return value
+  }
+
+  #plain(node: Node): unknown {
+    if (isMap<Node, Node | null>(node)) return this.#mapping(node)
+    if (isSeq<Node>(node)) return this.#list(node)
+    return isScalar(node) ? unmasked(node.value) : null
+  }
+
+  #list({ items }: YAMLSeq<Node>): unknown {
+    return located(
+      items.map((item) => this.valueOf(item)),
+      new Map(items.map((item, i) => [i, this.#location(item, item)])),
+    )
+  }
+
+  /** Own keys override merged ones; of merged mappings, the first has precedence. */
+  #mapping({ items }: YAMLMap<Node, Node | null>): unknown {
+    const mapping = {}
+    const locations = new Map<string, Location>()
+    const names = new Set<string>()
+    for (const { key, value } of items) {
+      const name = nameOf(this.valueOf(key))
+      if (names.has(name)) this.faults.push([startOf(key), `${name.slice(0, 60)}: duplicate key`])
+      names.add(name)
+      const found = this.valueOf(value)
+      if (!isMerge(key)) {
+        define(mapping, name, found)
+        locations.set(name, this.#location(key, value))
+        continue
+      }
+      for (const merged of Array.isArray(found) ? found : [found]) {
+        if (!isMapping(merged))
+          this.#break(value ?? key, '<<: expected a mapping such as *name, or a list of them')
+        for (const [name, location] of locationsIn(merged)) {
+          if (Object.hasOwn(mapping, name)) continue
+          define(mapping, name, (merged as object)[name as never])
+          locations.set(name as string, location)
+        }
+      }
+    }
+    return located(mapping, locations)
+  }
+
+  /** An empty value has the location of its key. */
+  #location(key: Node, value: Node | null): Location {
+    const isEmpty = value?.range == null || value.range[0] === value.range[1]
+    return { from: 'file', source: this.#source, key: startOf(key), value: startOf(isEmpty ? key : value) }
+  }
+
+  #break(node: Node, text: string): void {
+    this.isBroken = true
+    this.faults.push([startOf(node), text])
+  }
 }
 
-/**
- * `<<`, unquoted: its value is a mapping, or a list of mappings, whose keys are merged. The library reads it as a symbol;
- * with the tag `!!str` as a text, and merges all the same.
- */
+/** `<<`, unquoted: its value is a mapping, or a list of mappings, whose keys are merged. */
 function isMerge(key: Node): boolean {
-  return isScalar(key) && (typeof key.value === 'symbol' || (key.value === '<<' && key.type === 'PLAIN'))
+  return isScalar(key) && key.value === '<<' && key.type === 'PLAIN'
 }
 
-function nameOf(key: Node | null): string {
-  if (!isScalar(key)) return ''
-  return typeof key.value === 'symbol' ? '<<' : unmasked(String(key.value ?? ''))
+function nameOf(key: unknown): string {
+  return typeof key === 'object' && key !== null ? JSON.stringify(key) : String(key ?? '')
 }
 
 function startOf(node: Node): number {
   return node.range?.[0] ?? 0
-}
-
-type Targets = ReadonlyMap<Alias, Node>
-type Pair = { readonly key: Node; readonly value: Node | null }
-
-function offsetsOf(contents: Node | null, path: Path, targets: Targets): Offsets | null {
-  let node = contents
-  let offsets: Offsets | null = null
-  for (const key of path) {
-    if (isAlias(node)) node = targets.get(node) ?? null
-    if (isMap<Node, Node | null>(node)) {
-      const pair = pairOf(node, String(key), targets)
-      if (pair === null) return null
-      node = pair.value
-      const isEmpty = node?.range == null || node.range[0] === node.range[1]
-      // An empty value has the location of its key.
-      offsets = { key: startOf(pair.key), value: isEmpty ? startOf(pair.key) : startOf(node!) }
-    } else if (isSeq<Node>(node) && typeof key === 'number') {
-      node = node.items[key] ?? null
-      if (node === null) return null
-      offsets = { key: startOf(node), value: startOf(node) }
-    } else return null
-  }
-  return offsets
-}
-
-/** Own keys override merged ones; of merged mappings, the first has precedence. */
-function pairOf(map: YAMLMap<Node, Node | null>, name: string, targets: Targets): Pair | null {
-  const own = pairsOf(map)
-  const found = own.get(name)
-  if (found !== undefined && !isMerge(found.key)) return found
-  const { value } = own.get('<<') ?? { value: null }
-  const merged = isAlias(value) ? targets.get(value) : value
-  for (const each of isSeq<Node>(merged) ? merged.items : [merged]) {
-    const inner = isAlias(each) ? targets.get(each) : each
-    const pair = isMap<Node, Node | null>(inner) ? pairOf(inner, name, targets) : null
-    if (pair !== null) return pair
-  }
-  return null
-}
-
-const PAIRS = new WeakMap<YAMLMap, ReadonlyMap<string, Pair>>()
-
-/** A mapping may have as many keys as there are problems. */
-function pairsOf(map: YAMLMap<Node, Node | null>): ReadonlyMap<string, Pair> {
-  const known = PAIRS.get(map) ?? new Map(map.items.map((pair) => [nameOf(pair.key), pair]))
-  PAIRS.set(map, known)
-  return known
 }

@@ -3,9 +3,9 @@ import { Problems } from '../problems/problems.ts'
 import {
   define,
   isMapping,
-  keyOf,
+  located,
+  locationsIn,
   type Mapping,
-  type ParsedFile,
   type Path,
   type Tree,
   valueAt,
@@ -14,7 +14,7 @@ import {
 import type { Environment } from '../secrets/secrets.ts'
 import { readText } from '../values/read-text.ts'
 import { expand } from './expand.ts'
-import { type NamedText, parseYaml } from './parse-yaml.ts'
+import { type NamedText, type ParsedFile, parseYaml } from './parse-yaml.ts'
 
 export type ReadTree = { readonly tree: Tree; readonly problems: Problems }
 
@@ -26,19 +26,17 @@ export type ReadTree = { readonly tree: Tree; readonly problems: Problems }
 export async function readTree(source: NamedText, env: Environment): Promise<ReadTree> {
   const first = parseYaml(source)
   const sources: [ParsedFile, ...ParsedFile[]] = [first]
-  const problems = new Problems({ root: first.root, sources, flags: NONE, variables: NONE })
+  const problems = new Problems({ root: first.root, sources })
   for (let file: ParsedFile | null = first; file !== null; ) {
     for (const [offset, text] of file.faults) problems.addAt(offset, text, file)
     if (file.root === undefined) throw problems.error()
     file = await baseOf(file, sources, problems, env)
     if (file !== null) sources.push(file)
   }
-  const tree = { root: mergedRoot(sources), sources, flags: NONE, variables: NONE }
+  const tree = { root: mergedRoot(sources), sources }
   problems.tree = tree
   return { tree, problems }
 }
-
-const NONE = new Map<string, never>()
 
 /** The file that a file extends; null: none, or none that can be read, which is reported. */
 async function baseOf(
@@ -49,15 +47,15 @@ async function baseOf(
 ): Promise<ParsedFile | null> {
   const given = valueAt(root, ['extends'])
   if (given === undefined) return null
-  const { value } = before.at(-1)!.find(['extends'])!
-  const report = (text: string, at = value): null => {
-    problems.addAt(at, `extends: ${text}`, before.at(-1))
+  const report = (text: string): null => {
+    const location = locationsIn(root).get('extends')
+    if (location?.from === 'file') problems.addAt(location.value, `extends: ${text}`, location.source)
     return null
   }
   if (typeof given !== 'string' || given === '')
     return report(`expected the path of one pipeline file, found ${Array.isArray(given) ? 'a list' : 'none'}`)
   const expanded = expand(given, env)
-  if (expanded.problems.length > 0) return report(expanded.problems.join('; '))
+  if (expanded.faults.length > 0) return report(expanded.faults.join('; '))
   const refuse = (why: string): null =>
     report(`expected a pipeline file, found "${given.slice(0, 60)}", which ${why}`)
   const name = expanded.text
@@ -91,21 +89,21 @@ function ownKeys(root: Mapping): Mapping {
   const own = {}
   for (const [key, value] of Object.entries(root))
     if (!key.startsWith('x-') && key !== 'extends') define(own, key, value)
-  return own
+  return located(own, locationsIn(root))
 }
 
 /** A section whose lines are all comments says nothing, so only scalars can be blanked. */
 function merged(over: unknown, under: unknown): unknown {
   if (over === null) return typeof under === 'object' ? under : undefined
   if (!isMapping(over) || !isMapping(under)) return over
-  const both = { ...under }
+  const both: { [key: string]: unknown } = { ...under }
   for (const [key, value] of Object.entries(over)) {
     const below = valueAt(under, [key])
     const result = below === undefined ? value : merged(value, below)
-    if (result === undefined) delete (both as { [key: string]: unknown })[key]
+    if (result === undefined) delete both[key]
     else define(both, key, result)
   }
-  return both
+  return located(both, new Map([...locationsIn(under), ...locationsIn(over)]))
 }
 
 /** Command line flags. Flags override the file, the file overrides defaults. */
@@ -123,7 +121,6 @@ export type Overrides = {
 /** Overrides the file by flags, so that both have the same checks and messages name the flag. */
 export function override(tree: Tree, given: Overrides): Tree {
   let { root } = tree
-  const flags = new Map<string, string>()
   const extract = valueAt(root, ['extract'])
   const isSearched = ['domains', 'domains_file', 'queries'].some((key) => {
     const value = valueAt(extract, [key])
@@ -138,13 +135,9 @@ export function override(tree: Tree, given: Overrides): Tree {
     [['load', 'path'], given.output, '--output'],
     [['load', 'format'], given.format, '--format'],
   ] as const satisfies readonly (readonly [Path, unknown, string])[]) {
-    if (value === undefined) continue
-    const parents = path.slice(0, -1).map((_, i) => path.slice(0, i + 1))
-    // One that is no mapping is reported.
-    if (![[], ...parents].every((at) => isMapping(valueAt(root, at) ?? {}))) continue
-    for (const at of parents) if (valueAt(root, at) === undefined) flags.set(keyOf(at), flag)
-    root = withValue(root, path, value)
-    flags.set(keyOf(path), flag)
+    // A parent that is no mapping is reported.
+    const isInMapping = path.every((_, i) => isMapping(valueAt(root, path.slice(0, i)) ?? {}))
+    if (value !== undefined && isInMapping) root = withValue(root, path, value, { from: 'flag', flag })
   }
-  return { ...tree, root, flags }
+  return { ...tree, root }
 }
