@@ -60,6 +60,7 @@ function planOfFeeds(pipeline: NamedPipeline, state: CheckpointState | null): Pl
     (query) =>
       state?.runs.at(-1)?.finished_at === null &&
       presentOf(state, partitionKey(query, null))?.state === 'done',
+    () => [...(state?.chains.values() ?? [])].map(({ query }) => query),
   )
 }
 

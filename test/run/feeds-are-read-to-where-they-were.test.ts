@@ -187,3 +187,21 @@ test('a run that ends at its budget publishes what it has', async () => {
     published = rows
   }
 })
+
+test('runs of one request read all feeds in turn, at both ends', async () => {
+  for (const identifierOrder of ['asc', 'desc'] as const) {
+    const feeds = `identifiers: [1, 2, 3], page_size: 200, ${ONE_SLOT}`
+    const world = await feedWorld(feeds, { records: 20, identifierOrder })
+    world.day = 100
+    await world.run()
+    for (const day of [150, 200]) {
+      world.day = day
+      for (let run = 0; run < 9; run++) {
+        const { requests } = await world.run({ extract: `${feeds}, max_requests: 1` })
+        expect(requests).toBe(1)
+      }
+      for (const id of [1, 2, 3])
+        expect(sorted(world.ids()[`query=feed.${id}`])).toEqual(sorted(world.expected(id)))
+    }
+  }
+})

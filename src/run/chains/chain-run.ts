@@ -88,18 +88,24 @@ export class ChainRun {
   /**
    * Reads a feed to its end. Where new rows come at its front, or it is not known where, it is read from there, too, until
    * it meets what was its front. A pass that an earlier run began is completed first: rows have come to the front since.
+   * If the run before ended between end and front, the front has the first turn: also runs of one request read both.
    */
   async #exportFeed(query: FeedQuery): Promise<void> {
     const chain = this.#chain
     const isDue = (): boolean => chain.folded?.feed == null || isFrontDue(chain.folded.feed, query)
     const before = chain.folded?.feed ?? null
-    if (before?.pass === null && orderOf(before, query) === 'newest first') await this.#beginAtFront()
+    const isBetween = before?.pass === null
+    const isOwed = isBetween && before.unread > 0 && isDue()
+    const isKnown = isBetween && orderOf(before, query) === 'newest first'
+    if (isKnown || isOwed) await this.#beginAtFront()
     const isFromEnd = chain.folded?.feed != null && passOf(chain.folded.feed) === 'tail'
-    this.#commits.mayNeedFront = isFromEnd || (before !== null && before.pass !== null)
+    const mayNeedFront = isFromEnd || (before !== null && before.pass !== null)
+    this.#commits.nextPass = isOwed && !isKnown ? 'tail' : mayNeedFront ? 'front' : null
     await this.#followToEnd()
-    if (this.#commits.mayNeedFront && isDue()) {
-      this.#commits.mayNeedFront = false
-      await this.#beginAtFront()
+    const { nextPass } = this.#commits
+    if (nextPass === 'tail' || (nextPass === 'front' && isDue())) {
+      this.#commits.nextPass = null
+      if (nextPass === 'front') await this.#beginAtFront()
       await this.#followToEnd()
     }
     this.#run.tally.done++

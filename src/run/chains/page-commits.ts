@@ -29,8 +29,8 @@ export class PageCommits {
   requests = 0
   /** Pages committed in this run. */
   pages = 0
-  /** Whether a feed is read from its front after this pass, unless its rows come oldest first. */
-  mayNeedFront = false
+  /** The pass of a feed that follows this one; from its front only unless its rows come oldest first. */
+  nextPass: 'front' | 'tail' | null = null
 
   constructor(chain: ChainProgress, run: ChainsContext, events: PartitionEvents) {
     this.#run = run
@@ -154,7 +154,8 @@ export class PageCommits {
     }
     const after = afterFeedPage(feed, this.recent, change, countOfIds)
     const { query } = this.#chain
-    const isMore = over && this.mayNeedFront && isFeed(query) && isFrontDue(after.feed, query)
+    const isDue = isFeed(query) && isFrontDue(after.feed, query)
+    const isMore = over && (this.nextPass === 'tail' || (this.nextPass === 'front' && isDue))
     return { entry: { over, ...pairs, ...(isMore ? { more: true as const } : {}) }, ids: after.ids }
   }
 

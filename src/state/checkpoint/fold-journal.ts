@@ -196,8 +196,11 @@ export class JournalFold {
     const after = afterPage(chain, page, ids)
     this.#state.service.pageSize = after.size ?? this.#state.service.pageSize
     if (after.feed !== null) {
+      const isOver = after.feed.pass === null
+      // The next run reads feeds in the order of this map.
+      if (isOver) this.#state.chains.delete(page.chain)
       this.#state.chains.set(page.chain, after)
-      if (after.feed.pass === null && page.feed?.more !== true) this.#finishFeed(chain)
+      if (isOver && page.feed?.more !== true) this.#finishFeed(chain)
       return
     }
     const { count } = chain.windows
