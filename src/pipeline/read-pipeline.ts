@@ -21,7 +21,6 @@ import {
   type Path,
   type Tree,
 } from './problems/tree.ts'
-import { refuseIdleKeys } from './resolve/refuse-idle-keys.ts'
 import { resolveExtract } from './resolve/resolve-extract.ts'
 import { resolveLoad } from './resolve/resolve-load.ts'
 import { resolveService } from './resolve/resolve-service.ts'
@@ -175,8 +174,6 @@ function shaped(
   const tree = expandTree(given, env, problems, isUnsetFine)
   problems.tree = tree
   const { settings, root } = checkShape(tree, problems)
-  refuseIdleKeys(settings, problems)
-  problems.throwIfAny()
   return { tree, settings, root, problems }
 }
 
@@ -184,7 +181,7 @@ function shaped(
 async function resolved(
   read: ReadTree,
   options: ReadOptions,
-): Promise<{ readonly pipeline: Pipeline; readonly root: unknown }> {
+): Promise<{ readonly pipeline: Pipeline; readonly file: PipelineFile; readonly root: unknown }> {
   const { cwd, overrides = {} } = options
   const { tree, settings, root, problems } = shaped(read, options)
   const [{ file, path }] = tree.sources
@@ -210,7 +207,7 @@ async function resolved(
     transform,
     load,
   }
-  return { pipeline, root }
+  return { pipeline, file: settings, root }
 }
 
 /** What the file requests without flags; null: it is invalid without them, so they narrow nothing. */

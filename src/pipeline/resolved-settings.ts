@@ -2,8 +2,8 @@ import { type Pipeline, unlessSecret } from '../core/index.ts'
 import { IDENTITY_KEYS } from './problems/describe.ts'
 import { isMapping, type Mapping } from './problems/tree.ts'
 import { type ReadOptions, readSource, sourceOf } from './read-pipeline.ts'
-import { asSettings, type PipelineSettings, pipelineFile } from './schema/file-schema.ts'
-import { type Deciding, type Key, keysOf } from './schema/key.ts'
+import { asSettings, type PipelineFile, type PipelineSettings, pipelineFile } from './schema/file-schema.ts'
+import { type Key, keysOf, whyIdle } from './schema/key.ts'
 import { learnSecrets } from './secrets/secrets.ts'
 
 /**
@@ -13,18 +13,11 @@ import { learnSecrets } from './secrets/secrets.ts'
  * repeats a secret.
  * @throws ExportError 'config' when the file is invalid
  */
-export async function resolvedSettings(file: string, options: ReadOptions): Promise<Mapping> {
-  const { pipeline, root } = await readSource(await sourceOf(file, options), options)
+export async function resolvedSettings(path: string, options: ReadOptions): Promise<Mapping> {
+  const { pipeline, file, root } = await readSource(await sourceOf(path, options), options)
   await learnSecrets(options.env, pipeline)
-  const { extract, transform, load } = pipeline
+  const { transform, load } = pipeline
   const given: Mapping = wholeSettings(pipeline, asSettings(root), options.overrides?.domains !== undefined)
-  const service = sectionOf(given.service)
-  const deciding: Deciding = {
-    service,
-    extract,
-    transform: { on_invalid: transform.onInvalid },
-    load: { format: load.format.kind, table_formats: load.tables.formats },
-  }
   // These defaults depend on other keys.
   const own = sectionOf(given.load)
   const encodings = load.format.kind === 'parquet' ? load.format.encodings : undefined
@@ -37,10 +30,7 @@ export async function resolvedSettings(file: string, options: ReadOptions): Prom
       parquet: { encodings, ...sectionOf(own.parquet) },
     },
   }
-  return shown(
-    withDefaults(settings, keysOf(pipelineFile), deciding),
-    transform.identity !== 'keep',
-  ) as Mapping
+  return shown(withDefaults(settings, keysOf(pipelineFile), file), transform.identity !== 'keep') as Mapping
 }
 
 /** @param isNarrowed whether flags choose domains */
@@ -67,12 +57,12 @@ function sectionOf(value: unknown): Mapping {
 }
 
 /** The given keys and the defaults of all that have an effect, in the order of the reference. */
-function withDefaults(given: Mapping, keys: readonly Key[], deciding: Deciding): Mapping {
+function withDefaults(given: Mapping, keys: readonly Key[], file: PipelineFile): Mapping {
   const all: { [key: string]: unknown } = {}
-  for (const { name, byDefault, keys: inner, whyIdle } of keys) {
-    const value = given[name] ?? byDefault
-    if (value === undefined || whyIdle(deciding) !== null) continue
-    all[name] = inner !== null && isMapping(value) ? withDefaults(value, inner, deciding) : value
+  for (const key of keys) {
+    const value = given[key.name] ?? key.byDefault
+    if (value === undefined || whyIdle(key, file) !== null) continue
+    all[key.name] = key.keys !== null && isMapping(value) ? withDefaults(value, key.keys, file) : value
   }
   return all
 }

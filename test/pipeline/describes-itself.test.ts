@@ -11,8 +11,10 @@ const FOLDER = join(import.meta.dirname, '../../pipelines')
 const EXAMPLES = readdirSync(FOLDER).filter((name) => name.endsWith('.yaml'))
 const ENV = { SPILLWAY_BASE_URL: 'https://api.example.com/firework' }
 
-const schema = z.fromJSONSchema(pipelineJsonSchema())
-const accepts = (text: string) => schema.safeParse(parse(text)).success
+// Zod forgets in an intersection that a mapping allows no other keys.
+const { allOf, ...shape } = pipelineJsonSchema() as { readonly allOf: readonly object[] }
+const schemas = [shape, ...allOf].map((schema) => z.fromJSONSchema(schema))
+const accepts = (text: string) => schemas.every((schema) => schema.safeParse(parse(text)).success)
 
 test('every commented line of the starter is valid too', async () => {
   const text = readFileSync(join(FOLDER, 'starter.yaml'), 'utf8')
@@ -50,7 +52,20 @@ test('editors flag what the reader refuses, and accept references', () => {
   expect(accepts(`${SMALLEST}load: { shard_rows: "\${ROWS:-5}" }\n`)).toBe(true)
   expect(accepts(`${SMALLEST}  queries: [{ type: secret, secret: x }]\n`)).toBe(false)
   expect(accepts(`${SMALLEST}  windows: { until: now }\n`)).toBe(false)
-  // What is missing here may be in the file that it extends.
+  expect(accepts(`${SMALLEST}  ids: [1]\n`)).toBe(false)
+  expect(accepts(`${SMALLEST}  resource: feed\n`)).toBe(false)
+  expect(accepts(`${SMALLEST}  resource: "\${RESOURCE}"\n`)).toBe(true)
+  expect(accepts(SMALLEST.replace('domains: [acme.com]', 'resource: feed\n  identifiers: [1]'))).toBe(true)
+  expect(accepts(`${SMALLEST}load: { csv: { escape_formulas: true } }\n`)).toBe(false)
+  expect(accepts(`${SMALLEST}load: { format: csv, csv: { escape_formulas: true } }\n`)).toBe(true)
+  expect(accepts(`${SMALLEST}load: { table_snapshots: 5 }\n`)).toBe(false)
+  expect(accepts(`${SMALLEST}load: { table_snapshots: 5, table_formats: [delta] }\n`)).toBe(true)
+  expect(accepts(SMALLEST.replace('extract:', '  tenant_id: 1\nextract:'))).toBe(false)
+  expect(accepts(SMALLEST.replace('extract:', '  tenant_id: 1\n  api_key_env: KEY\nextract:'))).toBe(true)
+  expect(accepts(SMALLEST.replace('extract:', '  token_env: A\n  api_key_env: KEY\nextract:'))).toBe(false)
+  // What is missing here may be in the file that it extends, or in one that extends it.
+  expect(accepts('extends: base.yaml\nname: acme\nload: { csv: { escape_formulas: true } }\n')).toBe(true)
+  expect(accepts('load: { csv: { escape_formulas: true } }\n')).toBe(true)
   expect(accepts('extends: base.yaml\nname: acme\n')).toBe(true)
   expect(accepts(`${SMALLEST}x-usual: &usual { shard_rows: many }\n`)).toBe(true)
 })
@@ -73,7 +88,7 @@ test('every key has a description, a default (or the effect of omitting it, or t
       } else visit(child, path)
     }
   }
-  visit(pipelineJsonSchema(), '')
+  visit(shape, '')
   expect({ undescribed, defaultless }).toEqual({ undescribed: [], defaultless: [] })
   expect(pipelineJsonSchema()).toMatchObject({
     $schema: 'https://json-schema.org/draft/2020-12/schema',

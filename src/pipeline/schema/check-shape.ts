@@ -12,6 +12,7 @@ import {
 } from '../problems/tree.ts'
 import { retyped } from '../yaml/expand.ts'
 import { type PipelineFile, pipelineFile } from './file-schema.ts'
+import { type Key, keysOf, whyIdle } from './key.ts'
 
 type Issue = z.core.$ZodIssue
 
@@ -19,7 +20,8 @@ type Issue = z.core.$ZodIssue
 type Checked = { readonly settings: PipelineFile; readonly root: unknown }
 
 /**
- * Checks each key by itself. What needs several keys is checked only when the shape is right.
+ * Checks each key by itself, then whether it has an effect. What else needs several keys is checked only when the shape
+ * is right.
  * @throws ExportError 'config' with every problem, those found before among them
  */
 export function checkShape(tree: Tree, problems: Problems): Checked {
@@ -30,6 +32,8 @@ export function checkShape(tree: Tree, problems: Problems): Checked {
     if (root !== tree.root) result = parsed(root)
   }
   if (result.success) {
+    problems.throwIfAny()
+    refuseIdleKeys(keysOf(pipelineFile), [], result.data, problems)
     problems.throwIfAny()
     return { settings: result.data, root }
   }
@@ -47,6 +51,20 @@ export function checkShape(tree: Tree, problems: Problems): Checked {
 /** Without zod's generated code: to generate it takes longer than to read a file without. */
 function parsed(root: unknown): ReturnType<typeof pipelineFile.safeParse> {
   return pipelineFile.safeParse(root, { jitless: true })
+}
+
+function refuseIdleKeys(
+  keys: readonly Key[],
+  parent: Path,
+  settings: PipelineFile,
+  problems: Problems,
+): void {
+  for (const key of keys) {
+    const path = [...parent, key.name]
+    const why = problems.given(path) ? whyIdle(key, settings) : null
+    if (why !== null) problems.add(path, why, 'key')
+    else refuseIdleKeys(key.keys ?? [], path, settings, problems)
+  }
 }
 
 /** If a value may be a mapping or a list or something else, and is one of these: the issues within it. */

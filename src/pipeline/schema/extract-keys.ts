@@ -6,7 +6,10 @@ import { domain, query, windows } from './query-schema.ts'
 const SEARCHED = onlyFor(({ reading }) => reading === 'search')
 const IN_WINDOWS = onlyFor(({ reading }) => reading !== 'list')
 const LISTED = onlyFor(({ reading }) => reading === 'list')
-const COUNTED = onlyFor(({ reading }) => reading === 'search', ', which costs no searches')
+const COUNTED = onlyFor(
+  ({ reading }) => reading === 'search',
+  () => ', which costs no searches',
+)
 
 export const extract = section({
   resource: key(choice(...RESOURCE_NAMES).prefault('credentials'), 'What to export.', 'reports'),

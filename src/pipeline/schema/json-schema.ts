@@ -1,6 +1,7 @@
 import * as z from 'zod'
+import type { Path } from '../problems/tree.ts'
 import { pipelineFile } from './file-schema.ts'
-import { exampleOf } from './key.ts'
+import { type Condition, exampleOf, type Key, keysOf } from './key.ts'
 
 type Schema = z.core.JSONSchema.BaseSchema
 
@@ -38,7 +39,43 @@ export function pipelineJsonSchema(): Record<string, unknown> {
     description: 'What to export from the service, how to mask it and where to write it.',
     ...schema,
     patternProperties: { '^x-': { description: 'Ignored: a place for YAML anchors.' } },
+    allOf: conditionsOf(KEYS, []),
   }
+}
+
+const KEYS = keysOf(pipelineFile)
+
+/** For each key that has an effect beside some others alone: that it is not there, or they are; all in one file. */
+function conditionsOf(keys: readonly Key[], parent: Path): readonly Schema[] {
+  return keys.flatMap(({ name, keys, condition }) => {
+    const path = [...parent, name]
+    const inner = conditionsOf(keys ?? [], path)
+    if (condition === null) return inner
+    return [
+      { anyOf: [at(path, false), met(condition), at(['name'], false), at(['extends'], {}, true)] },
+      ...inner,
+    ]
+  })
+}
+
+function met({ of, is }: Condition): Schema {
+  const other = of.reduce<Pick<Key, 'keys' | 'byDefault'>>(
+    ({ keys }, name) => keys!.find((key) => key.name === name)!,
+    { keys: KEYS, byDefault: undefined },
+  )
+  const { $schema, ...schema } = z.toJSONSchema(is)
+  return at(of, { anyOf: [schema, REFERENCE] }, !is.safeParse(other.byDefault).success)
+}
+
+function at(path: Path, value: Schema | boolean, isRequired = false): Schema {
+  return path.reduceRight<Schema | boolean>(
+    (inner, key) => ({
+      type: 'object',
+      properties: { [key]: inner },
+      ...(isRequired ? { required: [String(key)] } : {}),
+    }),
+    value,
+  ) as Schema
 }
 
 function allowReference(schema: Schema): void {

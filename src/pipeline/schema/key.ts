@@ -1,20 +1,23 @@
 import * as z from 'zod'
-import { type Resource, type ResourceRules, rulesOf } from '../../core/index.ts'
+import { RESOURCE_NAMES, type Resource, type ResourceRules, rulesOf } from '../../core/index.ts'
+import { valueAt } from '../problems/tree.ts'
 
-/** The settings that decide whether others have an effect. */
-export type Deciding = {
-  readonly service: { readonly api_key_env?: string | undefined }
-  readonly extract: { readonly resource: Resource }
-  readonly transform: { readonly on_invalid: string }
-  readonly load: { readonly format: string; readonly table_formats: readonly string[] }
+/** What another key has to be, so that a key has an effect; else a file that sets it is refused. */
+export type Condition = {
+  readonly of: readonly string[]
+  readonly is: z.ZodType
+  /** What is said of the key, by the value of the other one. */
+  readonly unless: (found: unknown) => string
 }
 
-/** Why a key has no effect, so that a file that sets it is refused; null: it has one. */
-export type WhyIdle = (settings: Deciding) => string | null
+/** @param key another key, with its section */
+export function onlyIf(key: `${string}.${string}`, is: z.ZodType, unless: Condition['unless']): Condition {
+  return { of: key.split('.'), is, unless }
+}
 
-type Declared = { readonly example: unknown; readonly whyIdle: WhyIdle }
+type Declared = { readonly example: unknown; readonly condition: Condition | null }
 
-const declarations = z.registry<Declared>()
+const declarations = new WeakMap<z.core.$ZodType, Declared>()
 
 /**
  * Declares a key of a pipeline file. This is the only declaration: the types of settings, messages, the JSON Schema,
@@ -26,10 +29,10 @@ export function key<Type extends z.ZodType>(
   type: Type,
   meaning: string,
   example: z.input<Type>,
-  whyIdle: WhyIdle = () => null,
+  condition: Condition | null = null,
 ): Type {
   const declared = type.meta({ description: meaning })
-  declarations.add(declared, { example, whyIdle })
+  declarations.set(declared, { example, condition })
   return declared
 }
 
@@ -41,7 +44,7 @@ export function exampleOf(type: z.core.$ZodType): unknown {
 /** A declared key, for what lists them. */
 export type Key = {
   readonly name: string
-  readonly whyIdle: WhyIdle
+  readonly condition: Condition | null
   /** As in a pipeline file; undefined: none. */
   readonly byDefault: unknown
   /** The keys of a section; null: it is none. */
@@ -55,17 +58,31 @@ export function keysOf(section: z.ZodObject): readonly Key[] {
     const type = withoutDefault(declared)
     return {
       name,
-      whyIdle: declarations.get(declared)?.whyIdle ?? (() => null),
+      condition: declarations.get(declared)?.condition ?? null,
       byDefault: 'defaultValue' in def ? def.defaultValue : undefined,
       keys: type instanceof z.ZodObject ? keysOf(type) : null,
     }
   })
 }
 
+/** Why a key has no effect beside others; null: it has one. @param settings of a file, with their defaults */
+export function whyIdle({ condition }: Key, settings: unknown): string | null {
+  if (condition === null) return null
+  const found = valueAt(settings, condition.of)
+  return condition.is.safeParse(found).success ? null : condition.unless(found)
+}
+
 /** Refuses a key with other resources. @param why with its beginning */
-export function onlyFor(isFor: (rules: ResourceRules) => boolean, why = ''): WhyIdle {
-  return ({ extract: { resource } }) =>
-    isFor(rulesOf(resource)) ? null : `does not go with resource: ${resource}${why}`
+export function onlyFor(
+  isFor: (rules: ResourceRules) => boolean,
+  why: (rules: ResourceRules) => string = () => '',
+): Condition {
+  const names = RESOURCE_NAMES.filter((name) => isFor(rulesOf(name)))
+  return onlyIf(
+    'extract.resource',
+    z.enum(names),
+    (found) => `does not go with resource: ${found}${why(rulesOf(found as Resource))}`,
+  )
 }
 
 function withoutDefault(type: z.core.$ZodType): z.core.$ZodType {

@@ -10,15 +10,13 @@ import {
   URL_PATTERN,
 } from '../values/addresses.ts'
 import { AGE_EXPECTED, AGE_PATTERN, parseAge } from '../values/ages.ts'
-import { key, type WhyIdle } from './key.ts'
+import { key, onlyIf } from './key.ts'
 import { choice, columnName, flag, integer, list, parsed, section, text, variableName } from './leaves.ts'
 
-const inTables: WhyIdle = ({ load }) =>
-  load.table_formats.length > 0 ? null : 'goes with table_formats, which names none'
-const onlyWith =
-  (format: string): WhyIdle =>
-  ({ load }) =>
-    load.format === format ? null : `does not go with format: ${load.format}`
+const FORMATS = z.array(z.any()).min(1)
+const inTables = onlyIf('load.table_formats', FORMATS, () => 'goes with table_formats, which names none')
+const onlyWith = (format: string) =>
+  onlyIf('load.format', z.literal(format), (found) => `does not go with format: ${found}`)
 
 const partitionBy = choice('query', 'window')
 
@@ -140,8 +138,11 @@ export const load = section({
     }).optional(),
     'Iceberg REST catalog that shows the Iceberg table. Default: none.',
     { uri: 'https://catalog.example.com/api/catalog', namespace: 'leaks' },
-    ({ load }) =>
-      load.table_formats.includes('iceberg') ? null : 'goes with table_formats, which does not name iceberg',
+    onlyIf(
+      'load.table_formats',
+      FORMATS.refine((formats) => formats.includes('iceberg')),
+      () => 'goes with table_formats, which does not name iceberg',
+    ),
   ),
   keep: key(
     parsed(AGE_PATTERN, AGE_EXPECTED, parseAge).optional(),

@@ -77,7 +77,7 @@ export const windows = section({
     parsed(INSTANT_PATTERN, INSTANT, parseInstant).optional(),
     'Begin, inclusive: a date or date-time, UTC unless it has an offset. Default: none; required unless resource is feed, which takes none.',
     '2024-01-01',
-    onlyFor(SEARCHED, ': it is read from where the last run ended'),
+    onlyFor(SEARCHED, () => ': it is read from where the last run ended'),
   ),
   until: key(
     parsed(/^(?:now$|\d{4}-\d{2}-\d{2})/, `${INSTANT}, or now`, (value) =>
@@ -85,7 +85,7 @@ export const windows = section({
     ).prefault('now'),
     'End, exclusive: a date or date-time, or now.',
     '2024-07-01',
-    onlyFor(SEARCHED, ': it is read to its end'),
+    onlyFor(SEARCHED, () => ': it is read to its end'),
   ),
   every: key(
     parsed(
@@ -100,7 +100,7 @@ export const windows = section({
     integerOr('all', 1).prefault('all'),
     'Windows that are requested together, with one sequence of cursors; each such chain is at least one request.',
     12,
-    onlyFor(SEARCHED, ': it is read in one sequence'),
+    onlyFor(SEARCHED, () => ': it is read in one sequence'),
   ),
 })
 

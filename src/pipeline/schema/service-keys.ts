@@ -1,4 +1,4 @@
-import { rulesOf } from '../../core/index.ts'
+import * as z from 'zod'
 import {
   ADDRESS_EXPECTED,
   ADDRESS_PATTERN,
@@ -10,14 +10,13 @@ import {
   URL_EXPECTED,
   URL_PATTERN,
 } from '../values/addresses.ts'
-import { key, type WhyIdle } from './key.ts'
+import { key, onlyFor, onlyIf } from './key.ts'
 import { byteSize, duration, flag, integer, parsed, rate, section, text, variableName } from './leaves.ts'
 
 const address = () => parsed(ADDRESS_PATTERN, ADDRESS_EXPECTED, parseAddress)
 
 /** Keys for the exchange of an API key for tokens. */
-const exchange: WhyIdle = ({ service }) =>
-  service.api_key_env === undefined ? 'goes with api_key_env, which is not there' : null
+const exchange = onlyIf('service.api_key_env', z.string(), () => 'goes with api_key_env, which is not there')
 
 export const service = section({
   base_url: key(
@@ -34,8 +33,11 @@ export const service = section({
     variableName().prefault('SPILLWAY_TOKEN'),
     'Environment variable with the access token; <name>_FILE may name a file instead.',
     'ACME_TOKEN',
-    ({ service }) =>
-      service.api_key_env === undefined ? null : 'expected token_env or api_key_env, found both',
+    onlyIf(
+      'service.api_key_env',
+      z.never().optional(),
+      () => 'expected token_env or api_key_env, found both',
+    ),
   ),
   api_key_env: key(
     variableName().optional(),
@@ -63,12 +65,10 @@ export const service = section({
     address().prefault('/v4/credentials/global/_search'),
     'Credential search: a path under base_url, or a URL.',
     '/v4/credentials/global/_search',
-    ({ extract: { resource } }) => {
-      const { reading, addresses } = rulesOf(resource)
-      return reading === 'feed'
-        ? `does not go with resource: ${resource}: its addresses are ${addresses.join(' and ')}`
-        : null
-    },
+    onlyFor(
+      ({ reading }) => reading !== 'feed',
+      ({ addresses }) => `: its addresses are ${addresses.join(' and ')}`,
+    ),
   ),
   report_path: key(
     address().prefault('/v4/threat_flow/reports'),

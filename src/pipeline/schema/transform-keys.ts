@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { EXTRA_TYPES, IDENTITY_POLICIES, INVALID_POLICIES, SECRET_POLICIES } from '../../core/index.ts'
 import { KNOWN_EXTRAS } from '../../rows/index.ts'
-import { key, onlyFor } from './key.ts'
+import { key, onlyFor, onlyIf } from './key.ts'
 import { choice, columnName, countOrShare, integer, list, section, text, variableName } from './leaves.ts'
 
 const knownExtras = KNOWN_EXTRAS.map(({ name }) => name) as [string, ...string[]]
@@ -83,7 +83,10 @@ export const transform = section({
     countOrShare().prefault('1%'),
     'Items of a partition that may be quarantined, as a count or a share (of at least 100 items); beyond it the partition fails.',
     '0.5%',
-    ({ transform }) =>
-      transform.on_invalid === 'fail' ? 'goes with on_invalid: quarantine, not with fail' : null,
+    onlyIf(
+      'transform.on_invalid',
+      z.literal('quarantine'),
+      () => 'goes with on_invalid: quarantine, not with fail',
+    ),
   ),
 })
