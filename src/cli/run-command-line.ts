@@ -13,7 +13,7 @@ import {
 import type { Io, ProcessContext } from './command-line/command.ts'
 import { type LogSettings, openLog, reportError } from './log/log.ts'
 import { asFlags, overview, parseCommandLine } from './parse.ts'
-import { progressOf, sayStatus } from './progress/say-status.ts'
+import { progressOf, showStatus } from './progress/show-status.ts'
 import { DONE, exitCode, exitCodeOf, FAILED } from './terminal/exit-code.ts'
 import { Output } from './terminal/output.ts'
 import { Screen, styleFor, wantsColour } from './terminal/screen.ts'
@@ -102,7 +102,7 @@ export async function runCommandLine(
         const command = String(args._[0])
         const { screen } = context
         screen.progress = progressOf(screen, io.logging, args.noProgress === true)
-        if (!SERVERS.includes(command)) ticker = sayStatus(command, io)
+        if (!SERVERS.includes(command)) ticker = showStatus(command, io)
         isJson = args.json === true
         code = await work(io)
       })

@@ -1,9 +1,9 @@
 import type { NamedPipeline, OwnedStore, Pipeline } from '../core/index.ts'
 import { CatalogError, catalogTable, type TableState } from '../open-tables/index.ts'
-import { type CheckpointState, MANIFEST_PATH } from '../state/index.ts'
+import { MANIFEST_PATH } from '../state/index.ts'
 import { type CatalogSummary, isOfCatalog, requireOwnInCatalog } from './catalog.ts'
 import { refuseLinks } from './links.ts'
-import { readBegunCheckpoint } from './open-checkpoint.ts'
+import { requireOwnCheckpoint } from './open-checkpoint.ts'
 import {
   type HoldOptions,
   holdDataSet,
@@ -50,10 +50,7 @@ export function bringTables(given: Pipeline, options: TablesOptions): Promise<Br
     return holdDataSet(pipeline, options, async ({ store }) => {
       await refuseLinks(store)
       await requireOwnTables(pipeline, store, options.rebuild === true)
-      // Refuses the data set of another pipeline.
-      const found = await readBegunCheckpoint(pipeline, store)
-      await requireOwnInCatalog(pipeline, store, options, false)
-      if (found !== null) await finish(pipeline, store, found.header, options)
+      await finish(pipeline, store, options)
       let committed: readonly TableState[] = []
       try {
         const updated = await updateTables(pipeline, store, options, (tables) => {
@@ -71,13 +68,13 @@ export function bringTables(given: Pipeline, options: TablesOptions): Promise<Br
 }
 
 /** Settles a data set that another command has left unsettled. */
-async function finish(
-  pipeline: NamedPipeline,
-  store: OwnedStore,
-  header: CheckpointState['header'],
-  options: TablesOptions,
-): Promise<void> {
-  const journal = await openChecked(store, header, options.onLog)
+async function finish(pipeline: NamedPipeline, store: OwnedStore, options: TablesOptions): Promise<void> {
+  const journal = await openChecked(store, null, options.onLog, async (state) => {
+    if (state !== null) requireOwnCheckpoint(pipeline, state)
+    await requireOwnInCatalog(pipeline, store, options, false)
+    return []
+  })
+  if (journal === null) return
   try {
     // A table is made anew in any case; a catalog that does not follow is found out again.
     if (!journal.state.isSettled) await settle(pipeline, store, journal, options)

@@ -90,14 +90,9 @@ export async function readOwnCheckpoint(
   return found
 }
 
-/**
- * The same for commands that send no requests: secrets are not read, the mask key is not compared, shards are not
- * checked.
- */
-export async function readBegunCheckpoint(pipeline: Pipeline, store: Store): Promise<CheckpointState | null> {
-  const found = await readState(store)
-  if (found !== null) checkContinues(pipeline, found, frozenSettings(pipeline, null))
-  return found
+/** Refuses the checkpoint of another pipeline, or of other settings; the mask key is not compared. @throws ExportError */
+export function requireOwnCheckpoint(pipeline: Pipeline, found: CheckpointState): void {
+  checkContinues(pipeline, found, frozenSettings(pipeline, null))
 }
 
 /** The options that decide whether a run may resume from a checkpoint. */

@@ -21,22 +21,24 @@ import { unmark } from './success-mark.ts'
 type Accept = (found: CheckpointState | null) => Promise<readonly number[]>
 
 /**
- * Opens a checkpoint, or begins one, and claims it. Then all its shards have to be there but those that go: sealed ones
+ * Opens a checkpoint, or begins one with the given header, and claims it. Then all its shards have to be there but those that go: sealed ones
  * get their final names, and what the checkpoint does not name leaves their folders. Every change comes this way.
+ * @returns null: nothing has begun, and there is no header
  * @throws ExportError `damaged` when a shard is missing or short; nothing is changed then, but `_SUCCESS` goes
  */
-export async function openChecked(
+export async function openChecked<Header extends HeaderEntry | null>(
   store: OwnedStore,
-  header: HeaderEntry,
+  header: Header,
   log: Log,
   accept: Accept = async () => [],
-): Promise<Journal> {
+): Promise<Journal | (Header & null)> {
   for (;;) {
     const { found, manifest, state: before } = await findState(store)
     const goes = await accept(before)
+    if (before === null && header === null) return header as Header & null
     if (manifest !== null) await requireSuppression(store, manifest)
     if (found === null) {
-      await beginCheckpoint(store, manifest === null ? header : headerOfManifest(manifest))
+      await beginCheckpoint(store, manifest === null ? header! : headerOfManifest(manifest))
       continue
     }
     const journal = await Journal.open(store, found)

@@ -14,7 +14,8 @@ import {
 } from '../state/index.ts'
 import type { Evidence } from '../summary/index.ts'
 import { type Completeness, completenessOf, leftOutClauses } from './completeness.ts'
-import { readBegunCheckpoint } from './open-checkpoint.ts'
+import { readState } from './find-state.ts'
+import { requireOwnCheckpoint } from './open-checkpoint.ts'
 import {
   type HoldOptions,
   holdDataSet,
@@ -176,7 +177,8 @@ async function readVouchedManifest(pipeline: Pipeline, store: Store) {
   const bytes = await store.read(MANIFEST_PATH)
   if (bytes === null) throw nothingExported(pipeline)
   const manifest = parseManifest(bytes)
-  const state = await readBegunCheckpoint(pipeline, store)
+  const state = await readState(store)
+  if (state !== null) requireOwnCheckpoint(pipeline, state)
   if (state === null || !isManifestOf(bytes, pipeline, state)) throw notOfCheckpoint(pipeline)
   await requireShards(store, manifest)
   return { bytes, manifest, state }

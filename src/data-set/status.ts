@@ -49,6 +49,8 @@ export type StatusResult = {
   readonly retired: readonly RetiredQuery[]
   readonly totals: PartitionStates &
     PartitionSums & {
+      /** Of all runs, also those of which no page came. */
+      readonly requests: number
       /** Without pruned partitions. */
       readonly partitions: number
       /** Partitions that are exported again, and whose former shards stay until then. */
@@ -172,9 +174,12 @@ function statusOf(
 }
 
 function sums(state: CheckpointState | null) {
-  if (state === null) return { ...NO_SUMS, shards: 0, bytes: 0, openShards: 0, searchesSpent: null }
+  if (state === null)
+    return { ...NO_SUMS, requests: 0, shards: 0, bytes: 0, openShards: 0, searchesSpent: null }
+  let requests = 0
   let searchesSpent: number | null = null
   for (const run of state.runs) {
+    requests += run.requests
     if (run.searchesSpent !== null) searchesSpent = (searchesSpent ?? 0) + run.searchesSpent
   }
   let bytes = 0
@@ -182,6 +187,7 @@ function sums(state: CheckpointState | null) {
   const { shards, openShards } = state
   return {
     ...sumOfPartitions(state),
+    requests,
     shards: shards.length,
     bytes,
     openShards: openShards.size,

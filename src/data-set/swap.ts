@@ -2,10 +2,12 @@ import type { NamedPipeline, OwnedStore, Pipeline, Store } from '../core/index.t
 import { requireTablesToFollow } from '../open-tables/index.ts'
 import type { RowValue } from '../rows/index.ts'
 import {
+  CHECKPOINT_PATH,
   type CheckpointState,
   checkMaskKey,
   type Journal,
   type JournalEntry,
+  MANIFEST_PATH,
   readBlob,
   type SealedShard,
   type SwapEntry,
@@ -14,7 +16,7 @@ import {
 import { requireOwnInCatalog } from './catalog.ts'
 import { readState } from './find-state.ts'
 import { refuseLinks } from './links.ts'
-import { readBegunCheckpoint } from './open-checkpoint.ts'
+import { requireOwnCheckpoint } from './open-checkpoint.ts'
 import { holdDataSet, namingLocations, openDataSet } from './open-data-set.ts'
 import type { DataSetOptions } from './options.ts'
 import { openChecked } from './recover.ts'
@@ -91,8 +93,9 @@ export function swapShards<Result>(
   return namingLocations(pipeline, async () => {
     const store = openDataSet(pipeline)
     const { clock, stop, onLog, dryRun = false } = options
-    if (dryRun || (await readState(store)) === null) {
-      const state = await readChangeable(pipeline, store, options)
+    if (dryRun || !(await isThere(store))) {
+      const state = await readState(store)
+      await requireChangeable(pipeline, store, state, options)
       const { result, files } = await command.plan(state, store, { read: (ref) => readBlob(store, ref) })
       // The lock would create the folder.
       if (dryRun || files.length === 0) return result
@@ -111,15 +114,17 @@ async function carryOut<Result>(
   { plan, goes, prepare, done }: Command<Result>,
 ): Promise<Result> {
   await refuseLinks(store)
-  const found = await readChangeable(pipeline, store, options)
-  if (found === null) {
+  const journal = await openChecked(store, null, options.onLog, async (state) => {
+    await requireChangeable(pipeline, store, state, options)
+    if (state === null) return []
+    await requireOwnInCatalog(pipeline, store, options, false)
+    return goes?.(state) ?? []
+  })
+  if (journal === null) {
     const { result, files } = await plan(null, store, { read: async () => null })
     await writeFiles(store, files)
     return result
   }
-  await requireOwnInCatalog(pipeline, store, options, false)
-  const goesOf = async (state: CheckpointState | null) => (state === null ? [] : (goes?.(state) ?? []))
-  const journal = await openChecked(store, found.header, options.onLog, goesOf)
   try {
     await prepare?.(journal, store)
     const swap = await plan(journal.state, store, journal)
@@ -131,17 +136,23 @@ async function carryOut<Result>(
   }
 }
 
-/** The checkpoint of a data set that can be changed; null: nothing is exported yet. */
-async function readChangeable(
+/** Whether there may be a data set. */
+async function isThere(store: Store): Promise<boolean> {
+  const sizes = await Promise.all([CHECKPOINT_PATH, MANIFEST_PATH].map((path) => store.size(path)))
+  return sizes.some((size) => size !== null)
+}
+
+/** @param state null: nothing is exported yet @throws ExportError `config` when it cannot be changed */
+async function requireChangeable(
   pipeline: Pipeline,
   store: Store,
+  state: CheckpointState | null,
   { maskKey }: ChangeOptions,
-): Promise<CheckpointState | null> {
-  const found = await readBegunCheckpoint(pipeline, store)
-  if (found === null) return null
-  await requireTablesToFollow(store, { ...pipeline.load.tables, dataSetId: found.header.data_set_id })
-  checkMaskKey(found.header, maskKey, pipeline)
-  return found
+): Promise<void> {
+  if (state === null) return
+  requireOwnCheckpoint(pipeline, state)
+  await requireTablesToFollow(store, { ...pipeline.load.tables, dataSetId: state.header.data_set_id })
+  checkMaskKey(state.header, maskKey, pipeline)
 }
 
 /** Writes what comes, and commits the swap. @returns the shards that came */

@@ -42,7 +42,6 @@ import {
   MANIFEST_PATH,
   NEW_RUN,
   partitionCounts,
-  type RunStatus,
 } from '../state/index.ts'
 import { requirePolicies, warnIfWorldReadable } from './admission/require-policies.ts'
 import { exportChains, statusFor } from './chains/export-chains.ts'
@@ -198,10 +197,10 @@ async function carryOut(
     })
   }
   const figures = endFigures(earlier, ending, tally)
-  const end = (error: ExportError | null, status: RunStatus): Promise<void> => {
+  const end = (error: ExportError | null): Promise<void> => {
     const told = {
       finished_at: isoTime(clock.now()),
-      status,
+      status: error === null ? ending.status : statusFor(error),
       error: reasonOf(error === null ? null : withLocation(pipeline, error), tally),
     }
     return journal.append([endEntry(run, told, figures)])
@@ -211,7 +210,7 @@ async function carryOut(
     await settle(pipeline, store, journal, {
       ...options,
       runId: run,
-      onPublished: () => end(ending.error, ending.status),
+      onPublished: () => end(ending.error),
       onFilled: (shard) => {
         sealed.shards++
         sealed.bytes += shard.bytes
@@ -223,8 +222,7 @@ async function carryOut(
   })
   const first = ending.error ?? unfinished
   // What readers see says why the run ended, if that can still be written.
-  if (unfinished !== null && (first === unfinished || journal.state.runs.at(-1)?.finished_at === null))
-    await failureOf(() => end(first, statusFor(first!)))
+  if (unfinished !== null) await failureOf(() => end(first))
   const hasManifest = (await store.size(MANIFEST_PATH)) !== null
   const unsaved = await failureOf(() => journal.close())
   // A full disk has no space for a manifest either: the first error of the run is kept.

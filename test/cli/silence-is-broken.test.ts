@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream'
 import { expect, it, onTestFinished, vi } from 'vitest'
-import { progressOf, sayStatus } from '../../src/cli/progress/say-status.ts'
+import { progressOf, showStatus } from '../../src/cli/progress/show-status.ts'
 import { Screen } from '../../src/cli/terminal/screen.ts'
 
 function screenOn(stream: object) {
@@ -24,12 +24,12 @@ it.each(['pretty', 'json'] as const)(
     const logged: unknown[] = []
     const log = (...line: unknown[]): void => void logged.push(line)
     screen.progress = progressOf(screen, { format, level: 'info' }, false)
-    sayStatus('verify', { screen, log, logging: { format, level: 'info' } })
+    showStatus('verify', { screen, log, logging: { format, level: 'info' } })
     vi.advanceTimersByTime(29_999)
     expect(text()).toBe('')
     vi.advanceTimersByTime(1)
     expect(text()).toBe('verify: at work for 0:30\n')
-    screen.showNowAndThen('shard 3: a.parquet')
+    screen.isAt('shard 3: a.parquet')
     screen.write('something else\n')
     vi.advanceTimersByTime(30_000)
     expect(text()).toBe('verify: at work for 0:30\nsomething else\nshard 3: a.parquet\n')
@@ -43,9 +43,9 @@ it.each(['pretty', 'json'] as const)(
 it.each([{}, { isTTY: true, columns: 80, rows: 24 }])('--no-progress: nothing, on %j', (stream) => {
   const { screen, text } = screenOn(stream)
   screen.progress = progressOf(screen, { format: 'pretty', level: 'info' }, true)
-  sayStatus('run', { screen, log: () => {}, logging: { format: 'pretty', level: 'info' } })
+  showStatus('run', { screen, log: () => {}, logging: { format: 'pretty', level: 'info' } })
   screen.show('three lines')
-  screen.showNowAndThen('shard 3: a.parquet')
+  screen.isAt('shard 3: a.parquet')
   vi.advanceTimersByTime(90_000)
   expect(text()).toBe('')
 })
@@ -59,4 +59,19 @@ it('what a shell has written while the process was stopped is not drawn over', (
   screen.show('one\ntwo')
   // No cursor moves up.
   expect(text().slice(before.length)).toBe('one\x1b[K\ntwo\x1b[K\n\x1b[J')
+})
+
+it('on a terminal the status is redrawn in place, cut to it, until the work is over', () => {
+  const { screen, text } = screenOn({ isTTY: true, columns: 20, rows: 24 })
+  screen.progress = progressOf(screen, { format: 'pretty', level: 'info' }, false)
+  showStatus('verify', { screen, log: () => {}, logging: { format: 'pretty', level: 'info' } })
+  vi.advanceTimersByTime(1000)
+  expect(text()).toBe('')
+  screen.isAt('shard 3: credentials/a.parquet')
+  vi.advanceTimersByTime(250)
+  expect(text()).toBe('shard 3: credentia…\x1b[K\n\x1b[J')
+  screen.clear()
+  const cleared = text()
+  vi.advanceTimersByTime(1000)
+  expect(text()).toBe(cleared)
 })

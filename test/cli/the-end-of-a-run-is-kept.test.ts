@@ -6,7 +6,7 @@ import { expect, it } from 'vitest'
 import { portOf } from '../support/listening.ts'
 import { shardPaths } from '../support/read-shards.ts'
 import { exits } from '../support/run-cli.ts'
-import { PIPELINE, type Workspace } from '../support/workspace.ts'
+import { PIPELINE, SMALL, type Workspace } from '../support/workspace.ts'
 import { ONE_SLOT, trial } from './trial.ts'
 
 const last = <Item>(items: readonly Item[]): Item => items.at(-1)!
@@ -22,7 +22,7 @@ async function views({ call, output }: Workspace) {
 it('a refused token is told by the run, the manifest and status alike, with what to do', async () => {
   const here = await trial({ service: { token_env: 'OTHER' } }, {}, { OTHER: 'not-the-token-of-anybody' })
   const { stdout } = await exits(3, here.call('run', '--json'))
-  const { error } = JSON.parse(stdout)
+  const { error, requests } = JSON.parse(stdout)
   expect(error).toEqual({
     kind: 'credentials',
     what: expect.stringContaining('401'),
@@ -32,10 +32,18 @@ it('a refused token is told by the run, the manifest and status alike, with what
   const { manifest, status, text } = await views(here)
   expect(manifest).toEqual(error)
   expect(status.last_run).toMatchObject({ status: 'failed', error })
+  expect([requests, status.totals.requests]).toEqual([1, 1])
   expect(text).toMatch(/^last run: failed, \d{4}-\d\d-\d\d \d\d:\d\d UTC$/m)
   expect(text).toContain(error.what)
   expect(text).toContain(error.next)
   expect(text).toMatch(/^once corrected: spillway run /m)
+})
+
+it('a refused token is told where other chains have no budget left', async () => {
+  const parts = { service: { token_env: 'OTHER' }, extract: { domains: SMALL.domains } }
+  const here = await trial(parts, {}, { OTHER: 'not-the-token-of-anybody' })
+  const { stdout } = await exits(3, here.call('run', '--json', '--max-requests', '1'))
+  expect(JSON.parse(stdout)).toMatchObject({ requests: 1, error: { kind: 'credentials' } })
 })
 
 it('a partition that failed is the reason of its run; a run without fault takes it away', async () => {

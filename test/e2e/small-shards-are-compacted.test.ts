@@ -122,6 +122,8 @@ it('each small shard of a bucket is read by one request, and as many as fill one
   const { code, value } = await here.json('compact', '--min-shards', '2')
   expect([code, value]).toMatchObject([0, { shards: { before: 4, after: 2 } }])
   expect(reads()).toBe(4)
+  // What the data set is, and under the lock what is to be done.
+  expect(double.requests({ operation: 'GetObject', key: /checkpoint\.jsonl$/ })).toHaveLength(2)
 })
 
 it.runIf(THOROUGH)('nothing small is there: nothing is touched', async () => {

@@ -36,8 +36,7 @@ export const verify = command({
     const { pipeline } = dataSet
     const { screen, stdout, cwd } = io
     let shards = 0
-    const onShard = (path: string): void =>
-      screen.showNowAndThen(`shard ${count(++shards)}: ${plainLine(path)}`)
+    const onShard = (path: string): void => screen.isAt(`shard ${count(++shards)}: ${plainLine(path)}`)
     const settings = { cwd, keyFile: args.key, onShard, notBeforeMs }
     const files = await verifyDataSet(dataSet, settings).finally(() => screen.clear())
     const catalog = await comparedCatalog(pipeline, io)

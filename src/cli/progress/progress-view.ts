@@ -2,53 +2,40 @@ import { inSnakeCase, type Pipeline } from '../../core/index.ts'
 import type { OpeningStep, Progress, RunOptions } from '../../run/index.ts'
 import { requestRate } from '../../run/index.ts'
 import type { Io } from '../command-line/command.ts'
-import { cutTo, styleFor, wantsColour } from '../terminal/screen.ts'
+import { styleFor, wantsColour } from '../terminal/screen.ts'
 import { count, counted, stopwatch } from '../terminal/text.ts'
 import { progressLines, waitText } from './progress-lines.ts'
 
-// Faster changes cannot be read.
-const REDRAW_MS = 250
-
-type ProgressView = Required<Pick<RunOptions, 'onOpening' | 'onProgress'>> & { close(): void }
-
 /**
- * Shows the progress of a run in lines that are redrawn in place, or, without a terminal, the plan at once and then how
- * far it is, each half minute.
+ * Tells the screen how far a run is. Without a terminal the plan is said at once.
  * @param stop aborts when the run is stopped
  */
 export function progressView(
   pipeline: Pipeline,
   { screen, env, logging }: Io,
   stop: AbortSignal,
-): ProgressView {
+): Required<Pick<RunOptions, 'onOpening' | 'onProgress'>> {
   const { name } = pipeline
   const style = styleFor(wantsColour(screen.stream, env))
   let opening: { readonly step: OpeningStep; readonly sinceMs: number } | null = null
   let latest: Progress | null = null
-  let startedMs = performance.now()
-  const openingLine = (): string =>
-    opening === null
-      ? `${name}: begins`
-      : `${name}: ${openingText(opening.step, opening.sinceMs, Date.now())}`
-  const draw = (): void => {
-    const elapsedMs = performance.now() - startedMs
-    const columns = screen.columns
-    if (latest !== null) {
-      const pace = stop.aborted ? STOPPING : paceText(pipeline)
-      const moment = { name, progress: latest, elapsedMs, nowMs: Date.now(), columns, pace }
-      screen.show(progressLines(moment, style))
-    } else if (opening !== null) screen.show(cutTo(openingLine(), columns - 1))
-  }
+  let startedMs = 0
   screen.status = () => {
-    if (latest === null) return { text: openingLine(), fields: null }
+    const nowMs = Date.now()
+    if (latest === null) {
+      const step = opening === null ? 'begins' : openingText(opening.step, opening.sinceMs, nowMs)
+      return { text: `${name}: ${step}`, fields: null }
+    }
+    const { columns } = screen
+    const elapsedMs = performance.now() - startedMs
+    const pace = stop.aborted ? STOPPING : paceText(pipeline)
     const { waits, partitionsAdvanced, requestsAllowed, pausedUntilMs, ...figures } = latest
-    const words = progressWords(latest, performance.now() - startedMs, Date.now())
     return {
-      text: `${name}: ${words.join(', ')}`,
+      text: `${name}: ${progressWords(latest, elapsedMs, nowMs).join(', ')}`,
+      drawn: progressLines({ name, progress: latest, elapsedMs, nowMs, columns, pace }, style),
       fields: { pipeline: name, ...inSnakeCase({ ...figures }) },
     }
   }
-  const timer = setInterval(draw, REDRAW_MS).unref()
   return {
     onOpening(step) {
       opening = { step, sinceMs: Date.now() }
@@ -60,11 +47,6 @@ export function progressView(
           screen.write(`${name}: ${planWords(pipeline, progress).join(', ')}\n`)
       }
       latest = progress
-    },
-    close() {
-      screen.status = null
-      clearInterval(timer)
-      screen.clear()
     },
   }
 }

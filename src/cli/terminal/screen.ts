@@ -6,12 +6,10 @@ import type { Environment } from '../../pipeline/index.ts'
 
 type MessageLevel = 'info' | 'warn' | 'error'
 
-/** How far work is: for people, and, if it has them, as the fields of an event. */
-export type Status = { readonly text: string; readonly fields: LogFields | null }
+/** How far work is: for people, in one line or as it is drawn, and, if it has them, as the fields of an event. */
+type Status = { readonly text: string; readonly drawn?: string; readonly fields: LogFields | null }
 
 const ERASE_BELOW = '\x1b[J'
-// Faster changes cannot be read.
-const REDRAW_MS = 100
 const ERASE_LINE_END = '\x1b[K'
 
 /**
@@ -25,11 +23,9 @@ export class Screen {
   readonly canRedraw: boolean
   /** How progress is shown: redrawn in place, a line each half minute, or not at all. */
   progress: 'redrawn' | 'lines' | 'none' = 'none'
-  /** How far the work is, for the line of each half minute; null: nothing is known. */
+  /** How far the work is; null: nothing is known. */
   status: (() => Status) | null = null
   #shown: readonly string[] = []
-  /** When {@link showNowAndThen} drew. */
-  #drawnMs = Number.NEGATIVE_INFINITY
   #messages: ((text: string, level: MessageLevel) => void) | null = null
 
   constructor(stream: NodeJS.WriteStream, env: Environment) {
@@ -77,17 +73,14 @@ export class Screen {
     this.#shown = []
   }
 
-  /** Draws one line, cut to the terminal, if the last was drawn a while ago. */
-  showNowAndThen(line: string): void {
-    const nowMs = performance.now()
+  /** How far the work is, in one line. */
+  isAt(line: string): void {
     this.status = () => ({ text: line, fields: null })
-    if (nowMs - this.#drawnMs < REDRAW_MS) return
-    this.#drawnMs = nowMs
-    this.show(line.slice(0, this.columns - 1))
   }
 
-  /** Erases the drawn lines. */
+  /** The work is over: erases the drawn lines. */
   clear(): void {
+    this.status = null
     if (this.#shown.length === 0) return
     this.stream.write(`${this.#toTop()}${ERASE_BELOW}`)
     this.#shown = []

@@ -8,7 +8,7 @@ export function changing<T>(io: Io, work: (settings: ChangeSettings) => Promise<
   return untilStopped(io, ({ stop }) => {
     // A folder may be named after an identity.
     const onShard = (number: number, of: number): void =>
-      io.screen.showNowAndThen(`shard ${count(number)} of ${count(of)}`)
+      io.screen.isAt(`shard ${count(number)} of ${count(of)}`)
     const { env, cwd, log: onLog } = io
     return work({ env, cwd, stop, onLog, onShard }).finally(() => io.screen.clear())
   })

@@ -45,7 +45,7 @@ export async function exportPipeline(
     const flags = { ...flagsOf(settings), redo, runId: run }
     summary = await runPipeline(pipeline, { env, ...flags, ...callbacks })
   } finally {
-    view.close()
+    own.screen.clear()
     stop.removeEventListener('abort', onStop)
   }
   metrics?.end(summary)

@@ -52,7 +52,7 @@ export async function loadTables(
     stop,
     onWait: (wait: TargetWait) => screen.write(`${waitText(wait, plainLine(target.label))}\n`),
     onShard: (path: string, number: number, of: number) => {
-      screen.showNowAndThen(`shard ${count(number)} of ${count(of)}: ${plainLine(path)}`)
+      screen.isAt(`shard ${count(number)} of ${count(of)}: ${plainLine(path)}`)
     },
   }
   // DuckDB makes its files with the permissions of the umask.

@@ -19,10 +19,10 @@ export class Halt {
 
   /**
    * The first cause is kept; errors that follow from the stop are not causes. When the budget is used up, requests that
-   * it still covers continue: each other chain ends by its own error.
+   * it still covers continue: each other chain ends by its own error, which may be a graver cause.
    */
   stopFor(error: ExportError): void {
-    if (this.error === null || this.error.kind === 'interrupted') this.error = error
+    if (this.error === null || gravity(error) > gravity(this.error)) this.error = error
     if (error.kind !== 'quota') this.#controller.abort(error)
   }
 
@@ -30,6 +30,10 @@ export class Halt {
   abort(): void {
     this.#controller.abort()
   }
+}
+
+function gravity({ kind }: ExportError): number {
+  return kind === 'interrupted' ? 0 : kind === 'quota' ? 1 : 2
 }
 
 // Masked rows take 80 to 300 bytes in the log; strings may be long.

@@ -38,19 +38,17 @@ export function presentOf({ partitions, redo }: FoldedPartitions, key: string): 
 /** Sums over all partitions of a data set. */
 export type PartitionSums = {
   readonly rows: number
-  readonly requests: number
   readonly quarantined: number
   readonly repeated: number
   readonly forgotten: number
 }
 
-export const NO_SUMS: PartitionSums = { rows: 0, requests: 0, quarantined: 0, repeated: 0, forgotten: 0 }
+export const NO_SUMS: PartitionSums = { rows: 0, quarantined: 0, repeated: 0, forgotten: 0 }
 
-export function sumOfPartitions(state: FoldedPartitions): PartitionSums {
+export function sumOfPartitions(state: Pick<FoldedPartitions, 'partitions'>): PartitionSums {
   const sum = { ...NO_SUMS }
-  for (const [key, exported] of state.partitions) {
+  for (const [, exported] of state.partitions) {
     sum.rows += exported.rows
-    sum.requests += presentOf(state, key)?.requests ?? 0
     sum.quarantined += exported.quarantined
     sum.repeated += exported.repeated
     sum.forgotten += exported.forgotten

@@ -1,8 +1,10 @@
 import type { Io } from '../command-line/command.ts'
 import { isShownToPeople, type LogSettings } from '../log/log.ts'
-import type { Screen } from '../terminal/screen.ts'
+import { cutTo, type Screen } from '../terminal/screen.ts'
 import { stopwatch } from '../terminal/text.ts'
 
+// Faster changes cannot be read.
+const REDRAW_MS = 250
 const HALF_MINUTE_MS = 30_000
 
 /** How a command shows its progress. @param isUnwanted `--no-progress` */
@@ -17,15 +19,22 @@ export function progressOf(
 }
 
 /**
- * Where lines are not redrawn, says each half minute how far a command is: a log without lines looks like a process that
- * hangs.
+ * Shows how far a command is: redraws it, or, where lines are not redrawn, says it each half minute, since a log without
+ * lines looks like a process that hangs.
  * @returns what ends it
  */
-export function sayStatus(
+export function showStatus(
   command: string,
   { screen, log, logging }: Pick<Io, 'screen' | 'log' | 'logging'>,
 ): NodeJS.Timeout | undefined {
-  if (screen.progress !== 'lines') return undefined
+  if (screen.progress === 'none') return undefined
+  if (screen.progress === 'redrawn') {
+    const draw = (): void => {
+      const status = screen.status?.()
+      if (status !== undefined) screen.show(status.drawn ?? cutTo(status.text, screen.columns - 1))
+    }
+    return setInterval(draw, REDRAW_MS).unref()
+  }
   const startedMs = performance.now()
   return setInterval(() => {
     const { text, fields } = screen.status?.() ?? {
