@@ -77,6 +77,14 @@ it('check, tables, status and verify tell of the catalog, with the exit codes of
     const words = name === 'forget' ? ['forget', '--yes', '--identities', 'people'] : [name]
     await exits(2, command(words), /another's/)
   }
+  for (const [name, code] of [
+    ['status', 0],
+    ['verify', 1],
+  ] as const) {
+    const { stdout } = await exits(code, command([name]))
+    expect(stdout).toMatch(/another's.*Choose another load\.catalog\.table/s)
+    expect(stdout).not.toMatch(/`tables` brings|spillway tables p/)
+  }
   expect(catalog.table()!.location).toBe(`file://${others}`)
   catalog.tokens = new Set()
   for (const name of ['run', 'check']) await exits(3, command([name]), /load\.catalog/)

@@ -3,7 +3,7 @@ import type { CatalogComparison, Problem, ProblemCause, Verification } from '../
 import { verifyDataSet } from '../../library.ts'
 import { command, flag, stringValue, wrongUsage } from '../command-line/command.ts'
 import { DATA_SET, dataSetFrom, OUTPUT } from '../command-line/pipeline-options.ts'
-import { catalogJson, catalogText, comparedCatalog } from '../results/catalog.ts'
+import { catalogJson, catalogRemedy, catalogText, comparedCatalog } from '../results/catalog.ts'
 import { completenessText } from '../results/summary.ts'
 import { DONE, FAILED } from '../terminal/exit-code.ts'
 import type { Style } from '../terminal/screen.ts'
@@ -42,7 +42,8 @@ export const verify = command({
     const catalog = await comparedCatalog(pipeline, io)
     const result = withCatalog(files, catalog)
     const signature = args.key === undefined ? null : { notBefore: args.notBefore ?? null }
-    const view = { pipeline, all: args.all, signature, style: stdout.style }
+    const remedy = catalog === null ? null : catalogRemedy(catalog)
+    const view = { pipeline, all: args.all, signature, remedy, style: stdout.style }
     const shown = { ...result, ...(catalog === null ? {} : { catalog: catalogJson(catalog) }) }
     await stdout.result(args.json, shown, verificationLines(result, view))
     if (catalog?.inLine === null) io.log('warn', catalogText(catalog))
@@ -82,6 +83,8 @@ type VerificationView = {
   readonly all: boolean
   /** null: the signature was not checked. */
   readonly signature: { readonly notBefore: string | null } | null
+  /** What to do about the catalog; null: `tables` brings it in line. */
+  readonly remedy: string | null
   readonly style: Style
 }
 
@@ -114,7 +117,10 @@ const UNFINISHED =
   'A command was stopped before it had finished, or is at work: any command that changes the data set finishes it'
 
 /** What is wrong as a whole, and the command that repairs it. */
-function* verdictLines(result: Verification, { pipeline, style }: VerificationView): Generator<string> {
+function* verdictLines(
+  result: Verification,
+  { pipeline, remedy, style }: VerificationView,
+): Generator<string> {
   const { complete, problems, repair, unfinished } = result
   const hint = complete ? 'Everything planned was exported' : completenessText(result)
   const areAll = (cause: ProblemCause): boolean => problems.every((problem) => problem.cause === cause)
@@ -123,7 +129,9 @@ function* verdictLines(result: Verification, { pipeline, style }: VerificationVi
     yield `${style('red', 'The data set is NOT FINISHED, see above')}. ${UNFINISHED}:`
     yield `  ${run}`
   } else if (areAll('catalog')) {
-    yield `${style('red', 'The catalog is BEHIND, see above')}; the files are intact. ${hint}. This brings it in line, as any command does that changes the data set:`
+    const verdict = `${style('red', 'The catalog is BEHIND, see above')}; the files are intact. ${hint}.`
+    if (remedy !== null) return yield `${verdict} ${remedy}`
+    yield `${verdict} This brings it in line, as any command does that changes the data set:`
     yield `  spillway tables ${shellWord(pipeline.file)}`
   } else if (areAll('signature')) {
     yield `${style('red', 'The export is NOT SIGNED as it is, see above')}. ${hint}; \`verify\` without --signature checks the files alone.`

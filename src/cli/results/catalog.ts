@@ -1,4 +1,4 @@
-import { inSnakeCase, type Pipeline, systemClock } from '../../core/index.ts'
+import { inSnakeCase, isExportError, type Pipeline, systemClock } from '../../core/index.ts'
 import { type CatalogComparison, type CatalogSummary, compareCatalog } from '../../data-set/index.ts'
 import { readSecret } from '../../pipeline/index.ts'
 import type { Io } from '../command-line/command.ts'
@@ -24,5 +24,11 @@ export function catalogText(catalog: CatalogSummary | CatalogComparison): string
   if (inLine === true)
     return `catalog: ${table} in line${metadataLocation === null ? '' : `, ${plainLine(metadataLocation)}`}`
   if (inLine === null) return `catalog: ${table} ${plainLine(problem ?? '')}`
-  return `catalog: ${table} BEHIND${problem === null ? '' : `: ${plainLine(problem)}`}; \`tables\` brings it in line`
+  const remedy = ('failure' in catalog && catalogRemedy(catalog)) || '`tables` brings it in line'
+  return `catalog: ${table} BEHIND${problem === null ? '' : `: ${plainLine(problem)}`}; ${remedy}`
+}
+
+/** What a person has to change before any command can bring the catalog in line; null: nothing. */
+export function catalogRemedy({ failure }: CatalogComparison): string | null {
+  return isExportError(failure, 'config', 'credentials') ? plainLine(failure.next) : null
 }
