@@ -17,7 +17,7 @@ export type Flag = Options & {
   /** What its value has to be, where it became NaN. Default: a number. */
   readonly expected?: string
 }
-type Flags = Readonly<Record<string, Flag>>
+export type Flags = Readonly<Record<string, Flag>>
 type Rules = Pick<Flag, 'excludes' | 'needs' | 'isOfOneFile'>
 
 /** Groups of a command's own options in help. */
@@ -77,7 +77,7 @@ export const COMMON = {
 
 export type CommonArgs = InferredOptionTypes<typeof COMMON>
 
-type Definition<Own extends Flags, Positionals extends Flags> = {
+export type Definition<Own extends Flags, Positionals extends Flags, Rest extends readonly unknown[] = []> = {
   readonly positionals?: Positionals
   readonly flags?: Own
   readonly examples: readonly (readonly [command: string, meaning: string])[]
@@ -88,6 +88,7 @@ type Definition<Own extends Flags, Positionals extends Flags> = {
   readonly run: (
     args: ArgumentsCamelCase<CommonArgs & InferredOptionTypes<Own> & InferredOptionTypes<Positionals>>,
     io: Io,
+    ...rest: Rest
   ) => Promise<number> | Promise<void>
 }
 
@@ -98,7 +99,7 @@ export type Command = Required<Omit<Definition<Flags, Flags>, 'run' | 'epilogue'
   readonly run: (args: ArgumentsCamelCase<CommonArgs>, io: Io) => Promise<number>
 }
 
-type None = Record<never, Flag>
+export type None = Record<never, Flag>
 
 /** Types a command's arguments by its declarations. */
 export function command<const Own extends Flags = None, const Positionals extends Flags = None>({

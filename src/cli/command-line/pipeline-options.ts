@@ -3,11 +3,16 @@ import type { Pipeline } from '../../core/index.ts'
 import type { Described, PartitionFilter, Use } from '../../data-set/index.ts'
 import type { Overrides } from '../../pipeline/index.ts'
 import {
+  type Command,
+  command,
+  type Definition,
+  type Flags,
   flag,
   grouped,
   HOW_IT_RUNS,
   type Io,
   limitValue,
+  type None,
   numberValue,
   stringValue,
   stringValues,
@@ -17,7 +22,7 @@ import {
 const GROUP = 'Overrides of the file:'
 
 /** Where the data set lies, for the commands that look after it. */
-export const OUTPUT = { ...stringValue('Folder of the data set'), group: GROUP } as const
+const OUTPUT = { ...stringValue('Folder of the data set'), group: GROUP } as const
 
 export const ALLOW_PLAINTEXT = flag('Consent to transform.secret: plaintext for this run')
 
@@ -42,7 +47,7 @@ export const RUN_OVERRIDES = {
 /** The positionals of pipeline files. */
 export const FILE = { type: 'string', demandOption: true, describe: 'Pipeline file' } as const
 export const FILES = { ...FILE, array: true, describe: 'Pipeline files' } as const
-export const DATA_SET = { ...FILE, describe: 'Pipeline file, or the path of a data set' } as const
+const DATA_SET = { ...FILE, describe: 'Pipeline file, or the path of a data set' } as const
 
 /** Those flags as yargs gives them. */
 export type OverrideFlags = Omit<Overrides, 'domains'> & { readonly domain?: readonly string[] | undefined }
@@ -62,16 +67,34 @@ export async function pipelineFrom(
   return pipeline
 }
 
+/** A command that looks after a data set. With an `--output` of its own it looks where the file says. */
+export function dataSetCommand<const Own extends Flags = None, const Positionals extends Flags = None>(
+  use: Use,
+  { positionals, flags, run, ...rest }: Definition<Own, Positionals, [dataSet: Described]>,
+): Command {
+  return command({
+    ...rest,
+    positionals: { pipeline: DATA_SET, ...positionals },
+    flags: { output: OUTPUT, ...flags },
+    async run(args, io) {
+      const { pipeline, output } = args as { readonly pipeline: string; readonly output?: string }
+      const where = flags?.output === undefined ? output : undefined
+      return (await run(args as never, io, await dataSetFrom(pipeline, where, io, use))) ?? 0
+    },
+  })
+}
+
 /**
- * Reads what a data set says of itself, for commands that look after it. How the file differs from it is logged.
- * @param given.pipeline its pipeline file, or its path
- * @param given.output where it lies, if elsewhere
+ * Reads what a data set says of itself. How the file differs from it is logged.
+ * @param given its pipeline file, or its path
+ * @param output where it lies, if elsewhere
  * @throws ExportError `config`
  */
-export async function dataSetFrom(
-  { pipeline: given, output }: { readonly pipeline: string; readonly output?: string | undefined },
+async function dataSetFrom(
+  given: string,
+  output: string | undefined,
   { env, cwd, log }: Io,
-  use: Use = 'read',
+  use: Use,
 ): Promise<Described> {
   const { learnSecrets, readPlace } = await import('../../pipeline/index.ts')
   const { describeDataSet } = await import('../../data-set/index.ts')

@@ -1,17 +1,15 @@
 import { type CompactResult, compactDataSet } from '../../data-set/index.ts'
 import { changeOptions } from '../../run-options.ts'
-import { command, flag, numberValue, wrongUsage } from '../command-line/command.ts'
-import { DATA_SET, dataSetFrom, OUTPUT } from '../command-line/pipeline-options.ts'
+import { flag, numberValue, wrongUsage } from '../command-line/command.ts'
+import { dataSetCommand } from '../command-line/pipeline-options.ts'
 import { bytes, count, counted } from '../terminal/text.ts'
 import { changing } from '../work/changing.ts'
 
 /** A folder with fewer small shards is not worth the reading and writing. */
 const MIN_SHARDS = 4
 
-export const compact = command({
-  positionals: { pipeline: DATA_SET },
+export const compact = dataSetCommand('change', {
   flags: {
-    output: OUTPUT,
     'min-shards': {
       ...numberValue('Leave folders alone that have fewer small shards'),
       default: MIN_SHARDS,
@@ -21,10 +19,9 @@ export const compact = command({
   },
   examples: [['$0 compact pipeline.yaml --dry-run', 'What there is to write together']],
   epilogue: 'No request is sent, and no row changes. The next `load` moves none.',
-  async run(args, io) {
+  async run(args, io, { pipeline }) {
     if (!Number.isInteger(args.minShards) || args.minShards < 2)
       throw wrongUsage('--min-shards: expected an integer from 2 on', 'See `spillway compact --help`.')
-    const { pipeline } = await dataSetFrom(args, io, 'change')
     const { minShards, dryRun } = args
     const result = await changing(io, (settings) =>
       compactDataSet(pipeline, { ...changeOptions(settings), minShards, dryRun }),

@@ -1,12 +1,10 @@
 import { syncStatements, tableStatements } from '../../data-set/index.ts'
 import { DIALECT_NAMES } from '../../warehouse/index.ts'
-import { command, flag, stringValue } from '../command-line/command.ts'
-import { DATA_SET, dataSetFrom, OUTPUT } from '../command-line/pipeline-options.ts'
+import { flag, stringValue } from '../command-line/command.ts'
+import { dataSetCommand } from '../command-line/pipeline-options.ts'
 
-export const ddl = command({
-  positionals: { pipeline: DATA_SET },
+export const ddl = dataSetCommand('read', {
   flags: {
-    output: OUTPUT,
     dialect: {
       choices: DIALECT_NAMES,
       demandOption: true,
@@ -23,8 +21,7 @@ export const ddl = command({
     ],
     ['$0 ddl pipeline.yaml --dialect dbt > models/sources.yml', 'A source for dbt'],
   ],
-  async run(args, io) {
-    const { pipeline } = await dataSetFrom(args, io)
+  async run(args, io, { pipeline }) {
     const print = args.sync ? syncStatements : tableStatements
     await io.stdout.line(await print(pipeline, args.dialect, args.table))
   },

@@ -1,15 +1,14 @@
 import { createHash } from 'node:crypto'
 import { resolve } from 'node:path'
 import { packEvidence } from '../../library.ts'
-import { command, flag, requiredValue, stringValue } from '../command-line/command.ts'
-import { DATA_SET, dataSetFrom } from '../command-line/pipeline-options.ts'
+import { flag, requiredValue, stringValue } from '../command-line/command.ts'
+import { dataSetCommand } from '../command-line/pipeline-options.ts'
 import { requireApart } from '../results/flag-file.ts'
 import { saveFile } from '../results/save-file.ts'
 import { completenessText } from '../results/summary.ts'
 import { bytes, counted, plainLine } from '../terminal/text.ts'
 
-export const evidence = command({
-  positionals: { pipeline: DATA_SET },
+export const evidence = dataSetCommand('status', {
   flags: {
     output: requiredValue('The archive, .tar; one of that name is replaced'),
     key: stringValue(
@@ -18,9 +17,8 @@ export const evidence = command({
     json: flag('Print the result as JSON'),
   },
   examples: [['$0 evidence pipeline.yaml --output acme.tar --key pub.pem', 'Once the manifest is signed']],
-  async run(args, io) {
+  async run(args, io, dataSet) {
     const { cwd } = io
-    const dataSet = await dataSetFrom({ pipeline: args.pipeline }, io, 'status')
     const output = resolve(cwd, args.output)
     await requireApart({ path: output, what: 'The archive' }, [dataSet.pipeline])
     const { tar, files, manifest, completeness } = await packEvidence(dataSet, { keyFile: args.key, cwd })

@@ -4,8 +4,8 @@ import { resolve } from 'node:path'
 import { codeOf, type ExportError, type Pipeline } from '../../core/index.ts'
 import type { ForgetResult } from '../../data-set/index.ts'
 import { forgetPeople } from '../../library.ts'
-import { command, flag, type Io, stringValue, wrongUsage } from '../command-line/command.ts'
-import { DATA_SET, dataSetFrom, OUTPUT } from '../command-line/pipeline-options.ts'
+import { flag, type Io, stringValue, wrongUsage } from '../command-line/command.ts'
+import { dataSetCommand } from '../command-line/pipeline-options.ts'
 import { canAsk, requireYes } from '../terminal/prompts.ts'
 import { counted, shownPath } from '../terminal/text.ts'
 import { changing } from '../work/changing.ts'
@@ -13,10 +13,8 @@ import { changing } from '../work/changing.ts'
 /** Room for a million addresses. */
 const MAX_BYTES = 64 << 20
 
-export const forget = command({
-  positionals: { pipeline: DATA_SET },
+export const forget = dataSetCommand('change', {
   flags: {
-    output: OUTPUT,
     identities: stringValue('File with identities, one a line; left out: they are read from stdin'),
     'dry-run': flag('Report what would be removed, and change nothing'),
     yes: flag('Do not ask'),
@@ -27,8 +25,7 @@ export const forget = command({
     ['$0 forget pipeline.yaml --yes < people.txt', 'Without a question: from a script'],
   ],
   epilogue: 'Backups, copies and tables are not touched; the next `load` replaces rows in tables.',
-  async run(args, io) {
-    const dataSet = await dataSetFrom(args, io, 'change')
+  async run(args, io, dataSet) {
     const identities = await identitiesOf(args.identities, io)
     const work = (dryRun: boolean) =>
       changing(io, (settings) => forgetPeople(dataSet, identities, { ...settings, dryRun }))

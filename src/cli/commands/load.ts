@@ -1,13 +1,11 @@
 import { LOAD_MODES, parseTarget } from '../../warehouse/index.ts'
-import { choiceOf, command, flag, requiredValue, stringValue } from '../command-line/command.ts'
-import { DATA_SET, dataSetFrom, OUTPUT } from '../command-line/pipeline-options.ts'
+import { choiceOf, flag, requiredValue, stringValue } from '../command-line/command.ts'
+import { dataSetCommand } from '../command-line/pipeline-options.ts'
 import { untilStopped } from '../terminal/signals.ts'
 import { loadTables, requireOutside } from '../work/load-tables.ts'
 
-export const load = command({
-  positionals: { pipeline: DATA_SET },
+export const load = dataSetCommand('read', {
   flags: {
-    output: OUTPUT,
     to: requiredValue(
       'duckdb:<file> or postgres://user@host:port/database (password: PGPASSWORD, ~/.pgpass)',
     ),
@@ -21,9 +19,8 @@ export const load = command({
     ['$0 load pipeline.yaml --to duckdb:leaks.db', 'Into a file'],
     ['$0 load pipeline.yaml --to postgres://etl@db.example.com/leaks --mode upsert', 'Into PostgreSQL'],
   ],
-  async run(args, io) {
+  async run(args, io, dataSet) {
     const target = parseTarget(args.to, io.cwd)
-    const dataSet = await dataSetFrom(args, io)
     await requireOutside(target, dataSet.pipeline.load)
     const { schema, table, mode, evolve, json } = args
     return untilStopped(io, ({ stop }) =>

@@ -13,7 +13,6 @@ import { readMaskKey } from '../../pipeline/index.ts'
 import { identityHider, normalIdentity } from '../../transform/index.ts'
 import {
   choiceOf,
-  command,
   flag,
   type Io,
   requiredValue,
@@ -21,16 +20,16 @@ import {
   stringValues,
   wrongUsage,
 } from '../command-line/command.ts'
-import { DATA_SET, dataSetFrom } from '../command-line/pipeline-options.ts'
+import { dataSetCommand } from '../command-line/pipeline-options.ts'
 import { requireApart } from '../results/flag-file.ts'
 import { MatchTally } from '../results/match-tally.ts'
 import { csvParts, jsonParts } from '../results/row-text.ts'
 import { saveFile } from '../results/save-file.ts'
+import { unannounced, untilStopped } from '../terminal/signals.ts'
 import { counted, plainText } from '../terminal/text.ts'
 import { warnOfGaps } from './query.ts'
 
-export const match = command({
-  positionals: { pipeline: DATA_SET },
+export const match = dataSetCommand('read', {
   flags: {
     directory: requiredValue(
       'CSV with a header, as Entra ID, Active Directory, Okta or Google Workspace export it',
@@ -56,11 +55,10 @@ export const match = command({
       'What came since May, for a ticket or a mail',
     ],
   ],
-  async run(args, io) {
+  async run(args, io, { pipeline, planned }) {
     const since = args.since === undefined ? null : parseInstant(args.since)
     if (args.since !== undefined && since === null)
       throw wrongUsage(`--since: expected a date such as 2024-05-01, found ${args.since}`, 'Correct it.')
-    const { pipeline, planned } = await dataSetFrom({ pipeline: args.pipeline }, io)
     const output = args.output === undefined ? null : resolve(io.cwd, args.output)
     if (output !== null) await requireApart({ path: output, what: 'The result' }, [pipeline])
     const isMasked = pipeline.transform.identity === 'hmac'
@@ -75,21 +73,21 @@ export const match = command({
       where: args.directory,
     })
     warnOfCells(directory, args.digests, io)
-    const signals = io.signals.listen(() => {})
-    try {
-      const options = { since, plusTags: args.plusTags, maskKey, stop: signals.stop }
-      const tally = await matchPeople(pipeline, directory, options, async (found) => {
-        await warnOfGaps(planned, io)
-        const tally = new MatchTally(directory, found.columns)
-        const parts = FORMATS[args.format](found, tally)
-        if (output === null) await io.stdout.parts(shownOn(io, args.format, parts))
-        else await saveFile(output, parts, 'The result')
-        return tally
-      })
-      io.screen.write(`${tally.text()}\n`)
-    } finally {
-      signals.release()
+    const take = async (found: Matches): Promise<MatchTally> => {
+      await warnOfGaps(planned, io)
+      const tally = new MatchTally(directory, found.columns)
+      const parts = FORMATS[args.format](found, tally)
+      if (output === null) await io.stdout.parts(shownOn(io, args.format, parts))
+      else await saveFile(output, parts, 'The result')
+      return tally
     }
+    const options = { since, plusTags: args.plusTags, maskKey }
+    const tally = await untilStopped(
+      io,
+      ({ stop }) => matchPeople(pipeline, directory, { ...options, stop }, take),
+      unannounced,
+    )
+    io.screen.write(`${tally.text()}\n`)
   },
 })
 

@@ -2,8 +2,8 @@ import type { Pipeline } from '../../core/index.ts'
 import type { PruneResult } from '../../data-set/index.ts'
 import { pruneDataSet } from '../../library.ts'
 import { AGE_EXPECTED } from '../../pipeline/index.ts'
-import { command, flag, type Io, stringValue } from '../command-line/command.ts'
-import { DATA_SET, dataSetFrom, OUTPUT } from '../command-line/pipeline-options.ts'
+import { flag, type Io, stringValue } from '../command-line/command.ts'
+import { dataSetCommand } from '../command-line/pipeline-options.ts'
 import { canAsk, requireYes } from '../terminal/prompts.ts'
 import { bytes, count, counted, plainLine, shownPath } from '../terminal/text.ts'
 import { changing } from '../work/changing.ts'
@@ -11,10 +11,8 @@ import { changing } from '../work/changing.ts'
 // --json prints all.
 const MAX_SHOWN = 20
 
-export const prune = command({
-  positionals: { pipeline: DATA_SET },
+export const prune = dataSetCommand('change', {
   flags: {
-    output: OUTPUT,
     'older-than': stringValue(
       `Partitions whose windows ended so long ago: ${AGE_EXPECTED}; left out: load.keep`,
     ),
@@ -27,8 +25,7 @@ export const prune = command({
     ['$0 prune pipeline.yaml --yes', 'From cron, by the load.keep of the file'],
   ],
   epilogue: 'No run requests pruned partitions again, except with `run --redo`.',
-  async run(args, io) {
-    const dataSet = await dataSetFrom(args, io, 'change')
+  async run(args, io, dataSet) {
     const { olderThan } = args
     const work = (dryRun: boolean) =>
       changing(io, (settings) => pruneDataSet(dataSet, { ...settings, olderThan, dryRun }))

@@ -3,11 +3,12 @@ import { resolve } from 'node:path'
 import { codeOf, ExportError, kindOfRows, type Pipeline } from '../../core/index.ts'
 import { type QueryStream, readCompleteness } from '../../data-set/index.ts'
 import { streamQuery } from '../../library.ts'
-import { command, flag, type Io, stringValue, wrongUsage } from '../command-line/command.ts'
-import { DATA_SET, dataSetFrom, OUTPUT } from '../command-line/pipeline-options.ts'
+import { flag, type Io, stringValue, wrongUsage } from '../command-line/command.ts'
+import { dataSetCommand } from '../command-line/pipeline-options.ts'
 import { csvParts, jsonParts } from '../results/row-text.ts'
 import { completenessText } from '../results/summary.ts'
 import { styleFor } from '../terminal/screen.ts'
+import { unannounced, untilStopped } from '../terminal/signals.ts'
 import { alignedTable, fitsInto, resultTable } from '../terminal/table.ts'
 import { counted, plainText } from '../terminal/text.ts'
 
@@ -20,16 +21,14 @@ const NO_TERMINAL_COLUMNS = 160
 /** Results have no colours. */
 const PLAIN = styleFor(false)
 
-export const query = command({
+export const query = dataSetCommand('read', {
   positionals: {
-    pipeline: DATA_SET,
     sql: {
       type: 'string',
       describe: 'One SELECT; the data set is the view credentials, or reports',
     },
   },
   flags: {
-    output: OUTPUT,
     file: { ...stringValue('Read the SQL from a file'), alias: 'f' },
     in: stringValue('Query a loaded duckdb:<file> instead of the files'),
     csv: flag('Print the result as CSV', { excludes: ['json'] }),
@@ -40,8 +39,7 @@ export const query = command({
     ['$0 query pipeline.yaml -f monthly.sql --csv', 'SQL of a file, as CSV'],
     ['$0 query pipeline.yaml "SELECT domain, count(*) FROM credentials GROUP BY 1"', 'Rows of each domain'],
   ],
-  async run(args, io) {
-    const dataSet = await dataSetFrom(args, io)
+  async run(args, io, dataSet) {
     const { pipeline, planned } = dataSet
     const given = await sqlOf(args, io)
     const sql = given ?? `SELECT * FROM ${kindOfRows(pipeline.extract.resource)} LIMIT ${FIRST_ROWS}`
@@ -52,17 +50,12 @@ export const query = command({
         : given === undefined
           ? printOverview
           : printTable
-    // The query is cancelled at once, so no message is printed.
-    const signals = io.signals.listen(() => {})
-    try {
-      const settings = { database: args.in ?? null, cwd: io.cwd, stop: signals.stop }
-      await streamQuery(dataSet, sql, settings, async (result) => {
-        if (args.in === undefined) await warnOfGaps(planned, io)
-        await print(result, io.stdout)
-      })
-    } finally {
-      signals.release()
+    const take = async (result: QueryStream): Promise<void> => {
+      if (args.in === undefined) await warnOfGaps(planned, io)
+      await print(result, io.stdout)
     }
+    const settings = { database: args.in ?? null, cwd: io.cwd }
+    await untilStopped(io, ({ stop }) => streamQuery(dataSet, sql, { ...settings, stop }, take), unannounced)
   },
 })
 

@@ -125,25 +125,26 @@ async function runEach(
   const codes: number[] = []
   const paths = new Set<string>()
   for (const { file, name, pipeline } of found) {
-    const own: number[] = []
-    try {
-      signals.stop.throwIfAborted()
-      if (isExportError(pipeline)) throw pipeline
+    const notBegun = async (error: ExportError): Promise<number> => {
+      if (settings.json) await io.stdout.line(plainJson(notBegunJson(name, error)))
+      return exitCode(error.kind, io.signals.received)
+    }
+    let code: number
+    if (signals.stop.aborted) code = await notBegun(signals.stop.reason)
+    else if (isExportError(pipeline)) code = await notBegun(pipeline)
+    else {
       const { path } = pipeline.load
       // A run by the same id would go on with the one before.
       const ownIo = paths.has(path) ? { ...io, run: randomUUID() } : io
       paths.add(path)
-      const code = await runOne(pipeline, settings, signals, ownIo)
-      own.push(code)
-      if (settings.target !== null && !signals.stop.aborted)
-        own.push(await loadAfter(pipeline, settings.target, code === DONE, settings, signals, io))
-    } catch (error) {
-      if (!isExportError(error)) throw error
-      own.push(exitCode(error.kind, io.signals.received))
-      if (settings.json) await io.stdout.line(plainJson(notBegunJson(name, error)))
+      code = await runOne(pipeline, settings, signals, ownIo).catch((error: unknown) => {
+        if (!isExportError(error)) throw error
+        io.reportError(error)
+        return notBegun(error)
+      })
     }
-    codes.push(gravest(own))
-    settings.metrics?.exit(name ?? file, gravest(own))
+    codes.push(code)
+    settings.metrics?.exit(name ?? file, code)
   }
   return gravest(codes)
 }
@@ -153,22 +154,19 @@ type RunSettings = ExportSettings & {
   readonly target: Target | null
 }
 
-/** @returns the exit code @throws ExportError when the run could not begin, which is printed */
+/** @returns the exit code @throws ExportError when the run could not begin */
 async function runOne(
   pipeline: Pipeline,
-  settings: ExportSettings,
+  settings: RunSettings,
   signals: StopSignals,
   io: Io,
 ): Promise<number> {
-  try {
-    // Help needs the options alone.
-    const { exportPipeline } = await import('../work/export-pipeline.ts')
-    return await exportPipeline(pipeline, settings, signals, io)
-  } catch (error) {
-    if (!isExportError(error)) throw error
-    io.reportError(error)
-    throw error
-  }
+  // Help needs the options alone.
+  const { exportPipeline } = await import('../work/export-pipeline.ts')
+  const code = await exportPipeline(pipeline, settings, signals, io)
+  const { target } = settings
+  if (target === null || signals.stop.aborted) return code
+  return gravest([code, await loadAfter(pipeline, target, code === DONE, settings, signals, io)])
 }
 
 /**

@@ -10,6 +10,7 @@ import {
   stringValues,
   wrongUsage,
 } from '../command-line/command.ts'
+import { type StopSignals, unannounced, untilStopped } from '../terminal/signals.ts'
 
 const SERVED = grouped('What is served:', {
   port: { type: 'number', default: 8787, requiresArg: true, describe: 'On 127.0.0.1; 0: a free one [8787]' },
@@ -74,19 +75,21 @@ export const sandbox = command({
     ['$0 sandbox --port 0 --requests-per-second 0', 'On a free port, without a rate limit'],
   ],
   async run(args, io) {
-    const signals = io.signals.listen(() => {})
     const domains = args.domain && [...new Set(args.domain)]
     const given = Object.entries(OPTIONS).map(([flag, option]) => [option, Reflect.get(args, flag)])
-    const service = await startSandbox({ ...Object.fromEntries(given), domains }).catch((error: unknown) => {
-      throw asFlag(error)
-    })
-    try {
-      await io.stdout.line(sandboxBanner(service, args.domain))
-      if (!signals.stop.aborted) await once(signals.stop, 'abort')
-    } finally {
-      await service.close()
-      signals.release()
+    const options = { ...Object.fromEntries(given), domains }
+    const serve = async ({ stop }: StopSignals): Promise<void> => {
+      const service = await startSandbox(options).catch((error: unknown) => {
+        throw asFlag(error)
+      })
+      try {
+        await io.stdout.line(sandboxBanner(service, args.domain))
+        if (!stop.aborted) await once(stop, 'abort')
+      } finally {
+        await service.close()
+      }
     }
+    await untilStopped(io, serve, unannounced)
   },
 })
 

@@ -3,15 +3,13 @@ import { resolve } from 'node:path'
 import { inSnakeCase } from '../../core/index.ts'
 import type { Signed } from '../../data-set/index.ts'
 import { signDataSet } from '../../library.ts'
-import { command, flag, requiredValue } from '../command-line/command.ts'
-import { DATA_SET, dataSetFrom, OUTPUT } from '../command-line/pipeline-options.ts'
+import { flag, requiredValue } from '../command-line/command.ts'
+import { dataSetCommand } from '../command-line/pipeline-options.ts'
 import { bytes, counted, shownPath } from '../terminal/text.ts'
 import { changing } from '../work/changing.ts'
 
-export const sign = command({
-  positionals: { pipeline: DATA_SET },
+export const sign = dataSetCommand('status', {
   flags: {
-    output: OUTPUT,
     key: requiredValue(
       'File of the private Ed25519 key, PEM; SPILLWAY_SIGNING_PASSPHRASE opens an encrypted one',
     ),
@@ -22,8 +20,7 @@ export const sign = command({
     ['$0 verify pipeline.yaml && $0 sign pipeline.yaml --key key.pem', 'Read every byte before'],
   ],
   epilogue: '`openssl genpkey -algorithm ed25519 -out key.pem` makes a key.',
-  async run(args, io) {
-    const dataSet = await dataSetFrom(args, io, 'status')
+  async run(args, io, dataSet) {
     if (await isOpenToOthers(resolve(io.cwd, args.key))) {
       io.log('warn', 'every user of this machine may read or change the signing key; chmod 600 it', {
         path: args.key,

@@ -2,8 +2,8 @@ import { inSnakeCase, type Pipeline, runCommand } from '../../core/index.ts'
 import type { CatalogComparison, PartitionFilter, StatusResult } from '../../data-set/index.ts'
 import { readStatus } from '../../library.ts'
 import type { RunStatus } from '../../state/index.ts'
-import { command, flag } from '../command-line/command.ts'
-import { CHOICE, DATA_SET, dataSetFrom, OUTPUT, wantedPartitions } from '../command-line/pipeline-options.ts'
+import { flag } from '../command-line/command.ts'
+import { CHOICE, dataSetCommand, wantedPartitions } from '../command-line/pipeline-options.ts'
 import { catalogJson, catalogText, comparedCatalog } from '../results/catalog.ts'
 import { type Shown, statusTable } from '../results/status-tables.ts'
 import { NEEDS_SOMEBODY } from '../results/summary.ts'
@@ -11,17 +11,15 @@ import { bytes, count, counted, plainJson, plainLine } from '../terminal/text.ts
 
 const MAX_RETIRED = 5
 
-export const status = command({
-  positionals: { pipeline: DATA_SET },
-  flags: { output: OUTPUT, ...CHOICE, json: flag('Print every partition as JSON') },
+export const status = dataSetCommand('status', {
+  flags: { ...CHOICE, json: flag('Print every partition as JSON') },
   examples: [
     ['$0 status pipeline.yaml', 'The state of each query'],
     ['$0 status pipeline.yaml --all --state failed', 'Which partitions failed, and why'],
     ['$0 status pipeline.yaml --json', 'Everything, with complete cursors'],
   ],
   eachFile: { pauseMs: 0 },
-  async run(args, io) {
-    const dataSet = await dataSetFrom(args, io, 'status')
+  async run(args, io, dataSet) {
     const { pipeline } = dataSet
     const result = await readStatus(dataSet)
     const catalog = await comparedCatalog(pipeline, io)

@@ -13,7 +13,7 @@ import { command, flag, type Io } from '../command-line/command.ts'
 import { ALLOW_PLAINTEXT, FILES, pipelineFrom } from '../command-line/pipeline-options.ts'
 import { notBegunJson, printSummary } from '../results/summary.ts'
 import { DONE, exitCode, gravest } from '../terminal/exit-code.ts'
-import type { StopSignals } from '../terminal/signals.ts'
+import { type StopSignals, unannounced, untilStopped } from '../terminal/signals.ts'
 import { plainJson } from '../terminal/text.ts'
 
 export const submit = command({
@@ -28,29 +28,23 @@ export const submit = command({
     ['$0 submit tenants/*.yaml --wait --json', 'Many at once, to their end'],
   ],
   async run(args, io) {
-    const signals = io.signals.listen(() => {})
-    try {
-      return await withQueue(io, async (queue) => {
-        // They run at the same time, and print in the order of the files.
-        let before: Promise<unknown> = Promise.resolve()
-        let turn: Promise<unknown> = Promise.resolve()
-        const ended = args.pipeline.map((file) => {
-          const printed = before
-          const mine = turn
-          let onSubmitted = (): void => {}
-          turn = new Promise<void>((resolve) => {
-            onSubmitted = resolve
-          })
-          const context = { queue, signals, io, printed, turn: mine, onSubmitted }
-          const ending = submitOne(file, args, context)
-          before = Promise.allSettled([printed, ending])
-          return ending
+    const submitAll = async (signals: StopSignals, queue: Queue): Promise<number> => {
+      // They run at the same time, and print in the order of the files.
+      let printed: Promise<unknown> = Promise.resolve()
+      let turn: Promise<unknown> = Promise.resolve()
+      const ended = args.pipeline.map((file) => {
+        let onSubmitted = (): void => {}
+        const submitted = new Promise<void>((resolve) => {
+          onSubmitted = resolve
         })
-        return gravest(await Promise.all(ended))
+        const ending = submitOne(file, args, { queue, signals, io, printed, turn, onSubmitted })
+        turn = submitted
+        printed = Promise.allSettled([printed, ending])
+        return ending
       })
-    } finally {
-      signals.release()
+      return gravest(await Promise.all(ended))
     }
+    return untilStopped(io, (signals) => withQueue(io, (queue) => submitAll(signals, queue)), unannounced)
   },
 })
 

@@ -1,14 +1,12 @@
 import { rulesOf, SUMMARY_PAGE_PATH } from '../../core/index.ts'
 import { summarizeDataSet } from '../../library.ts'
-import { choiceOf, command, flag } from '../command-line/command.ts'
-import { DATA_SET, dataSetFrom, OUTPUT } from '../command-line/pipeline-options.ts'
+import { choiceOf, flag } from '../command-line/command.ts'
+import { dataSetCommand } from '../command-line/pipeline-options.ts'
 import { untilStopped } from '../terminal/signals.ts'
 import { counted, plainLine, shownPath } from '../terminal/text.ts'
 
-export const summary = command({
-  positionals: { pipeline: DATA_SET },
+export const summary = dataSetCommand('read', {
   flags: {
-    output: OUTPUT,
     format: choiceOf(
       ['html', 'markdown'],
       'html',
@@ -20,8 +18,7 @@ export const summary = command({
     ['$0 summary pipeline.yaml', 'Whether all is exported, figures, failures, runs: one page of HTML'],
     ['$0 summary pipeline.yaml --format markdown >> "$GITHUB_STEP_SUMMARY"', 'For a job, or a mail'],
   ],
-  async run({ pipeline: given, output, format, json }, io) {
-    const dataSet = await dataSetFrom({ pipeline: given, output }, io)
+  async run({ format, json }, io, dataSet) {
     const { pipeline } = dataSet
     return untilStopped(io, async ({ stop }) => {
       const warn = (message: string): void => void io.screen.write(`${message}\n`)

@@ -1,16 +1,14 @@
 import type { Pipeline } from '../../core/index.ts'
 import { bringTables, type TableSummary } from '../../data-set/index.ts'
 import { changeOptions } from '../../run-options.ts'
-import { command, flag } from '../command-line/command.ts'
-import { DATA_SET, dataSetFrom, OUTPUT } from '../command-line/pipeline-options.ts'
+import { flag } from '../command-line/command.ts'
+import { dataSetCommand } from '../command-line/pipeline-options.ts'
 import { catalogJson, catalogText } from '../results/catalog.ts'
 import { counted, plainLine } from '../terminal/text.ts'
 import { changing } from '../work/changing.ts'
 
-export const tables = command({
-  positionals: { pipeline: DATA_SET },
+export const tables = dataSetCommand('change', {
   flags: {
-    output: OUTPUT,
     rebuild: flag('Make the tables anew, for example after the data set was moved; ends older snapshots'),
     json: flag('Print the result as JSON'),
   },
@@ -19,8 +17,7 @@ export const tables = command({
     ['$0 tables pipeline.yaml --rebuild', 'After the data set or load.table_location was moved'],
   ],
   epilogue: '`ddl` prints how each engine reads them.',
-  async run(args, io) {
-    const { pipeline } = await dataSetFrom(args, io, 'change')
+  async run(args, io, { pipeline }) {
     const { rebuild } = args
     const {
       tables: found,

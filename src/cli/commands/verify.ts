@@ -1,18 +1,16 @@
 import { getOrInsert, type Pipeline, parseInstant, runCommand, shellWord } from '../../core/index.ts'
 import type { CatalogComparison, Problem, ProblemCause, Verification } from '../../data-set/index.ts'
 import { verifyDataSet } from '../../library.ts'
-import { command, flag, stringValue, wrongUsage } from '../command-line/command.ts'
-import { DATA_SET, dataSetFrom, OUTPUT } from '../command-line/pipeline-options.ts'
+import { flag, stringValue, wrongUsage } from '../command-line/command.ts'
+import { dataSetCommand } from '../command-line/pipeline-options.ts'
 import { catalogJson, catalogRemedy, catalogText, comparedCatalog } from '../results/catalog.ts'
 import { completenessText } from '../results/summary.ts'
 import { DONE, FAILED } from '../terminal/exit-code.ts'
 import type { Style } from '../terminal/screen.ts'
 import { count, counted, plainLine } from '../terminal/text.ts'
 
-export const verify = command({
-  positionals: { pipeline: DATA_SET },
+export const verify = dataSetCommand('read', {
   flags: {
-    output: OUTPUT,
     json: flag('Print the result as JSON'),
     all: flag('A line for each problem instead of each cause'),
     signature: flag('Also check that the manifest is signed under the key given by --key', {
@@ -30,9 +28,8 @@ export const verify = command({
     ['$0 verify pipeline.yaml --signature --key pub.pem', 'And that it is what was signed'],
   ],
   eachFile: { pauseMs: 0 },
-  async run(args, io) {
+  async run(args, io, dataSet) {
     const notBeforeMs = timeOf(args.notBefore)
-    const dataSet = await dataSetFrom(args, io)
     const { pipeline } = dataSet
     const { screen, stdout, cwd } = io
     let shards = 0

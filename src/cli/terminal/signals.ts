@@ -81,17 +81,23 @@ function closeTerminals(terminals: readonly number[]): void {
   }
 }
 
-function announceStop(signal: Signal, screen: Screen): void {
+type Listener = { readonly signals: Signals; readonly screen: Screen }
+
+function announceStop(signal: Signal, { screen }: Listener): void {
   const how = signal === 'SIGINT' ? 'Ctrl-C again' : 'Another signal'
   screen.write(`\nStopping after the work in progress. ${how} ends it at once; nothing is lost.\n`)
 }
 
+/** Of work that ends at once. */
+export function unannounced(): void {}
+
 /** Does work that a signal stops, which is announced. */
 export async function untilStopped<T>(
-  { signals, screen }: { readonly signals: Signals; readonly screen: Screen },
+  io: Listener,
   work: (signals: StopSignals) => Promise<T>,
+  onFirst: (signal: Signal, io: Listener) => void = announceStop,
 ): Promise<T> {
-  const listening = signals.listen((signal) => announceStop(signal, screen))
+  const listening = io.signals.listen((signal) => onFirst(signal, io))
   try {
     return await work(listening)
   } finally {
