@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
+import type { Command } from '../../src/cli/command-line/command.ts'
 import { COMMANDS } from '../../src/cli/commands/index.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
 import { carryOut } from '../support/in-this-process.ts'
@@ -68,6 +69,17 @@ it('each command explains its flags', async () => {
   expect(stdout).toContain('Examples:')
   // Types, which yargs would put right behind a description that fills the line.
   expect(stdout).not.toMatch(/\[(?:string|boolean|number|array)\]/)
+})
+
+it('the help of a flag names its choices and its default', async () => {
+  for (const name of Object.keys(COMMANDS)) {
+    const exported: object = await import(`../../src/cli/commands/${name}.ts`)
+    const { flags } = Object.values(exported).find((value) => typeof value?.run === 'function') as Command
+    for (const { choices = [], default: byDefault, describe = '' } of Object.values(flags)) {
+      for (const choice of choices) expect(describe).toContain(String(choice))
+      if (byDefault !== undefined && typeof byDefault !== 'boolean') expect(describe).toMatch(/\[.*\]$/)
+    }
+  }
 })
 
 const WITH_EXAMPLES = 'run plan status verify load query ddl check report sandbox init schema demo'.split(' ')

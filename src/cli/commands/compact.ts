@@ -11,7 +11,7 @@ const MIN_SHARDS = 4
 export const compact = dataSetCommand('change', {
   flags: {
     'min-shards': {
-      ...numberValue('Leave folders alone that have fewer small shards'),
+      ...numberValue(`Leave folders alone that have fewer small shards [${MIN_SHARDS}]`),
       default: MIN_SHARDS,
     },
     'dry-run': flag('Report what would be written together, and change nothing'),

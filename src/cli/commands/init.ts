@@ -20,7 +20,7 @@ export const init = command({
     for: {
       choices: Object.keys(SCHEDULES) as (keyof typeof SCHEDULES)[],
       requiresArg: true,
-      describe: 'Instead, print the schedule of a pipeline, ready to install',
+      describe: 'Instead, print the schedule of a pipeline, ready to install: cron, systemd or kubernetes',
     },
   },
   examples: [

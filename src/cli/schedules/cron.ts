@@ -17,6 +17,7 @@ export function cron(scheduled: Scheduled): readonly string[] {
     ...instructions(
       scheduled,
       `Spillway: export of ${pipeline.name}, every night at ${AT.hour}:${AT.minute} of the machine's time.`,
+      'quoted',
       [
         [
           'Check it in the environment that cron gives:',

@@ -40,7 +40,7 @@ export async function kubernetes(scheduled: Scheduled): Promise<readonly string[
   ]
   const job = shellWord(`${name}-now`)
   return [
-    ...instructions(scheduled, `Spillway: export of ${pipeline.name}, every night.`, [
+    ...instructions(scheduled, `Spillway: export of ${pipeline.name}, every night.`, 'plain', [
       [`kubectl create secret generic ${name} --from-env-file=${shellWord(envFile)}`],
       ['Name your image below, and store this as spillway.yaml: kubectl apply -f spillway.yaml'],
       [`kubectl create job ${job} --from=cronjob/${name}: exports now`],

@@ -41,12 +41,13 @@ const EXIT_CODES = [
 export function instructions(
   scheduled: Scheduled,
   title: string,
+  values: 'plain' | 'quoted',
   steps: readonly (readonly string[])[],
   after: readonly string[] = [],
 ): readonly string[] {
   const lines = [
     title,
-    ...numbered([variablesToWrite(scheduled), ...steps]),
+    ...numbered([variablesToWrite(scheduled, values), ...steps]),
     ...after,
     'Exit codes of a run:',
     ...EXIT_CODES.map((line) => `  ${line}`),
@@ -54,10 +55,15 @@ export function instructions(
   return lines.map((line) => `# ${line}`)
 }
 
-function variablesToWrite({ envFile, variables, user }: Scheduled): readonly string[] {
+/** A shell and systemd read quotes, and take some characters of a plain value for their own; kubectl does neither. */
+function variablesToWrite(
+  { envFile, variables, user }: Scheduled,
+  values: 'plain' | 'quoted',
+): readonly string[] {
+  const [how, value] = values === 'plain' ? ['without quotes', '…'] : ['in single quotes', "'…'"]
   return [
-    `Write the variables into ${envFile} (mode 0600, owner ${user}), one a line, without quotes:`,
-    ...variables.map((name) => `  ${name}=…`),
+    `Write the variables into ${envFile} (mode 0600, owner ${user}), one a line, ${how}:`,
+    ...variables.map((name) => `  ${name}=${value}`),
   ]
 }
 

@@ -11,6 +11,7 @@ export function systemd(scheduled: Scheduled): readonly string[] {
     ...instructions(
       scheduled,
       `Spillway: export of ${pipeline.name}, every night. As root:`,
+      'quoted',
       [
         [
           'Check it in the environment that systemd gives:',
