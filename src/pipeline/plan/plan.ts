@@ -187,7 +187,7 @@ export function splitWindows(settings: WindowSettings, now: Micros): readonly Wi
   const wholeOnly = settings.until === 'now' && settings.every !== null
   const windows: Window[] = []
   for (let from = settings.from; from < until; ) {
-    const next = settings.every === null ? until : windowEnd(from, settings.every, settings.from)
+    const next = settings.every === null ? until : boundary(from, settings.every, settings.from, 1)
     if (next > until && wholeOnly) break
     if (windows.length === MAX_WINDOWS) throw tooManyWindows()
     windows.push({ from, until: Math.min(next, until) })
@@ -209,50 +209,29 @@ function tooManyWindows(): ExportError {
 export function windowAt(at: Int64, every: WindowLength): Window {
   // The bounds are whole seconds, so a rounded time is off by one window at most.
   const near = Number(at)
-  let from = windowBegin(near, every)
-  if (at < from) from = windowBegin(from - 1_000_000, every)
+  const begin = boundary(near, every, 0, 0)
+  const from = at < begin ? boundary(begin - 1_000_000, every, 0, 0) : begin
   // Names of windows have years of four digits.
-  return { from: Math.max(from, FIRST), until: Math.min(windowEnd(from, every, 0), LAST) }
+  return { from: Math.max(from, FIRST), until: Math.min(boundary(from, every, 0, 1), LAST) }
 }
 
 /** 0001-01-01, and the last second of 9999. */
 const FIRST = -62_135_596_800_000_000
 const LAST = 253_402_300_799_000_000
 
-function windowBegin(at: Micros, every: WindowLength): Micros {
-  switch (every.unit) {
-    case 'hour':
-    case 'day':
-      return windowEnd(at, every, 0) - every.count * (every.unit === 'hour' ? HOUR : DAY)
-    case 'week':
-      return windowEnd(at, every, 0) - 7 * DAY
-    case 'month':
-    case 'year': {
-      const date = new Date(Math.floor(at / 1000))
-      return firstOf(date.getUTCFullYear(), every.unit === 'month' ? date.getUTCMonth() : 0)
-    }
+/**
+ * Where the window of an instant begins, or one after it.
+ * @param origin from which hours and days count
+ * @param after how many windows later
+ */
+function boundary(at: Micros, every: WindowLength, origin: Micros, after: 0 | 1): Micros {
+  if (every.unit === 'month' || every.unit === 'year') {
+    const date = new Date(Math.floor(at / 1000))
+    const [years, months] = every.unit === 'year' ? [after, -date.getUTCMonth()] : [0, after]
+    // Years before 100 as they are: `Date.UTC` takes them for years of the last century.
+    return new Date(0).setUTCFullYear(date.getUTCFullYear() + years, date.getUTCMonth() + months, 1) * 1000
   }
-}
-
-/** Years before 100 as they are: `Date.UTC` takes them for years of the last century. */
-function firstOf(year: number, month: number): Micros {
-  return new Date(0).setUTCFullYear(year, month, 1) * 1000
-}
-
-function windowEnd(from: Micros, every: WindowLength, origin: Micros): Micros {
-  switch (every.unit) {
-    case 'hour':
-    case 'day': {
-      const length = every.count * (every.unit === 'hour' ? HOUR : DAY)
-      return origin + (Math.floor((from - origin) / length) + 1) * length
-    }
-    case 'week':
-      return FIRST_MONDAY + (Math.floor((from - FIRST_MONDAY) / (7 * DAY)) + 1) * 7 * DAY
-    case 'month': {
-      const date = new Date(Math.floor(from / 1000))
-      return firstOf(date.getUTCFullYear(), date.getUTCMonth() + 1)
-    }
-    case 'year':
-      return firstOf(new Date(Math.floor(from / 1000)).getUTCFullYear() + 1, 0)
-  }
+  const [start, length] =
+    'count' in every ? [origin, every.count * (every.unit === 'hour' ? HOUR : DAY)] : [FIRST_MONDAY, 7 * DAY]
+  return start + (Math.floor((at - start) / length) + after) * length
 }

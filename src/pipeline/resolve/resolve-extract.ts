@@ -9,12 +9,11 @@ import {
   rulesOf,
   type WindowSettings,
 } from '../../core/index.ts'
-import { describeDomain, suggestion } from '../problems/describe.ts'
+import { noDomain } from '../problems/describe.ts'
 import type { Problems } from '../problems/problems.ts'
-import type { Path } from '../problems/tree.ts'
 import type { PipelineFile } from '../schema/file-schema.ts'
 import { INSTANT } from '../schema/query-schema.ts'
-import { DOMAIN_EXPECTED, domainFault, parseDomain } from '../values/addresses.ts'
+import { parseDomain } from '../values/addresses.ts'
 import { nameQuery, visibleLabel } from '../values/query-names.ts'
 import { readText } from '../values/read-text.ts'
 
@@ -27,19 +26,24 @@ const MAX_FOLDER_BYTES = 255
 
 /** Collects the queries, removes duplicates, checks windows, and fills in the defaults of the resource. */
 export async function resolveExtract(settings: PipelineFile, problems: Problems): Promise<ExtractSettings> {
-  const { extract, transform, load } = settings
+  const { extract } = settings
   const { reading, pageSize, optional } = rulesOf(extract.resource)
-  const feed = reading === 'feed'
-  if (feed) checkFeed(extract, problems)
-  if (optional !== null) checkInclude(extract, optional, problems)
-  const queries = new Queries(load.partition_by.includes('query'), transform.identity)
-  if (reading === 'list') addReports(extract, queries, problems)
-  else if (feed) addFeeds(extract, queries, problems)
-  else await addCredentials(extract, queries, problems)
+  const isFeed = reading === 'feed'
+  // Where it may name none, the whole key is refused.
+  for (const [i, field] of (optional?.length ? (extract.include ?? []) : []).entries()) {
+    if (optional!.includes(field)) continue
+    const path = ['extract', 'include', i]
+    const expected = `${optional!.join(' or ')}, the optional field of a ${extract.resource}`
+    problems.add(path, `expected ${expected}, found ${problems.found(path)}`)
+  }
   return {
     resource: extract.resource,
-    queries: queries.all,
-    windows: feed ? feedWindows(extract) : resolveWindows(extract, problems),
+    queries: isFeed
+      ? feedsOf(extract, problems)
+      : reading === 'list'
+        ? reportsOf(extract, problems)
+        : await searchesOf(settings, problems),
+    windows: isFeed ? feedWindows(extract) : resolveWindows(extract, problems),
     unfiltered: null,
     order: extract.order,
     pageSize: extract.page_size ?? pageSize,
@@ -51,22 +55,99 @@ export async function resolveExtract(settings: PipelineFile, problems: Problems)
   }
 }
 
-function checkFeed(extract: ExtractFile, problems: Problems): void {
-  if (extract.order === 'desc') {
-    problems.add(['extract', 'order'], 'expected asc, the order in which a feed is read, found desc')
+function reportsOf(extract: ExtractFile, problems: Problems): readonly Query[] {
+  const { ids, all } = extract
+  if (ids !== undefined && all === true)
+    problems.add(['extract', 'all'], 'expected ids or all: true, found both', 'key')
+  if (all === true) return [{ type: 'reports' }]
+  if (ids === undefined || ids.length === 0) {
+    const expected = { ids: 'at least one id, or all: true', all: 'true, or some ids' }
+    reportNothing(expected, 'no report is requested; name some in ids, or set all: true', extract, problems)
   }
+  return [...new Set(ids)].map((id) => ({ type: 'report', id }))
 }
 
-/** Where it names none that there is, the whole key is refused. */
-function checkInclude(extract: ExtractFile, optional: readonly string[], problems: Problems): void {
-  for (const [i, field] of (optional.length === 0 ? [] : (extract.include ?? [])).entries()) {
-    if (optional.includes(field)) continue
-    const path = ['extract', 'include', i]
-    const { resource } = extract
+function feedsOf({ identifiers, order }: ExtractFile, problems: Problems): readonly Query[] {
+  if (order === 'desc')
+    problems.add(['extract', 'order'], 'expected asc, the order in which a feed is read, found desc')
+  if (identifiers?.length === 0) {
+    const path = ['extract', 'identifiers']
     problems.add(
       path,
-      `expected ${optional.join(' or ')}, the optional field of a ${resource}, found ${problems.found(path)}`,
+      `expected at least one id, found ${problems.found(path)}; without the key, the feed of the tenant is read`,
     )
+  }
+  if (identifiers === undefined) return [{ type: 'tenant' }]
+  return [...new Set(identifiers)].map((id) => ({ type: 'identifier', id }))
+}
+
+/** Windows are the folders of a feed's rows. Those of hours and days count from 1970. */
+function feedWindows({ windows }: ExtractFile): WindowSettings {
+  return { from: 0, until: 'now', every: windows?.every ?? { unit: 'month' }, lagMs: 0, perChain: null }
+}
+
+async function searchesOf(settings: PipelineFile, problems: Problems): Promise<readonly Query[]> {
+  const { extract, transform, load } = settings
+  const queries = new Queries(load.partition_by.includes('query'), transform.identity)
+  const reportAt =
+    (key: string, i: number): Report =>
+    (text) =>
+      problems.add(['extract', key, i], text)
+  for (const [i, fqdn] of (extract.domains ?? []).entries())
+    queries.add({ type: 'domain', fqdn }, reportAt('domains', i))
+  if (extract.domains_file !== undefined) await addDomainsFile(extract.domains_file, queries, problems)
+  for (const [i, query] of (extract.queries ?? []).entries())
+    queries.add(asQuery(query), reportAt('queries', i))
+  if (queries.all.length === 0 && problems.none) {
+    const expected = {
+      domains: 'at least one domain',
+      domains_file: 'a file that names at least one domain',
+      queries: 'at least one query',
+    }
+    const otherwise = 'nothing to search for; name some domains, a domains_file or queries'
+    reportNothing(expected, otherwise, extract, problems)
+  }
+  return queries.all
+}
+
+/** Reports that nothing is requested: at the keys that are there, or else at their section. */
+function reportNothing(
+  expected: Readonly<Partial<Record<keyof ExtractFile, string>>>,
+  otherwise: string,
+  extract: ExtractFile,
+  problems: Problems,
+): void {
+  const given = Object.entries(expected).filter(([key]) => extract[key as keyof ExtractFile] !== undefined)
+  for (const [key, what] of given) {
+    const path = ['extract', key]
+    const names = key === 'domains_file' ? ', which names none' : ''
+    problems.add(path, `expected ${what}, found ${problems.found(path)}${names}`)
+  }
+  if (given.length === 0) problems.add(['extract'], otherwise, 'key')
+}
+
+/** A query of the file; one without a name of its own has no key for it. */
+function asQuery({ as, ...query }: NonNullable<ExtractFile['queries']>[number]): Query {
+  const kind = query.type === 'secret' ? ({ type: 'secret', secretEnv: query.secret_env } as const) : query
+  return as === undefined ? kind : { ...kind, as }
+}
+
+async function addDomainsFile(name: string, queries: Queries, problems: Problems): Promise<void> {
+  const key = ['extract', 'domains_file']
+  const { file, path } = problems.sourceOf(key)
+  const read = await readText(resolve(dirname(path), name))
+  if (!read.ok) {
+    problems.add(key, `expected a file of domains, found ${problems.found(key)}, which ${read.reason}`)
+    return
+  }
+  const label = isAbsolute(name) ? name : join(dirname(file), name)
+  for (const [i, line] of read.text.split('\n').entries()) {
+    const text = line.replace(/#.*/, '').trim()
+    if (text === '') continue
+    const report: Report = (problem) => problems.addLine(label, i + 1, problem)
+    const fqdn = parseDomain(text)
+    if (fqdn === null) report(noDomain(text))
+    else queries.add({ type: 'domain', fqdn }, report)
   }
 }
 
@@ -127,154 +208,32 @@ function reveals(query: Query, label: string): boolean {
   return query.type === 'email' ? name.includes(value) : name === value
 }
 
-function addReports(extract: ExtractFile, queries: Queries, problems: Problems): void {
-  const { ids, all } = extract
-  if (ids !== undefined && all === true) {
-    problems.add(['extract', 'all'], 'expected ids or all: true, found both', 'key')
-  } else if (all === true) {
-    queries.add({ type: 'reports' }, () => {})
-  } else if (ids !== undefined && ids.length > 0) {
-    for (const id of ids) queries.add({ type: 'report', id }, () => {})
-  } else {
-    reportEmptyKeys({ ids: 'at least one id, or all: true', all: 'true, or some ids' }, extract, problems)
-    if (ids === undefined && all === undefined) {
-      problems.add(['extract'], 'no report is requested; name some in ids, or set all: true', 'key')
-    }
-  }
-}
-
-function addFeeds({ identifiers }: ExtractFile, queries: Queries, problems: Problems): void {
-  if (identifiers === undefined) {
-    queries.add({ type: 'tenant' }, () => {})
-    return
-  }
-  for (const id of identifiers) queries.add({ type: 'identifier', id }, () => {})
-  if (identifiers.length > 0) return
-  const found = problems.found(['extract', 'identifiers'])
-  problems.add(
-    ['extract', 'identifiers'],
-    `expected at least one id, found ${found}; without the key, the feed of the tenant is read`,
-  )
-}
-
-/** Windows are the folders of a feed's rows. Those of hours and days count from 1970. */
-function feedWindows({ windows }: ExtractFile): WindowSettings {
-  return { from: 0, until: 'now', every: windows?.every ?? { unit: 'month' }, lagMs: 0, perChain: null }
-}
-
-async function addCredentials(extract: ExtractFile, queries: Queries, problems: Problems): Promise<void> {
-  const reportAt =
-    (...path: Path): Report =>
-    (text) =>
-      problems.add(path, text)
-  for (const [i, fqdn] of (extract.domains ?? []).entries()) {
-    queries.add({ type: 'domain', fqdn }, reportAt('extract', 'domains', i))
-  }
-  if (extract.domains_file !== undefined) {
-    await addDomainsFile(extract.domains_file, queries, problems)
-  }
-  for (const [i, query] of (extract.queries ?? []).entries()) {
-    queries.add(asQuery(query), reportAt('extract', 'queries', i))
-  }
-  if (queries.all.length > 0 || !problems.none) return
-  reportEmptyKeys(
-    {
-      domains: 'at least one domain',
-      domains_file: 'a file that names at least one domain',
-      queries: 'at least one query',
-    },
-    extract,
-    problems,
-  )
-  if (problems.none)
-    problems.add(['extract'], 'nothing to search for; name some domains, a domains_file or queries', 'key')
-}
-
-/** The keys that are reported if nothing is requested. */
-function reportEmptyKeys(
-  expected: Readonly<Partial<Record<keyof ExtractFile, string>>>,
-  extract: ExtractFile,
-  problems: Problems,
-): void {
-  for (const [key, what] of Object.entries(expected)) {
-    if (extract[key as keyof ExtractFile] === undefined) continue
-    const path = ['extract', key]
-    const found = problems.found(path)
-    problems.add(
-      path,
-      `expected ${what}, found ${key === 'domains_file' ? `${found}, which names none` : found}`,
-    )
-  }
-}
-
-/** A query of the file; one without a name of its own has no key for it. */
-function asQuery({ as, ...query }: NonNullable<ExtractFile['queries']>[number]): Query {
-  const kind = query.type === 'secret' ? ({ type: 'secret', secretEnv: query.secret_env } as const) : query
-  return as === undefined ? kind : { ...kind, as }
-}
-
-async function addDomainsFile(name: string, queries: Queries, problems: Problems): Promise<void> {
-  const { file, path } = problems.sourceOf(['extract', 'domains_file'])
-  const read = await readText(resolve(dirname(path), name))
-  if (!read.ok) {
-    problems.add(
-      ['extract', 'domains_file'],
-      `expected a file of domains, found ${problems.found(['extract', 'domains_file'])}, which ${read.reason}`,
-    )
-    return
-  }
-  const label = isAbsolute(name) ? name : join(dirname(file), name)
-  for (const [i, line] of read.text.split('\n').entries()) {
-    const text = line.replace(/#.*/, '').trim()
-    if (text === '') continue
-    const report: Report = (problem) => {
-      problems.addLine(label, i + 1, problem)
-      // Of a file with many invalid domains, some are reported.
-      problems.suppress(['extract', 'domains_file'])
-    }
-    const fqdn = parseDomain(text)
-    if (fqdn === null) {
-      report(
-        `expected ${DOMAIN_EXPECTED}, found ${describeDomain(text)}: ${domainFault(text)}${suggestion(text)}`,
-      )
-    } else queries.add({ type: 'domain', fqdn }, report)
-  }
-}
-
 function resolveWindows(extract: ExtractFile, problems: Problems): WindowSettings | null {
   if (extract.windows === undefined) return null
   const { from, until, every, per_chain } = extract.windows
+  const at = (key: string) => ['extract', 'windows', key]
+  const found = (key: string) => problems.found(at(key))
   if (from === undefined) {
-    const path = ['extract', 'windows', 'from']
-    problems.add(path, `missing; expected ${INSTANT}`)
+    problems.add(at('from'), `missing; expected ${INSTANT}`)
     return null
   }
-  if (until !== 'now' && until <= from) {
-    const [begin, end] = ['from', 'until'].map((key) => problems.found(['extract', 'windows', key]))
+  const now = Date.now() * 1000
+  if (until !== 'now' && until <= from)
     problems.add(
-      ['extract', 'windows', 'until'],
-      `expected a time after the beginning, ${begin}, found ${end}`,
+      at('until'),
+      `expected a time after the beginning, ${found('from')}, found ${found('until')}`,
     )
-  }
-  if (from > Date.now() * 1000) {
-    const path = ['extract', 'windows', 'from']
+  if (from > now)
     problems.add(
-      path,
-      `${problems.found(path)} lies in the future: nothing can have been imported since; name an earlier time`,
+      at('from'),
+      `${found('from')} lies in the future: nothing can have been imported since; name an earlier time`,
     )
-  }
-  const end = until === 'now' ? Date.now() * 1000 : until
   // Weeks, months and years cannot divide a range into that many.
-  if (
-    every !== undefined &&
-    'count' in every &&
-    (end - from) / (every.count * UNIT_MICROS[every.unit]) > MAX_WINDOWS
-  ) {
-    const path = ['extract', 'windows', 'every']
+  const length = every !== undefined && 'count' in every ? every.count * UNIT_MICROS[every.unit] : null
+  if (length !== null && ((until === 'now' ? now : until) - from) / length > MAX_WINDOWS)
     problems.add(
-      path,
-      `expected a length that makes at most ${MAX_WINDOWS} windows, found ${problems.found(path)}`,
+      at('every'),
+      `expected a length that makes at most ${MAX_WINDOWS} windows, found ${found('every')}`,
     )
-  }
   return { from, until, every: every ?? null, lagMs: extract.lag, perChain: per_chain }
 }

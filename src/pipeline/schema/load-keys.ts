@@ -1,14 +1,7 @@
 import * as z from 'zod'
 import { TABLE_FORMATS } from '../../core/index.ts'
 import { ADDRESSES, STORE_SECTIONS } from '../stores/index.ts'
-import {
-  LOCATION_EXPECTED,
-  LOCATION_PATTERN,
-  parseLocation,
-  parseUrl,
-  URL_EXPECTED,
-  URL_PATTERN,
-} from '../values/addresses.ts'
+import { LOCATION, URL_ALONE } from '../values/addresses.ts'
 import { AGE_EXPECTED, AGE_PATTERN, parseAge } from '../values/ages.ts'
 import { key, onlyIf } from './key.ts'
 import { choice, columnName, flag, integer, list, parsed, section, text, variableName } from './leaves.ts'
@@ -62,7 +55,7 @@ export const load = section({
     ['iceberg', 'delta'],
   ),
   table_location: key(
-    parsed(LOCATION_PATTERN, LOCATION_EXPECTED, parseLocation).optional(),
+    parsed(...LOCATION).optional(),
     'Address of load.path for readers of the Iceberg table. Default: load.path.',
     's3://lake/acme',
     inTables,
@@ -76,7 +69,7 @@ export const load = section({
   catalog: key(
     section({
       uri: key(
-        parsed(URL_PATTERN, URL_EXPECTED, parseUrl),
+        parsed(...URL_ALONE),
         'Address of an Iceberg REST catalog; https unless the host is this machine. Required.',
         'https://catalog.example.com/api/catalog',
       ),
@@ -108,7 +101,7 @@ export const load = section({
       oauth2: key(
         section({
           token_url: key(
-            parsed(URL_PATTERN, URL_EXPECTED, parseUrl),
+            parsed(...URL_ALONE),
             'Where client id and secret are exchanged for a token. Required.',
             'https://catalog.example.com/api/catalog/v1/oauth/tokens',
           ),

@@ -1,26 +1,16 @@
 import * as z from 'zod'
-import {
-  ADDRESS_EXPECTED,
-  ADDRESS_PATTERN,
-  ID_ADDRESS_EXPECTED,
-  ID_ADDRESS_PATTERN,
-  parseAddress,
-  parseIdAddress,
-  parseUrl,
-  URL_EXPECTED,
-  URL_PATTERN,
-} from '../values/addresses.ts'
+import { ADDRESS, ID_ADDRESS, URL_ALONE } from '../values/addresses.ts'
 import { key, onlyFor, onlyIf } from './key.ts'
 import { byteSize, duration, flag, integer, parsed, rate, section, text, variableName } from './leaves.ts'
 
-const address = () => parsed(ADDRESS_PATTERN, ADDRESS_EXPECTED, parseAddress)
+const address = () => parsed(...ADDRESS)
 
 /** Keys for the exchange of an API key for tokens. */
 const exchange = onlyIf('service.api_key_env', z.string(), () => 'goes with api_key_env, which is not there')
 
 export const service = section({
   base_url: key(
-    parsed(URL_PATTERN, URL_EXPECTED, parseUrl),
+    parsed(...URL_ALONE),
     'Host and fixed prefix segment of the service; https unless the host is this machine. Required.',
     'https://api.example.com/firework',
   ),
@@ -81,9 +71,7 @@ export const service = section({
     '/v2/me/feed/credentials',
   ),
   identifier_feed_path: key(
-    parsed(ID_ADDRESS_PATTERN, ID_ADDRESS_EXPECTED, parseIdAddress).prefault(
-      '/v3/identifiers/{id}/feed/credentials',
-    ),
+    parsed(...ID_ADDRESS).prefault('/v3/identifiers/{id}/feed/credentials'),
     'Feed of one identifier: a path under base_url, or a URL, with {id} in it.',
     '/v3/identifiers/{id}/feed/credentials',
   ),

@@ -1,13 +1,13 @@
 import type * as z from 'zod'
 import { key } from '../schema/key.ts'
 import { parsed, section } from '../schema/leaves.ts'
-import { parseUrl, URL_EXPECTED, URL_PATTERN } from '../values/addresses.ts'
+import { URL_ALONE } from '../values/addresses.ts'
 import type { StoreWords } from './store-words.ts'
 
 const keys = key(
   section({
     endpoint: key(
-      parsed(URL_PATTERN, URL_EXPECTED, parseUrl).optional(),
+      parsed(...URL_ALONE).optional(),
       'Address of Azure Blob storage, with the account where it is in the path: for emulators and other clouds. Default: https://<account>.blob.core.windows.net.',
       'https://acme.blob.core.chinacloudapi.cn',
     ),

@@ -1,13 +1,13 @@
 import type * as z from 'zod'
 import { key } from '../schema/key.ts'
 import { flag, parsed, section, text } from '../schema/leaves.ts'
-import { parseUrl, URL_EXPECTED, URL_PATTERN } from '../values/addresses.ts'
+import { URL_ALONE } from '../values/addresses.ts'
 import type { StoreWords } from './store-words.ts'
 
 const keys = key(
   section({
     endpoint: key(
-      parsed(URL_PATTERN, URL_EXPECTED, parseUrl).optional(),
+      parsed(...URL_ALONE).optional(),
       'Address of an S3-compatible store. Default: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, ~/.aws, or AWS itself.',
       'https://minio.example.com',
     ),

@@ -116,24 +116,47 @@ function normalise(text: string): string {
     .toLowerCase()
 }
 
-/** A path below the base URL, or an absolute URL. */
-export const ADDRESS_PATTERN = /^(?:\/(?!\/)|[Hh][Tt][Tt][Pp][Ss]?:\/\/)[^\s\\]+$/
-export const ADDRESS_EXPECTED =
-  'a path that begins with / or an http or https URL, without user name, password, query or fragment'
+/** A kind of address: what editors know of it, what it is in messages, and what parses it (null: none). */
+type Kind = readonly [pattern: RegExp, expected: string, parse: (text: string) => string | null]
 
-// Flags have no place in a JSON Schema.
-export const URL_PATTERN = /^[Hh][Tt][Tt][Pp][Ss]?:\/\/[^\s\\]+$/
 export const URL_EXPECTED =
   'an http or https URL such as https://api.example.com/firework, without user name, password, query or fragment'
 
-/** Many servers refuse longer ones. It also bounds the patterns below. */
+/** An absolute URL without trailing slashes. Flags of a pattern have no place in a JSON Schema. */
+export const URL_ALONE: Kind = [/^[Hh][Tt][Tt][Pp][Ss]?:\/\/[^\s\\]+$/, URL_EXPECTED, parseUrl]
+
+/** A path below the base URL as written, or an absolute URL. */
+export const ADDRESS: Kind = [
+  /^(?:\/(?!\/)|[Hh][Tt][Tt][Pp][Ss]?:\/\/)[^\s\\]+$/,
+  'a path that begins with / or an http or https URL, without user name, password, query or fragment',
+  parseAddress,
+]
+
+/** The same with a placeholder. */
+export const ID_ADDRESS: Kind = [
+  /^(?:\/(?!\/)|[Hh][Tt][Tt][Pp][Ss]?:\/\/)[^\s\\]*\{id\}[^\s\\]*$/,
+  `${ADDRESS[1]}, with {id} where the id belongs`,
+  (text) =>
+    text.includes('{id}') && parseAddress(text.replaceAll('{id}', '1')) !== null
+      ? text.replace(/^[a-z]+:/i, (scheme) => scheme.toLowerCase())
+      : null,
+]
+
+/** An address of any store without slashes at its end. */
+export const LOCATION: Kind = [
+  /^[a-z][a-z0-9+.-]*:\/\/[^\s?#\\]+$/,
+  'an address such as s3://bucket/prefix or abfss://container@account.dfs.core.windows.net/prefix, without a password',
+  (text) =>
+    text.length > MAX_URL_LENGTH || /^[^/]*\/\/[^/]*:[^/]*@/.test(text) ? null : text.replace(/\/+$/, ''),
+]
+
+/** Many servers refuse longer ones. It also bounds the patterns. */
 const MAX_URL_LENGTH = 2048
 
-/** An absolute URL without trailing slashes; null: it is none, or has more than host and path. */
-export function parseUrl(text: string): string | null {
+function parseUrl(text: string): string | null {
   if (
     text.length > MAX_URL_LENGTH ||
-    !URL_PATTERN.test(text) ||
+    !URL_ALONE[0].test(text) ||
     /[?#\p{Cc}]/u.test(text) ||
     !URL.canParse(text)
   )
@@ -143,29 +166,9 @@ export function parseUrl(text: string): string | null {
   return url.href.replace(/\/+$/, '')
 }
 
-/** A path as written, or an absolute URL. */
-export function parseAddress(text: string): string | null {
+function parseAddress(text: string): string | null {
   if (!text.startsWith('/')) return parseUrl(text)
   return parseUrl(`https://host.invalid${text}`) === null ? null : text
-}
-
-export const ID_ADDRESS_PATTERN = /^(?:\/(?!\/)|[Hh][Tt][Tt][Pp][Ss]?:\/\/)[^\s\\]*\{id\}[^\s\\]*$/
-export const ID_ADDRESS_EXPECTED = `${ADDRESS_EXPECTED}, with {id} where the id belongs`
-
-/** As {@link parseAddress}, with a placeholder. */
-export function parseIdAddress(text: string): string | null {
-  if (!text.includes('{id}') || parseAddress(text.replaceAll('{id}', '1')) === null) return null
-  return text.replace(/^[a-z]+:/i, (scheme) => scheme.toLowerCase())
-}
-
-export const LOCATION_PATTERN = /^[a-z][a-z0-9+.-]*:\/\/[^\s?#\\]+$/
-export const LOCATION_EXPECTED =
-  'an address such as s3://bucket/prefix or abfss://container@account.dfs.core.windows.net/prefix, without a password'
-
-/** An address of any store without slashes at its end; null: it has a password. */
-export function parseLocation(text: string): string | null {
-  if (text.length > MAX_URL_LENGTH || /^[^/]*\/\/[^/]*:[^/]*@/.test(text)) return null
-  return text.replace(/\/+$/, '')
 }
 
 /** Whether a token may be sent to this URL unencrypted: only on this machine. */

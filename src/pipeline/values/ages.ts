@@ -3,21 +3,15 @@ import { type Age, ExportError, type Micros, type Pipeline } from '../../core/in
 export const AGE_PATTERN = /^([1-9]\d{0,3})(d|w|mo|y)$/
 export const AGE_EXPECTED = '<n>d, <n>w, <n>mo or <n>y, such as 24mo'
 
+/** What the units are, in months and days. */
+const UNITS = { d: [0, 1], w: [0, 7], mo: [1, 0], y: [12, 0] } as const
+
 /** Parses `90d`, `6w`, `24mo`, `2y`; null: not an age. */
 export function parseAge(text: string): Age | null {
-  const match = AGE_PATTERN.exec(text)
-  if (match === null) return null
-  const count = Number(match[1])
-  switch (match[2]) {
-    case 'd':
-      return { months: 0, days: count }
-    case 'w':
-      return { months: 0, days: 7 * count }
-    case 'mo':
-      return { months: count, days: 0 }
-    default:
-      return { months: 12 * count, days: 0 }
-  }
+  const [, count, unit] = AGE_PATTERN.exec(text) ?? []
+  if (unit === undefined) return null
+  const [months, days] = UNITS[unit as keyof typeof UNITS]
+  return { months: months * Number(count), days: days * Number(count) }
 }
 
 /**
@@ -47,10 +41,9 @@ export function ago({ months, days }: Age, nowMs: number): Micros {
   const then = new Date(nowMs - days * DAY_MS)
   const day = then.getUTCDate()
   then.setUTCMilliseconds(0)
-  then.setUTCMonth(then.getUTCMonth() - months, 1)
-  const last = new Date(then)
-  last.setUTCMonth(last.getUTCMonth() + 1, 0)
-  then.setUTCDate(Math.min(day, last.getUTCDate()))
+  then.setUTCMonth(then.getUTCMonth() - months)
+  // The day that a shorter month lacks is one of the next month.
+  if (then.getUTCDate() !== day) then.setUTCDate(0)
   return Math.max(EARLIEST, then.getTime() * 1000)
 }
 

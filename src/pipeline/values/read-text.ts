@@ -20,25 +20,14 @@ export async function readText(path: string): Promise<ReadText> {
     const found = await handle.stat()
     if (found.isDirectory()) return { ok: false, reason: 'is a directory, not a file' }
     if (!found.isFile()) return { ok: false, reason: 'is no regular file' }
-    const bytes = await readAtMost(handle, MAX_BYTES)
-    if (bytes === null) return { ok: false, reason: 'is larger than 16 MB' }
+    if (found.size > MAX_BYTES) return { ok: false, reason: 'is larger than 16 MB' }
+    const bytes = await handle.readFile()
     return { ok: true, text: new TextDecoder('utf-8', { fatal: true }).decode(bytes) }
   } catch (error) {
     return { ok: false, reason: reasonOf(error) }
   } finally {
     await handle?.close()
   }
-}
-
-async function readAtMost(handle: FileHandle, limit: number): Promise<Uint8Array | null> {
-  const parts: Buffer[] = []
-  let bytes = 0
-  for await (const part of handle.createReadStream({ autoClose: false })) {
-    parts.push(part as Buffer)
-    bytes += (part as Buffer).byteLength
-    if (bytes > limit) return null
-  }
-  return Buffer.concat(parts)
 }
 
 function reasonOf(error: unknown): string {
