@@ -7,15 +7,7 @@ import {
   type Pipeline,
   SECRET_POLICIES,
 } from '../core/index.ts'
-import {
-  catalogVariables,
-  type Environment,
-  needsMaskKey,
-  readMaskKey,
-  requireCredential,
-  requireSecret,
-  variable,
-} from './secrets/secrets.ts'
+import { type Environment, needsMaskKey, readMaskKey, requestSecrets, variable } from './secrets/secrets.ts'
 
 type Dependencies = {
   readonly env: Environment
@@ -33,22 +25,35 @@ type Dependencies = {
  */
 export async function checkRequirements(
   pipeline: Pipeline,
-  dependencies: Dependencies,
+  { env, allowPlaintext, sendsNothing = false }: Dependencies,
 ): Promise<readonly string[]> {
   requireAddressSpace()
-  const { env, sendsNothing = false } = dependencies
-  const isUnset = (name: string | null): boolean =>
-    name !== null && variable(name, env) === '' && variable(`${name}_FILE`, env) === ''
-  const needs = needsOf(pipeline, dependencies).filter(
-    (need) => !(sendsNothing && need.isForRequests && isUnset(need.variable)),
-  )
-  const missing: Missing[] = []
-  for (const need of needs) {
-    const problem = await problemOf(need)
-    if (problem !== null) missing.push({ problem, key: need.key })
+  const { secret, maskKeyEnv } = pipeline.transform
+  const missing: string[] = []
+  /** @param key of the file that needs it */
+  const require = async (key: string, check: () => unknown): Promise<void> => {
+    try {
+      await check()
+    } catch (error) {
+      if (!isExportError(error, 'config')) throw error
+      missing.push(`${locationOf(pipeline, key)}: ${key}: ${error.what}. ${error.next}`)
+    }
   }
-  if (missing.length > 0) throw missingError(pipeline, missing)
-  return needs.flatMap(({ variable }) => (variable === null ? [] : [variable]))
+  const isSet = (name: string): boolean => variable(name, env) !== '' || variable(`${name}_FILE`, env) !== ''
+  const needed = requestSecrets(pipeline).filter(({ name }) => !sendsNothing || isSet(name))
+  for (const { name, key, read } of needed) await require(key, () => read(name, env))
+  // If the file does not name the mask key, the policy that needs it is reported.
+  const policy = secret === 'hmac' ? 'transform.secret' : 'transform.identity'
+  await require(keySet(pipeline, 'transform.mask_key_env', policy), () => readMaskKey(pipeline, env))
+  await require('transform.secret', () => requireConsent(secret, allowPlaintext, ''))
+  if (missing.length === 0)
+    return [...needed.map(({ name }) => name), ...(needsMaskKey(pipeline) ? [maskKeyEnv] : [])]
+  throw new ExportError({
+    kind: 'config',
+    what: `The pipeline cannot run: ${missing.length === 1 ? '1 thing is' : `${missing.length} things are`} missing or wrong`,
+    where: pipeline.file,
+    next: `Correct the following and try again:\n${missing.join('\n')}`,
+  })
 }
 
 // Responses are parsed by WebAssembly, which reserves about 10 GB of addresses, not of memory, for each instance.
@@ -64,87 +69,6 @@ export function requireAddressSpace(): void {
     what: `The process may use ${Math.floor(Number(limit) / 2 ** 30)} GB of address space, and requests need 24`,
     where: 'ulimit -v',
     next: 'Lift that limit (ulimit -v unlimited); to bound memory, use a cgroup: MemoryMax of systemd, --memory of a container.',
-  })
-}
-
-type Need = {
-  /** Its environment variable; null: none. */
-  readonly variable: string | null
-  /** Only requests need it. */
-  readonly isForRequests?: true
-  /** @throws ExportError `config` when it is not met */
-  readonly check: () => Promise<unknown>
-  /** The key of the file that needs it. */
-  readonly key: string
-}
-
-type Missing = Pick<Need, 'key'> & { readonly problem: ExportError }
-
-function needsOf(pipeline: Pipeline, { env, allowPlaintext }: Dependencies): readonly Need[] {
-  const { service, extract, transform, load, secretKeys } = pipeline
-  const { auth } = service
-  const secretNeed = (name: string, key: string, require: typeof requireSecret): Need => ({
-    variable: name,
-    isForRequests: true,
-    check: () => require(name, env),
-    key,
-  })
-  return [
-    auth.kind === 'token'
-      ? secretNeed(auth.tokenEnv, keySet(pipeline, 'service.token_env', 'service'), requireCredential)
-      : secretNeed(auth.apiKeyEnv, 'service.api_key_env', requireCredential),
-    ...extract.queries.flatMap((query) =>
-      query.type === 'secret'
-        ? [secretNeed(query.secretEnv, secretKeys[query.secretEnv] ?? 'extract.queries', requireSecret)]
-        : [],
-    ),
-    ...catalogVariables(load.catalog).map((name) =>
-      secretNeed(
-        name,
-        'load.catalog',
-        load.catalog?.auth?.kind === 'token' ? requireCredential : requireSecret,
-      ),
-    ),
-    maskKeyNeed(pipeline, env),
-    {
-      variable: null,
-      check: async () => {
-        requireConsent(transform.secret, allowPlaintext, '')
-      },
-      key: 'transform.secret',
-    },
-  ]
-}
-
-function maskKeyNeed(pipeline: Pipeline, env: Environment): Need {
-  // If the file does not name the key, the policy that needs it is reported.
-  const policy = pipeline.transform.secret === 'hmac' ? 'transform.secret' : 'transform.identity'
-  return {
-    variable: needsMaskKey(pipeline) ? pipeline.transform.maskKeyEnv : null,
-    check: () => readMaskKey(pipeline, env),
-    key: keySet(pipeline, 'transform.mask_key_env', policy),
-  }
-}
-
-async function problemOf({ check }: Need): Promise<ExportError | null> {
-  try {
-    await check()
-    return null
-  } catch (error) {
-    if (isExportError(error, 'config')) return error
-    throw error
-  }
-}
-
-function missingError(pipeline: Pipeline, missing: readonly Missing[]): ExportError {
-  const lines = missing.map(
-    ({ key, problem }) => `${locationOf(pipeline, key)}: ${key}: ${problem.what}. ${problem.next}`,
-  )
-  return new ExportError({
-    kind: 'config',
-    what: `The pipeline cannot run: ${missing.length === 1 ? '1 thing is' : `${missing.length} things are`} missing or wrong`,
-    where: pipeline.file,
-    next: `Correct the following and try again:\n${lines.join('\n')}`,
   })
 }
 

@@ -11,7 +11,6 @@ import { requireAddressSpace } from '../requirements.ts'
 import { type PipelineFile, pipelineFile } from '../schema/file-schema.ts'
 import { type Environment, emptyIfSet, requireCredential, variable } from '../secrets/secrets.ts'
 import { URL_EXPECTED } from '../values/addresses.ts'
-import { readTree } from '../yaml/read-tree.ts'
 
 type ServiceFile = PipelineFile['service']
 
@@ -21,10 +20,9 @@ const ADDRESSES = ['base_url', ...ADDRESS_KEYS, 'token_url'] as const
 export function resolveService(service: ServiceFile, problems: Problems): ServiceSettings {
   for (const key of ADDRESSES)
     problems.requireHttps(['service', key], service[key], 'tokens and leaked secrets', service.allow_http)
-  const { origin } = new URL(service.base_url)
   return {
     baseUrl: service.base_url,
-    auth: resolveAuth(service, origin),
+    auth: resolveAuth(service),
     organization: service.organization ?? null,
     addresses: Object.fromEntries(ADDRESS_KEYS.map((key) => [key, service[key]])) as Record<
       AddressKey,
@@ -38,19 +36,11 @@ export function resolveService(service: ServiceFile, problems: Problems): Servic
   }
 }
 
-function resolveAuth(service: ServiceFile, origin: string): Auth {
+function resolveAuth(service: ServiceFile): Auth {
   const { token_env: tokenEnv, api_key_env: apiKeyEnv, token_url, tenant_id } = service
   if (apiKeyEnv === undefined) return { kind: 'token', tokenEnv }
-  return {
-    kind: 'api-key',
-    apiKeyEnv,
-    tokenUrl: onOrigin(token_url, origin),
-    tenantId: tenant_id ?? null,
-  }
-}
-
-function onOrigin(address: string, origin: string): string {
-  return address.startsWith('/') ? origin + address : address
+  const tokenUrl = token_url.startsWith('/') ? new URL(service.base_url).origin + token_url : token_url
+  return { kind: 'api-key', apiKeyEnv, tokenUrl, tenantId: tenant_id ?? null }
 }
 
 /**
@@ -61,25 +51,22 @@ function onOrigin(address: string, origin: string): string {
 export async function serviceFromEnvironment(env: Environment): Promise<ServiceSettings> {
   requireAddressSpace()
   const name = 'SPILLWAY_BASE_URL'
-  const baseUrl = requireSet(
-    name,
-    variable(name, env) || emptyIfSet(name, env),
-    'environment',
-    `Set it to ${URL_EXPECTED}.`,
-  )
+  const given = variable(name, env) || emptyIfSet(name, env)
+  const baseUrl = requireSet(name, given, 'environment', `Set it to ${URL_EXPECTED}.`)
   await requireCredential('SPILLWAY_TOKEN', env)
   const service = pipelineFile.shape.service.safeParse({ base_url: baseUrl })
-  if (!service.success) throw wrong('SPILLWAY_BASE_URL is no base URL', `Set it to ${URL_EXPECTED}.`)
-  const { tree } = await readTree({ file: '', path: '', text: '{}' }, env)
-  const problems = new Problems(tree)
+  if (!service.success) throw wrong('is no base URL', URL_EXPECTED)
+  const problems = new Problems({ root: {}, sources: [{ file: '', path: '', lineAt: null }] })
   const settings = resolveService(service.data, problems)
   if (problems.none) return settings
-  throw wrong(
-    'SPILLWAY_BASE_URL is http to another machine, so the token would travel unencrypted',
-    'Set it to an https URL.',
-  )
+  throw wrong('is http to another machine, so the token would travel unencrypted', 'an https URL')
 }
 
-function wrong(what: string, next: string): ExportError {
-  return new ExportError({ kind: 'config', what, where: 'environment', next })
+function wrong(how: string, expected: string): ExportError {
+  return new ExportError({
+    kind: 'config',
+    what: `SPILLWAY_BASE_URL ${how}`,
+    where: 'environment',
+    next: `Set it to ${expected}.`,
+  })
 }

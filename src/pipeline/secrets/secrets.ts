@@ -4,6 +4,7 @@ import {
   type CatalogSettings,
   ExportError,
   isHeaderText,
+  keySet,
   learnSecret,
   type Pipeline,
   requireSet,
@@ -124,17 +125,38 @@ export async function learnSecrets(env: Environment, pipeline: Pipeline | null =
 }
 
 /** Variables with secrets that a pipeline names, whether it needs them or not. */
-export function secretVariables({
-  service: { auth },
-  extract,
-  transform,
-  load,
-}: Pipeline): readonly string[] {
+export function secretVariables(pipeline: Pipeline): readonly string[] {
+  return [...requestSecrets(pipeline).map(({ name }) => name), pipeline.transform.maskKeyEnv]
+}
+
+/** The secrets that requests need: the variable of each, the key of the file that names it, and how it is read. */
+export function requestSecrets(pipeline: Pipeline) {
+  const { auth } = pipeline.service
+  const { catalog } = pipeline.load
   return [
-    auth.kind === 'token' ? auth.tokenEnv : auth.apiKeyEnv,
-    ...extract.queries.flatMap((query) => (query.type === 'secret' ? [query.secretEnv] : [])),
-    transform.maskKeyEnv,
-    ...catalogVariables(load.catalog),
+    auth.kind === 'token'
+      ? {
+          name: auth.tokenEnv,
+          key: keySet(pipeline, 'service.token_env', 'service'),
+          read: requireCredential,
+        }
+      : { name: auth.apiKeyEnv, key: 'service.api_key_env', read: requireCredential },
+    ...pipeline.extract.queries.flatMap((query) =>
+      query.type === 'secret'
+        ? [
+            {
+              name: query.secretEnv,
+              key: pipeline.secretKeys[query.secretEnv] ?? 'extract.queries',
+              read: requireSecret,
+            },
+          ]
+        : [],
+    ),
+    ...catalogVariables(catalog).map((name) => ({
+      name,
+      key: 'load.catalog',
+      read: catalog?.auth?.kind === 'token' ? requireCredential : requireSecret,
+    })),
   ]
 }
 
@@ -167,7 +189,7 @@ export async function readMaskKey(pipeline: Pipeline, env: Environment): Promise
 /** The key of a variable. @throws ExportError as {@link readMaskKey} */
 export async function readKeyOf(maskKeyEnv: string, env: Environment, where: string): Promise<Uint8Array> {
   const text = await readSecret(maskKeyEnv, env)
-  const key = new TextEncoder().encode(withoutFinalBreaks(text ?? ''))
+  const key = new TextEncoder().encode(text?.replace(/(?<![\r\n])[\r\n]+$/, '') ?? '')
   const fault = maskKeyFault(key)
   if (fault === null) return key
   throw new ExportError({
@@ -181,12 +203,6 @@ export async function readKeyOf(maskKeyEnv: string, env: Environment, where: str
   })
 }
 
-function withoutFinalBreaks(text: string): string {
-  let end = text.length
-  while (end > 0 && (text[end - 1] === '\n' || text[end - 1] === '\r')) end--
-  return text.slice(0, end)
-}
-
 /**
  * Reads an Ed25519 private key in PEM; an encrypted one is opened with {@link SIGNING_PASSPHRASE}.
  * @throws ExportError 'config' when there is none, or one of another kind
@@ -197,17 +213,12 @@ export async function readSigningKey(
 ): Promise<KeyObject> {
   const text = await readPem(file, cwd)
   for (const [, body = ''] of text.matchAll(PRIVATE)) body.split(/\s+/).forEach(learnSecret)
-  const isEncrypted = ENCRYPTED.test(text)
-  const passphrase = isEncrypted
-    ? requireSet(SIGNING_PASSPHRASE, await readSecret(SIGNING_PASSPHRASE, env), file)
-    : null
-  return ed25519From(
-    file,
-    () => createPrivateKey({ key: text, ...(passphrase === null ? {} : { passphrase }) }),
-    isEncrypted
-      ? [`cannot be opened with ${SIGNING_PASSPHRASE}`, 'Set the passphrase of this key.']
-      : ['holds no private key in PEM', HOW_TO_MAKE],
-  )
+  if (!ENCRYPTED.test(text))
+    return ed25519From(file, () => createPrivateKey(text), 'holds no private key in PEM', HOW_TO_MAKE)
+  const passphrase = requireSet(SIGNING_PASSPHRASE, await readSecret(SIGNING_PASSPHRASE, env), file)
+  const how = `cannot be opened with ${SIGNING_PASSPHRASE}`
+  const open = () => createPrivateKey({ key: text, passphrase })
+  return ed25519From(file, open, how, 'Set the passphrase of this key.')
 }
 
 /**
@@ -218,7 +229,7 @@ export async function readSigningKey(
 export async function readVerifyingKey(file: string, { cwd }: { readonly cwd: string }): Promise<KeyObject> {
   const text = await readPem(file, cwd)
   if (text.includes('PRIVATE KEY-----')) throw unusable(file, 'holds a private key', HOW_TO_PUBLISH)
-  return ed25519From(file, () => createPublicKey(text), ['holds no public key in PEM', HOW_TO_PUBLISH])
+  return ed25519From(file, () => createPublicKey(text), 'holds no public key in PEM', HOW_TO_PUBLISH)
 }
 
 const HOW_TO_MAKE = '`openssl genpkey -algorithm ed25519 -out key.pem` makes one.'
@@ -230,21 +241,13 @@ const PRIVATE = /-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY-----([^-]*)-----END/g
 
 const ENCRYPTED = /-----BEGIN ENCRYPTED PRIVATE KEY-----|^Proc-Type: 4,ENCRYPTED/m
 
-// The largest keys that there are have some kilobytes.
-const MAX_LENGTH = 64 * 1024
-
 async function readPem(file: string, cwd: string): Promise<string> {
   const read = await readText(resolve(cwd, file))
   if (!read.ok) throw unusable(file, read.reason, 'Correct --key.')
-  if (read.text.length > MAX_LENGTH) throw unusable(file, 'is larger than any key', 'Correct --key.')
   return read.text
 }
 
-function ed25519From(
-  file: string,
-  make: () => KeyObject,
-  [how, next]: readonly [how: string, next: string],
-): KeyObject {
+function ed25519From(file: string, make: () => KeyObject, how: string, next: string): KeyObject {
   let key: KeyObject
   try {
     key = make()
