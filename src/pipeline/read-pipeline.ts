@@ -9,24 +9,24 @@ import {
   type Selection,
 } from '../core/index.ts'
 import { describeDomain, didYouMean, noDomain } from './problems/describe.ts'
-import type { Problems } from './problems/problems.ts'
+import { Problems } from './problems/problems.ts'
 import {
   dotted,
   isMapping,
-  lineOf,
   located,
   locationAt,
   locationsIn,
   type Mapping,
   type Path,
   type Tree,
+  whereIs,
 } from './problems/tree.ts'
 import { resolveExtract } from './resolve/resolve-extract.ts'
 import { resolveLoad } from './resolve/resolve-load.ts'
 import { resolveService } from './resolve/resolve-service.ts'
 import { resolveTransform } from './resolve/resolve-transform.ts'
 import { checkShape } from './schema/check-shape.ts'
-import type { PipelineFile, PipelineSettings } from './schema/file-schema.ts'
+import type { PipelineSettings } from './schema/file-schema.ts'
 import type { Environment } from './secrets/secrets.ts'
 import { STORE_KINDS, storeOf } from './stores/index.ts'
 import { parseDomain } from './values/addresses.ts'
@@ -61,23 +61,21 @@ type GivenPlace = { readonly pipeline: Pipeline; readonly unknown: ExportError |
  * @throws ExportError 'config' when the file does not say where
  */
 export async function readPlace(given: string, options: ReadOptions): Promise<GivenPlace> {
-  const isFolder = await stat(resolve(options.cwd, given)).then(
-    (found) => found.isDirectory(),
-    () => false,
-  )
-  if (isFolder || storeOf(given) !== undefined) {
-    const text = JSON.stringify({ name: 'data-set', load: { path: given } }).replaceAll('${', () => '$${')
-    const read = await readTree(
-      { file: given, path: resolve(options.cwd, given), text, isMade: true },
-      options.env,
-    )
+  const path = resolve(options.cwd, given)
+  const found = await stat(path).catch(() => null)
+  if (found?.isDirectory() || storeOf(given) !== undefined) {
+    const root = { name: 'data-set', load: { path: given.replaceAll('${', () => '$${') } }
+    const tree: Tree = { root, sources: [{ file: given, path, lineAt: null }] }
     const unknown = new ExportError({
       kind: 'config',
       what: 'There is no data set',
       where: given,
       next: 'Name a pipeline file, or the folder that has _manifest.json.',
     })
-    return { ...(await resolved(withRoot(read, placeIn), options)), unknown }
+    return {
+      ...(await resolved(withRoot({ tree, problems: new Problems(tree) }, placeIn), options)),
+      unknown,
+    }
   }
   const read = await readTree(await sourceOf(given, options), options.env)
   let unknown: ExportError | null = null
@@ -178,10 +176,7 @@ function shaped(
 }
 
 /** @throws ExportError 'config' with every problem */
-async function resolved(
-  read: ReadTree,
-  options: ReadOptions,
-): Promise<{ readonly pipeline: Pipeline; readonly file: PipelineFile; readonly root: unknown }> {
+async function resolved(read: ReadTree, options: ReadOptions) {
   const { cwd, overrides = {} } = options
   const { tree, settings, root, problems } = shaped(read, options)
   const [{ file, path }] = tree.sources
@@ -192,18 +187,24 @@ async function resolved(
   const load = resolveLoad(settings, transform.columns, problems, { cwd, folder: dirname(path) })
   const queries = domains === undefined ? all.queries : chosen(domains, all.queries, problems)
   problems.throwIfAny()
-  const extract = { ...all, queries }
-  const secrets = secretPaths(settings)
+  const isNarrowed = from !== undefined || until !== undefined || domains !== undefined
+  const extract = { ...all, queries, unfiltered: isNarrowed ? await unfiltered(read, options) : null }
+  const locations = locationsBelow(tree.root, [])
+  const secretKeys: Record<string, string> = {}
+  for (const [i, query] of (settings.extract.queries ?? []).entries()) {
+    if (query.type !== 'secret') continue
+    const path = ['extract', 'queries', i, 'secret_env']
+    secretKeys[query.secret_env] = dotted(path)
+    const { location, exact } = locationAt(tree, path)
+    if (exact && location !== null) locations[dotted(path)] = whereIs(location)
+  }
   const pipeline: Pipeline = {
     name: settings.name,
     file,
-    locations: locationsOf(tree, [...pathsIn(tree.root), ...secrets.map(([, path]) => path)]),
-    secretKeys: Object.fromEntries(secrets.map(([variable, path]) => [variable, dotted(path)])),
+    locations,
+    secretKeys,
     service,
-    extract:
-      from === undefined && until === undefined && domains === undefined
-        ? extract
-        : { ...extract, unfiltered: await unfiltered(read, options) },
+    extract,
     transform,
     load,
   }
@@ -240,28 +241,13 @@ function chosen(given: readonly string[], queries: readonly Query[], problems: P
   return queries.filter((query) => query.type === 'domain' && wanted.has(query.fqdn))
 }
 
-/** The path of each secret query's variable, by that variable. */
-function secretPaths({ extract }: PipelineFile): readonly (readonly [string, Path])[] {
-  return (extract.queries ?? []).flatMap((query, i) =>
-    query.type === 'secret' ? [[query.secret_env, ['extract', 'queries', i, 'secret_env']] as const] : [],
-  )
-}
-
-/** The paths of all keys below a path, except in lists: a list may have tens of thousands. */
-function* pathsIn(value: unknown, path: Path = []): Generator<Path> {
-  if (!isMapping(value)) return
-  for (const [key, inner] of Object.entries(value)) {
-    yield [...path, key]
-    yield* pathsIn(inner, [...path, key])
+/** The locations of all keys, except in lists: a list may have tens of thousands. */
+function locationsBelow(value: unknown, path: Path, all: Record<string, string> = {}): typeof all {
+  for (const [key, inner] of isMapping(value) ? Object.entries(value) : []) {
+    const at = [...path, key]
+    const location = locationsIn(value).get(key)
+    if (location !== undefined) all[dotted(at)] = whereIs(location)
+    locationsBelow(inner, at, all)
   }
-}
-
-function locationsOf(tree: Tree, paths: Iterable<Path>): Pipeline['locations'] {
-  const locations: Record<string, string> = {}
-  for (const path of paths) {
-    const { location, exact } = locationAt(tree, path)
-    if (!exact || location === null) continue
-    locations[dotted(path)] = location.from === 'flag' ? location.flag : lineOf(location.source, location.key)
-  }
-  return locations
+  return all
 }

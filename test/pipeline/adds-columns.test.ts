@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { pipelineJsonSchema } from '../../src/pipeline/index.ts'
-import { TAKEN_FIELDS } from '../../src/pipeline/resolve/resolve-transform.ts'
+import { takenFields } from '../../src/pipeline/resolve/resolve-transform.ts'
 import { columnsOf } from '../../src/rows/index.ts'
 import { CREDENTIAL_FIELDS, SOURCE_FIELDS } from '../../src/transform/schema.ts'
 import { problems, read, SMALLEST, withLine } from './pipeline-file.ts'
@@ -124,7 +124,7 @@ test('paths are refused to exactly the fields that this version knows', () => {
     ...[...CREDENTIAL_FIELDS].filter((name) => name !== 'source'),
     ...[...SOURCE_FIELDS].map((name) => `source.${name}`),
   ]
-  expect([...TAKEN_FIELDS.keys()].sort()).toEqual(known.sort())
+  expect([...takenFields('credentials').keys()].sort()).toEqual(known.sort())
 })
 
 test('the JSON Schema describes them', () => {

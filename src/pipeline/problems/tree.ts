@@ -33,6 +33,11 @@ export type Location =
     }
   | { readonly from: 'flag'; readonly flag: string }
 
+/** As messages name it: `acme.yaml:3:5`, or a flag. */
+export function whereIs(location: Location): string {
+  return location.from === 'flag' ? location.flag : lineOf(location.source, location.key)
+}
+
 export type Locations = ReadonlyMap<string | number, Location>
 
 /** The values of a pipeline file with those that it inherits and those of flags. */
