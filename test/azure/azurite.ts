@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
-import { freePort } from '../support/listening.ts'
+import { freePort } from '../support/free-port.mjs'
 
 /** The account that every emulator has; its key is public. */
 export const ACCOUNT = 'devstoreaccount1'

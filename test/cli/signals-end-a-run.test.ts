@@ -13,9 +13,11 @@ import { THREE_MONTHS, trial } from './trial.ts'
 const UNHURRIED = withoutDeadline(9000)
 
 it('SIGHUP from both the system and the shell ends a run in order', async () => {
+  let letGo = (): void => {}
+  const held = new Promise<void>((resolve) => (letGo = resolve))
   const { sandbox, start } = await trial(
-    { service: { timeout: '1h' } },
-    { faults: [{ kind: 'stall' }] },
+    { extract: { page_size: 5 } },
+    { faults: [{ kind: 'hold', until: held }] },
     UNHURRIED,
   )
   const running = start('run', PIPELINE, '--json')
@@ -23,6 +25,7 @@ it('SIGHUP from both the system and the shell ends a run in order', async () => 
   running.child.kill('SIGHUP')
   await running.until((stderr) => stderr.includes('Stopping'))
   running.child.kill('SIGHUP')
+  letGo()
   const { code, stdout } = await running.result
   expect(code).toBe(129)
   expect(JSON.parse(stdout)).toMatchObject({ status: 'interrupted' })

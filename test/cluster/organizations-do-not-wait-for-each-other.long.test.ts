@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { carryOut } from '../support/in-this-process.ts'
 import { PASSWORD, pgRows } from '../support/postgres/client.ts'
 import { exits, jsonLines, start } from '../support/run-cli.ts'
-import { until, world } from './support/world.ts'
+import { SHORT_LEASE, until, world } from './support/world.ts'
 
 const backend = 'postgres'
 const TURN_MS = 500
@@ -83,7 +83,7 @@ describe('a failure of one organization', () => {
   })
 
   it('ends a job with which too many workers have died', async () => {
-    const here = await world({ backend, organizations: 2 })
+    const here = await world({ backend, organizations: 2, ...SHORT_LEASE })
     await here.submit()
     const url = here.env.SPILLWAY_QUEUE_URL ?? ''
     // As the last of them has left it.
@@ -123,12 +123,16 @@ describe('a failure of one organization', () => {
   })
 
   it('locks its data set against run', async () => {
-    const here = await world({ backend, sandbox: { latencyMs: 100 } })
+    let letGo = (): void => {}
+    const held = new Promise<void>((resolve) => (letGo = resolve))
+    const faults = [{ kind: 'hold', until: held, requests: [2] }] as const
+    const here = await world({ backend, sandbox: { faults } })
     here.workerHere()
     await here.submit()
     await until('it is at work', () => here.searches().length > 1)
     const run = await here.cli('run', 'org-0.yaml')
     expect([run.code, run.stderr]).toEqual([5, expect.stringContaining('Another run holds this pipeline')])
+    letGo()
     expect((await here.submit('--wait')).code).toBe(0)
   })
 })

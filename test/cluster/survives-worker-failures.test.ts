@@ -1,6 +1,15 @@
 import { describe, expect, it } from 'vitest'
 import { THOROUGH } from '../support/thorough.ts'
-import { BACKENDS, expectAllOfIt, LOOK_MS, until, type World, withQueue, world } from './support/world.ts'
+import {
+  BACKENDS,
+  expectAllOfIt,
+  LOOK_MS,
+  SHORT_LEASE,
+  until,
+  type World,
+  withQueue,
+  world,
+} from './support/world.ts'
 
 /** Pages are slow enough for a test to act in the middle of one. */
 const SLOW = { latencyMs: 60 }
@@ -26,7 +35,7 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
   it.skipIf(skip)('a worker is killed: another resumes with the next page', async () => {
     // The first worker cannot complete the export before the second one has started.
     const faults = [{ kind: 'hang', requests: [4] }] as const
-    const here = await world({ backend, sandbox: { ...SLOW, records: 300, faults } })
+    const here = await world({ backend, ...SHORT_LEASE, sandbox: { ...SLOW, records: 300, faults } })
     const first = here.worker()
     await here.submit()
     await pages(here, 4)
@@ -36,7 +45,7 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
     await first.ended
     const sent = here.searches().length
     const looks = await pages(here, sent + 1)
-    // Leases are a sixth of those outside of tests. A busy machine delays looks as it delays the second worker.
+    // A busy machine delays looks as it delays the second worker.
     expect(looks * LOOK_MS).toBeLessThan(15_000)
     expect(second.log()).toContain('job taken')
     await expectAllOfIt(here, [first, second], 1)
@@ -45,7 +54,7 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
   it.runIf(THOROUGH && !skip)(
     'a worker is stopped for longer than its lease, and can change nothing when it resumes',
     async () => {
-      const here = await world({ backend, sandbox: { ...SLOW, records: 300 } })
+      const here = await world({ backend, ...SHORT_LEASE, sandbox: { ...SLOW, records: 300 } })
       const sleeper = here.worker()
       await here.submit()
       await pages(here, 3)
@@ -67,7 +76,7 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
     async () => {
       const demandedMs = 5_000
       const faults = [{ kind: 'status', status: 429, retryAfter: '5', requests: [3] }] as const
-      const here = await world({ backend, sandbox: { ...SLOW, faults } })
+      const here = await world({ backend, ...SHORT_LEASE, sandbox: { ...SLOW, faults } })
       // On PostgreSQL a worker with a clock that is further off takes no job.
       const late = here.worker({ aheadMs: backend === 'postgres' ? -1_500 : -60_000 })
       await here.submit()

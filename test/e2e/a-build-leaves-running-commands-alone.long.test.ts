@@ -20,9 +20,11 @@ const ROOT = join(import.meta.dirname, '../..')
 const execute = promisify(execFile)
 
 it('an export goes on while the package that it was started from is built again', async () => {
+  let letGo = (): void => {}
+  const held = new Promise<void>((resolve) => (letGo = resolve))
   const here = await newWorkspace(
     { extract: { domains: ['scatterholt.com'], page_size: 50 } },
-    { latencyMs: 100 },
+    { faults: [{ kind: 'hold', until: held, requests: [1] }] },
   )
   const clone = newClone()
   const exported = execute(
@@ -36,6 +38,7 @@ it('an export goes on while the package that it was started from is built again'
   while (here.searches().length === 0 && exported.child.exitCode === null) await setTimeout(5)
   await build(clone, 'next')
   expect(exported.child.exitCode).toBe(null)
+  letGo()
   const { stdout } = await exported
   expect(JSON.parse(stdout)).toMatchObject({ status: 'complete', rows: 150 })
   // The next command starts from the new build.

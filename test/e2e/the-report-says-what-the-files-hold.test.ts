@@ -89,13 +89,15 @@ const LOADS = [
 ]
 it.runIf(THOROUGH).each(LOADS)('after runs, a kill, a --redo: $format by $partition_by', async (load) => {
   const extract = { domains: DOMAINS, windows: WINDOWS, page_size: 20 }
-  const here = await newWorkspace({ extract, load }, { records: 400, invalidRate: 0.1 })
+  // The run cannot end before it is killed.
+  const faults = [{ kind: 'hang', requests: [9] }] as const
+  const here = await newWorkspace({ extract, load }, { records: 400, invalidRate: 0.1, faults })
   const killed = await runCli({
     args: ['run', 'pipeline.yaml'],
     cwd: here.folder,
     env: here.env,
     onStart(kill) {
-      const timer = setInterval(() => here.searches().length >= 8 && kill('SIGKILL'), 2)
+      const timer = setInterval(() => here.searches().length >= 9 && kill('SIGKILL'), 2)
       onTestFinished(() => clearInterval(timer))
     },
   })

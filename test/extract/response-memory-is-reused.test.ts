@@ -1,9 +1,9 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import { type BufferPool, bufferPool } from '../../src/core/index.ts'
 import { extractPages } from '../../src/extract/index.ts'
 import type { DecodedPage, DecodePage } from '../../src/rows/index.ts'
+import { eventually } from '../support/eventually.ts'
 import { collect, decode, domainChain, emptyPage, fakeClock, open, sendPage, serve } from './support.ts'
 
 /** A pool that counts its allocations. */
@@ -135,11 +135,10 @@ describe('the memory of responses', () => {
       released.push(dropped),
     )
     const first = await chain.next()
-    while (pages.length < 2) await sleep(2)
+    await eventually(() => expect(pages).toHaveLength(2))
     await chain.return()
-    await sleep(10)
     expect(first.value?.page).toBe(pages[0])
-    expect(released).toEqual([pages[1]])
+    await eventually(() => expect(released).toEqual([pages[1]]))
   })
 })
 

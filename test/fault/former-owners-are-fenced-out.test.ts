@@ -5,7 +5,15 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { exits } from '../support/run-cli.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { faultFigures } from './figures.ts'
-import { concurrently, diskFault, type Ended, onAnotherMachine, treeHashes, untilStopped } from './support.ts'
+import {
+  concurrently,
+  diskFault,
+  type Ended,
+  lockFiles,
+  onAnotherMachine,
+  treeHashes,
+  untilStopped,
+} from './support.ts'
 import {
   ENDS,
   expectSameResult,
@@ -76,11 +84,15 @@ describe.skipIf(process.platform !== 'linux')('a run of another machine that was
       trial(slow, async (attempt) => {
         const { stopped, resume, ended } = await stopAt(attempt, call)
         if (!stopped) return
+        const [lock] = await lockFiles(attempt.workspace)
         const seen = attempt.sandbox.requests.length
         let isOver = false
         const other = takeOver(attempt, null).finally(() => (isOver = true))
-        // Requests of the other run show that it has taken over.
-        while (!isOver && attempt.sandbox.requests.length <= seen + (Number(call) % 4 || 0)) await delay(1)
+        // A request that the stopped run has sent may be seen only now.
+        const hasTakenOver = async () =>
+          attempt.sandbox.requests.length > seen + (Number(call) % 4 || 0) &&
+          !(await lockFiles(attempt.workspace)).includes(lock!)
+        while (!isOver && !(await hasTakenOver())) await delay(1)
         resume()
         await other
         const late = await ended

@@ -1,4 +1,4 @@
-import { readdir, readFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -7,7 +7,7 @@ import { exits } from '../support/run-cli.ts'
 import { type Fault, repeatedSearches } from '../support/sandbox.ts'
 import { THOROUGH } from '../support/thorough.ts'
 import { faultFigures } from './figures.ts'
-import type { Ended } from './support.ts'
+import { type Ended, lockFiles } from './support.ts'
 import { expectSameResult, scenario, type Trial, trial, type Undisturbed, undisturbed } from './trial.ts'
 
 const figures = faultFigures('two runs on one pipeline')
@@ -77,7 +77,7 @@ test.runIf(THOROUGH)('of several runs that start together only one works at a ti
     expect(repeatedSearches(attempt.sandbox.requests)).toBe(0)
     await exits(0, attempt.run())
     await expectSameResult(attempt, { scenario: slow, clean, figures, about: 'several', interruptions: 0 })
-    expect(await lockFiles(attempt)).toEqual([])
+    expect(await lockFiles(attempt.workspace)).toEqual([])
   })
 })
 
@@ -108,8 +108,4 @@ async function whileHeld(work: (attempt: Trial, holder: Holder) => Promise<void>
       await ended
     }
   })
-}
-
-async function lockFiles({ workspace }: Trial): Promise<string[]> {
-  return (await readdir(join(workspace.output, '_state'))).filter((name) => name.startsWith('lock.'))
 }

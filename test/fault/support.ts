@@ -95,6 +95,10 @@ export async function newWorkspace(sandbox: Sandbox, yaml: string): Promise<Work
   }
 }
 
+export async function lockFiles({ output }: Workspace): Promise<readonly string[]> {
+  return (await readdir(join(output, '_state'))).filter((name) => name.startsWith('lock.'))
+}
+
 /** SHA-256 of every file below a folder by its relative path; folders have ''. */
 export async function treeHashes(folder: string): Promise<Map<string, string>> {
   const hashes = new Map<string, string>()

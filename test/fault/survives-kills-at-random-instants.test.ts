@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { type Random, random as randomFrom } from '../support/random.ts'
-import type { Sandbox } from '../support/sandbox.ts'
+import type { Fault, Sandbox } from '../support/sandbox.ts'
 import { THOROUGH } from '../support/thorough.ts'
 import { faultFigures } from './figures.ts'
 import { concurrently } from './support.ts'
@@ -42,26 +42,34 @@ test(`exports killed ${KILLS} times at random instants end as if nothing had hap
   await concurrently(numbers, async (number) => {
     const chosen = all[number % all.length]!
     const random = randomFrom(SEED + number)
-    await trial(chosen.scenario, async (attempt) => {
+    // No run that has more to do ends before its kill.
+    let lastSearch = 0
+    const faults: Fault[] = [{ kind: 'hang', when: ({ ordinal }) => ordinal > lastSearch }]
+    const held = { ...chosen.scenario, sandbox: { ...chosen.scenario.sandbox, faults } }
+    await trial(held, async (attempt) => {
       const about = `seed ${SEED}, export ${number}`
       let kills = 0
       for (let run = 0; run < KILLS_PER_EXPORT; run++) {
-        const struck = await attempt.run({ onStart: killAtRandom(random, attempt.sandbox) })
+        lastSearch = attempt.sandbox.requests.length + 5
+        const over = new AbortController()
+        const onStart = killAtRandom(random, attempt.sandbox, over.signal)
+        const struck = await attempt.run({ onStart }).finally(() => over.abort())
         if (struck.signal === 'SIGKILL') kills++
         else expect(struck.code, `${about}\n${struck.stderr}`).toBe(0)
         await expectWholeShards(attempt, { ...chosen, figures, about, interruptions: kills })
       }
+      expect(kills, about).toBeGreaterThan(0)
       figures.kills += kills
+      lastSearch = Number.POSITIVE_INFINITY
       const last = await attempt.run()
       expect(last.code, `${about}\n${last.stderr}`).toBe(0)
       await expectSameResult(attempt, { ...chosen, figures, about, interruptions: kills })
     })
   })
-  expect(figures.kills).toBeGreaterThan(0)
 }, 3_600_000)
 
 /** Some milliseconds after one of the next searches arrives; one time in six, while the process still starts. */
-function killAtRandom(random: Random, sandbox: Sandbox) {
+function killAtRandom(random: Random, sandbox: Sandbox, over: AbortSignal) {
   const below = (limit: number): number => Math.floor(random() * limit)
   const waitMs = below(6) === 0 ? below(1000) : null
   const search = sandbox.requests.length + 1 + below(3)
@@ -69,8 +77,7 @@ function killAtRandom(random: Random, sandbox: Sandbox) {
   return (kill: (signal: NodeJS.Signals) => void): void => {
     void (async () => {
       if (waitMs !== null) await delay(waitMs)
-      // The run may end first; ten seconds are far longer than any run takes.
-      else for (let ms = 0; sandbox.requests.length < search && ms < 10_000; ms++) await delay(1)
+      else while (sandbox.requests.length < search && !over.aborted) await delay(1)
       await delay(afterMs)
       kill('SIGKILL')
     })()

@@ -1,4 +1,4 @@
-import { type AddressInfo, createServer, type Server } from 'node:net'
+import type { AddressInfo, Server } from 'node:net'
 import { atTheEnd } from './at-the-end.ts'
 
 /** Lets a server listen on this machine until the tests of the file are done. @returns its port */
@@ -11,13 +11,4 @@ export async function portOf(server: Server): Promise<number> {
     server.close()
   })
   return (server.address() as AddressInfo).port
-}
-
-/** A port on which no server listens. */
-export async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }

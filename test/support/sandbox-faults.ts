@@ -32,6 +32,8 @@ export type FaultEffect =
   | { kind: 'stall' }
   /** Silence from the start. The request is not carried out. */
   | { kind: 'hang' }
+  /** The right response, once the test lets it go. */
+  | { kind: 'hold'; until: Promise<void> }
   /** The whole body, but slowly. Default 64 bytes every 20 ms. */
   | { kind: 'drip'; bytes?: number; everyMs?: number }
   /** Content-Length is off by so many bytes. Default -1. */
@@ -163,6 +165,10 @@ async function sendBroken(
       socket.resetAndDestroy()
       return
     case 'hang':
+      return
+    case 'hold':
+      await fault.until
+      if (!closed.aborted) send(response, content)
       return
     case 'reset-mid-body':
       await writeHalf(response, content, half)

@@ -12,8 +12,8 @@ import { runPipeline } from '../../../src/run/index.ts'
 import { runOptions } from '../../../src/run-options.ts'
 import { shardHashes } from '../../fault/support.ts'
 import { scratchFolder } from '../../support/at-the-end.ts'
+import { freePort } from '../../support/free-port.mjs'
 import { carryOut } from '../../support/in-this-process.ts'
-import { freePort } from '../../support/listening.ts'
 import { PASSWORD } from '../../support/postgres/client.ts'
 import { newDatabase } from '../../support/postgres/database.ts'
 import { readParquet } from '../../support/read-shards.ts'
@@ -49,7 +49,6 @@ export type WorkerProcess = {
 
 export type WorkerSettings = {
   readonly concurrency?: number
-  readonly leaseMs?: number
   readonly sliceMs?: number
   /** By how much the clock of the worker is ahead. */
   readonly aheadMs?: number
@@ -79,8 +78,11 @@ export type World = {
 
 export const domainOf = (organization: string): string => `${organization}.example.com`
 
-/** Of workers of tests: with short leases. */
-const USUAL = { concurrency: 4, leaseMs: 1_500, sliceMs: 60_000 }
+/** Of workers of tests. No machine is so busy that a worker loses such a lease. */
+const USUAL = { concurrency: 4, leaseMs: 300_000, sliceMs: 60_000 }
+
+/** For tests in which another worker takes over: a sixth of the usual one. A busy machine may cost a worker its lease. */
+export const SHORT_LEASE = { leaseMs: 1_500 }
 
 export type WorldOptions = {
   readonly backend: Backend
@@ -88,6 +90,8 @@ export type WorldOptions = {
   readonly sandbox?: SandboxOptions
   readonly parts?: PipelineParts
   readonly env?: Environment
+  /** Of each worker. */
+  readonly leaseMs?: number
   /** Of a server that belongs to the test. */
   readonly url?: string
 }
@@ -97,6 +101,7 @@ export async function world({
   backend,
   organizations: count = 1,
   parts = {},
+  leaseMs = USUAL.leaseMs,
   ...options
 }: WorldOptions): Promise<World> {
   const organizations = Array.from({ length: count }, (_, n) => `org-${n}`)
@@ -134,7 +139,7 @@ export async function world({
       writeFileSync(join(folder, here.file(organization)), text)
     },
     worker({ env: own = {}, ...settings } = {}) {
-      const child = spawn(process.execPath, [SCRIPT, JSON.stringify({ ...USUAL, ...settings })], {
+      const child = spawn(process.execPath, [SCRIPT, JSON.stringify({ ...USUAL, leaseMs, ...settings })], {
         cwd: folder,
         env: { PATH: process.env.PATH ?? '', HOME: tmpdir(), ...env, ...own },
         stdio: ['ignore', 'inherit', 'pipe'],
@@ -142,7 +147,7 @@ export async function world({
       return follow(child)
     },
     workerHere: (settings = {}) =>
-      THOROUGH ? here.worker(settings) : workHere(folder, { ...env, ...settings.env }),
+      THOROUGH ? here.worker(settings) : workHere(folder, { ...env, ...settings.env }, leaseMs),
     submit: (...words) => here.cli('submit', ...organizations.map(here.file), ...words),
     cli: (...words) => carryOut({ args: words, cwd: folder, env }),
     searches: (organization) =>
@@ -163,7 +168,7 @@ export async function world({
 }
 
 /** The same as worker.mjs, in this process: for tests that do not stop a worker, kill it or read all its output. */
-function workHere(folder: string, env: Environment): Pick<WorkerProcess, 'log'> {
+function workHere(folder: string, env: Environment, leaseMs: number): Pick<WorkerProcess, 'log'> {
   const stop = new AbortController()
   const abort = new AbortController()
   let text = ''
@@ -182,6 +187,7 @@ function workHere(folder: string, env: Environment): Pick<WorkerProcess, 'log'> 
         queue,
         clock: systemClock,
         ...USUAL,
+        leaseMs,
         stop: stop.signal,
         log,
         readPipeline: (file) => readSubmitted(file, folder, { env, cwd: folder }),
@@ -277,16 +283,13 @@ export type Redis = {
 /** A Redis server that belongs to the test, and loses all data when it ends. */
 export async function startRedis(): Promise<Redis> {
   const folder = scratchFolder()
-  let port = await freePort()
+  const port = await freePort()
   let child: ChildProcess | null = null
-  /** @returns false: another process has the port */
-  const listens = async (): Promise<boolean> => {
+  const start = async (): Promise<void> => {
     const words = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--dir', folder]
     child = spawn('redis-server', [...words, '--appendonly', 'yes'], { stdio: ['ignore', 'pipe', 'ignore'] })
     const output = await readUntil(child.stdout!, 'Ready to accept connections')
-    if (output.isFound) return true
-    if (output.text.includes('Address already in use')) return false
-    throw new Error(`redis-server has ended: ${output.text}`)
+    if (!output.isFound) throw new Error(`redis-server has ended: ${output.text}`)
   }
   const kill = async (): Promise<void> => {
     if (child === null || child.exitCode !== null || child.signalCode !== null) return
@@ -298,12 +301,7 @@ export async function startRedis(): Promise<Redis> {
     await kill()
     rmSync(folder, { recursive: true, force: true })
   })
-  // A port that was free may be taken before the server has it.
-  while (!(await listens())) port = await freePort()
-  const start = async (): Promise<void> => {
-    // Clients know the port, so another one is no help.
-    if (!(await listens())) throw new Error(`another process has taken port ${port}`)
-  }
+  await start()
   return { url: `redis://127.0.0.1:${port}`, port, kill, start }
 }
 

@@ -3,12 +3,12 @@ import { once } from 'node:events'
 import { chmodSync, existsSync, mkdtempSync, symlinkSync } from 'node:fs'
 import { chown, cp, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import pg from 'pg'
+import { freePort } from '../free-port.mjs'
 
 export const PASSWORD = 'not-to-be-shown-4711'
 
@@ -132,15 +132,4 @@ async function binaries(folder) {
     if (!existsSync(join(folder, target))) symlinkSync(join(folder, source), join(folder, target))
   }
   return join(folder, 'native/bin')
-}
-
-function freePort() {
-  return new Promise((resolve, reject) => {
-    const probe = createServer()
-    probe.once('error', reject)
-    probe.listen(0, '127.0.0.1', () => {
-      const address = probe.address()
-      probe.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0))
-    })
-  })
 }
