@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
 import { serviceOf } from '../run/world.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
+import { carryOut } from '../support/in-this-process.ts'
 import { exits, runCli } from '../support/run-cli.ts'
 import { THOROUGH } from '../support/thorough.ts'
 import { startCatalog } from './rest-catalog.ts'
@@ -33,7 +34,7 @@ load:
   await write('2024-02-01')
   const env = { SPILLWAY_TOKEN: 'token', CATALOG_TOKEN: TOKEN }
   const command = (args: readonly string[], given: Record<string, string> = env) =>
-    runCli({ args: [args[0]!, 'p.yaml', ...args.slice(1)], env: given, cwd })
+    carryOut({ args: [args[0]!, 'p.yaml', ...args.slice(1)], env: given, cwd })
   return { catalog, service, write, command, cwd, env }
 }
 
