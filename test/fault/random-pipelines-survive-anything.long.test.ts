@@ -106,52 +106,56 @@ const CALM: Run = { disturbance: { kind: 'none' }, effects: [], isRefused: false
 
 test('random pipelines give every row once, whatever disturbs their runs', async () => {
   await fc.assert(
-    fc.asyncProperty(pipelines, data, runs, async (settings, served, disturbed) => {
-      const domains = DOMAINS.slice(0, settings.queried)
-      const given = {
-        ...served,
-        domains: DOMAINS,
-        token: ACCESS.SPILLWAY_TOKEN,
-        apiKey: ACCESS.SPILLWAY_API_KEY,
-      }
-      const here = await pipelineOf(await startSandbox(given), settings, domains)
-      const printed: string[] = []
-      const seen = new Set<string>()
-      let [cursorKey, repeated, allowed, end] = ['first', 0, 0, '']
-      // What a run may leave undone when nothing disturbs it any more, the next one does.
-      for (const [number, run] of [...disturbed, CALM, CALM, CALM].entries()) {
-        const { disturbance } = run
-        const about = `run ${number}, ${JSON.stringify(disturbance)}`
-        if (disturbance.kind === 'other cursors') {
-          cursorKey = `key ${number}`
-          seen.clear()
+    fc.asyncProperty(
+      fc.noBias(pipelines),
+      fc.noBias(data),
+      fc.noBias(runs),
+      async (settings, served, disturbed) => {
+        const domains = DOMAINS.slice(0, settings.queried)
+        const given = {
+          ...served,
+          domains: DOMAINS,
+          token: ACCESS.SPILLWAY_TOKEN,
+          apiKey: ACCESS.SPILLWAY_API_KEY,
         }
-        const { ended, sandbox } = await carriedOut(here, run, { ...given, cursorKey }, settings.hasApiKey)
-        end = ended.signal ?? `exit ${ended.code}`
-        printed.push(ended.stdout, ended.stderr)
-        if (end === 'SIGKILL') figures.kills++
-        else if (end !== 'exit 0') figures.faults++
-        expect(documentedEnds(disturbance.kind), `${about}\n${ended.stderr}`).toContain(end)
-        repeated += pagesSeenAgain(sandbox, seen)
-        expect(repeated, `${about}: pages repeated`).toBeLessThanOrEqual(allowed)
-        // Responses in flight, or not yet on the disk.
-        if (end === 'SIGKILL' || /disk|twice/.test(disturbance.kind)) allowed += settings.concurrency
-        if (end === 'exit 0') break
-      }
-      expect(end, printed.at(-1)).toBe('exit 0')
-      await expectWhole(here, settings, domains)
-      figures.exports++
-      figures.repeated += repeated
-      const secrets = [...Object.values(ACCESS), KEY, ...distinctSecrets(here.sandbox, domains)]
-      const canaries = secrets.map((value) => ({ name: JSON.stringify(value), value }))
-      const said = printed.map((text, run) => ({ name: `output ${run}`, bytes: Buffer.from(text) }))
-      expect(findLeaks([...said, ...(await haystacksOf(here.folder))], canaries)).toEqual([])
-    }),
+        const here = await pipelineOf(await startSandbox(given), settings, domains)
+        const printed: string[] = []
+        const seen = new Set<string>()
+        let [cursorKey, repeated, allowed, end] = ['first', 0, 0, '']
+        // What a run may leave undone when nothing disturbs it any more, the next one does.
+        for (const [number, run] of [...disturbed, CALM, CALM, CALM].entries()) {
+          const { disturbance } = run
+          const about = `run ${number}, ${JSON.stringify(disturbance)}`
+          if (disturbance.kind === 'other cursors') {
+            cursorKey = `key ${number}`
+            seen.clear()
+          }
+          const { ended, sandbox } = await carriedOut(here, run, { ...given, cursorKey }, settings.hasApiKey)
+          end = ended.signal ?? `exit ${ended.code}`
+          printed.push(ended.stdout, ended.stderr)
+          if (end === 'SIGKILL') figures.kills++
+          else if (end !== 'exit 0') figures.faults++
+          expect(documentedEnds(disturbance.kind), `${about}\n${ended.stderr}`).toContain(end)
+          repeated += pagesSeenAgain(sandbox, seen)
+          expect(repeated, `${about}: pages repeated`).toBeLessThanOrEqual(allowed)
+          // Responses in flight, or not yet on the disk.
+          if (end === 'SIGKILL' || /disk|twice/.test(disturbance.kind)) allowed += settings.concurrency
+          if (end === 'exit 0') break
+        }
+        expect(end, printed.at(-1)).toBe('exit 0')
+        await expectWhole(here, settings, domains)
+        figures.exports++
+        figures.repeated += repeated
+        const secrets = [...Object.values(ACCESS), KEY, ...distinctSecrets(here.sandbox, domains)]
+        const canaries = secrets.map((value) => ({ name: JSON.stringify(value), value }))
+        const said = printed.map((text, run) => ({ name: `output ${run}`, bytes: Buffer.from(text) }))
+        expect(findLeaks([...said, ...(await haystacksOf(here.folder))], canaries)).toEqual([])
+      },
+    ),
     {
       numRuns: PIPELINES,
       seed: SEED,
       endOnFailure: true,
-      noBias: true,
       ...(MINUTES > 0 ? { interruptAfterTimeLimit: MINUTES * 60_000, markInterruptAsFailure: false } : {}),
     },
   )

@@ -1,8 +1,10 @@
+import { runInThisContext } from 'node:vm'
 import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { ExportError, type Format, isExportError } from '../../src/core/index.ts'
 import { type InspectedShard, inspectShard, type ShardReader } from '../../src/load/inspect/index.ts'
+import { decompressors } from '../../src/load/inspect/parquet-reader.ts'
 import { cases } from '../support/thorough.ts'
 import { type Row, recordBatchOf, specs } from './record-batch-builder.ts'
 import { csvFormats, encodeShard, parquetFormats, plainCsv, snappyParquet } from './shard-fixture.ts'
@@ -83,6 +85,19 @@ describe.each(parquetFormats)('parquet by $engine, $encodings, $compression', (f
       { numRuns: cases(50, 12) },
     )
   })
+})
+
+it.each([
+  ['beyond all that is there', [0xff, 0xff, 0xff, 0x7f]],
+  ['that would be negative', [0xff, 0xff, 0xff, 0xff]],
+  ['that is cut off', [1, 0]],
+])('a Snappy page with a length %s is refused at once', (_, length) => {
+  const page = Uint8Array.of(2, 0xfc, ...length)
+  const holder = globalThis as { readPage?: () => unknown }
+  holder.readPage = () => decompressors.SNAPPY!(page, 2)
+  // A loop without end fails the test in place of hanging it.
+  expect(() => runInThisContext('readPage()', { timeout: 60_000 })).toThrow('damaged')
+  delete holder.readPage
 })
 
 describe.each(csvFormats)('csv by $engine, $compression', (format) => {

@@ -108,7 +108,8 @@ function rowOf(item: CredentialJson, wanted: Wanted): Row {
   return Object.fromEntries(Object.entries(row).filter(([name]) => columns.includes(name)))
 }
 
-const MIXED = /\p{L}\S*\p{N}|\p{N}\S*\p{L}/u
+/** In one word. */
+const MIXED = /(?<!\S)(?=\S*\p{L})(?=\S*\p{N})/u
 
 function queryValue(query: SearchQuery, { secret, identity, key }: Required<Masking>): string {
   switch (query.type) {

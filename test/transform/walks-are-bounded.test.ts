@@ -131,6 +131,15 @@ test.each([
   watched(() => expect(() => decode(paths, body)).not.toThrow())
 })
 
+test('each word of a source is read twice at most, however long it is', () => {
+  const paths = readersOf(decodeSettings())
+  const name = HUGE.slice(0, 60_000)
+  const items = Array.from({ length: 40 }, (_, i) =>
+    item(`"hash":"abc123",${source(`s${i}`, name)}`).replace('907', String(100 + i)),
+  )
+  watched(() => expect(decode(paths, page(...items))).toBe(true))
+})
+
 test('so are items with one short source each, across buffers as well', () => {
   const body = page(
     ...Array.from({ length: 5000 }, (_, i) => item(source(`s${i % 7}`)).replace('907', String(1000 + i))),

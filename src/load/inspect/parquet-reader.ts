@@ -11,9 +11,10 @@ import {
 } from 'hyparquet'
 import { ExportError, int64, numberOf } from '../../core/index.ts'
 import { damaged, type ShardReader, withoutQuotes } from './shard-reader.ts'
+import { snappyDecompress } from './snappy.ts'
 
-/** Decompression by Node.js; hyparquet has its own for Snappy. */
 export const decompressors: Compressors = {
+  SNAPPY: snappyDecompress,
   GZIP: (input, outputLength) => zlib.gunzipSync(input, limit(outputLength)),
   ZSTD: (input, outputLength) => zstdDecompress()(input, limit(outputLength)),
 }

@@ -129,9 +129,9 @@ export function searchedReadings(texts: readonly string[]): string | null {
   return readings.length === 0 ? null : readings.join('\n')
 }
 
-/** Whether letters and digits come together without a blank between. */
+/** Whether letters and digits come together without a blank between. Each word is read twice, however long it is. */
 function isMixed(text: string): boolean {
-  return /\p{L}\S*\p{N}|\p{N}\S*\p{L}/u.test(text)
+  return /(?<!\S)(?=\S*\p{L})(?=\S*\p{N})/u.test(text)
 }
 
 // Shorter numbers occur in longer ones, and in times, by chance.
