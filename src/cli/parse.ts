@@ -1,18 +1,23 @@
 import { closest, distance } from 'fastest-levenshtein'
-import yargs, { type Argv } from 'yargs'
+import yargs, { type ArgumentsCamelCase, type Argv, type PositionalOptions } from 'yargs'
 import type { ExportError } from '../core/index.ts'
 import { version } from '../package/index.ts'
 import {
   COMMON,
-  CommandCall,
+  type Command,
   type CommonArgs,
+  checkFlags,
+  HOW_IT_RUNS,
+  type Io,
   MARK,
-  type Perform,
   unmarked,
+  unmarkedArgs,
+  WHAT_IS_SHOWN,
   wrongUsage,
 } from './command-line/command.ts'
 import { COMMANDS } from './commands/index.ts'
 import { folded } from './terminal/screen.ts'
+import { runSeverally } from './work/several.ts'
 
 const PURPOSE =
   'Exports leaked-credential search results into Parquet or CSV: complete, once, masked, resumable.'
@@ -26,28 +31,31 @@ const EXIT_CODES = `Exit codes:
   5              another run holds the pipeline
   129, 130, 143  interrupted (resumable)`
 
+/** A command with its arguments. */
+export type Call = {
+  readonly args: ArgumentsCamelCase<CommonArgs>
+  /** @returns the exit code */
+  readonly work: (io: Io) => Promise<number>
+}
+
 /**
- * Parses a command line and performs its command; `--help` and `--version` are handled here.
- * @throws ExportError 'config' when the command line is wrong; and as the command does
+ * Parses a command line; `--help` and `--version` are handled here.
+ * @returns null: nothing is left to do
+ * @throws ExportError 'config' when the command line is wrong
  */
-export async function parseCommandLine(
-  words: readonly string[],
-  columns: number,
-  perform: Perform,
-): Promise<void> {
+export async function parseCommandLine(words: readonly string[], columns: number): Promise<Call | null> {
   const [word = ''] = words
   if (/^[^-]/.test(word) && word !== 'completion' && !Object.hasOwn(COMMANDS, word))
     throw unknownCommand(unmarked(word))
-  await loadForCompletion(words)
-  const parser = parserOf(words, columns)
+  // The options of others are not needed.
+  const named = new Map<string, Command>()
+  for (const each of words) if (Object.hasOwn(COMMANDS, each)) named.set(each, await COMMANDS[each]!.load())
   try {
-    await parser.parseAsync()
+    await parserOf(words, columns, named).parseAsync()
+    return null
   } catch (error) {
-    if (error instanceof CommandCall) return perform(error.args, error.work)
-    // When options are loaded late, yargs throws some errors past `fail`.
-    const message = error instanceof UsageFault || isYargsError(error) ? error.message : null
-    const flags = error instanceof UsageFault ? error.flags : []
-    throw message === null ? error : usageError(message, words, flags)
+    if (error instanceof Called) return error.call
+    throw error instanceof UsageFault ? usageError(error.message, words, named.get(word)) : error
   }
 }
 
@@ -93,22 +101,25 @@ export function overview(columns: number): string {
   ].join('\n\n')
 }
 
-/** An error of yargs about the command line. */
-class UsageFault extends Error {
-  /** Those of the command. */
-  readonly flags: readonly string[]
+/** What yargs has against the command line. */
+class UsageFault extends Error {}
 
-  constructor(message: string, flags: readonly string[]) {
-    super(message)
-    this.flags = flags
+/**
+ * Thrown out of yargs by the command that is called. After that yargs would do more work, above all for the layout of
+ * help, which takes longer than finding the command.
+ */
+class Called extends Error {
+  constructor(readonly call: Call) {
+    super('a command is called')
   }
 }
 
-function isYargsError(error: unknown): error is Error {
-  return error instanceof Error && error.name === 'YError'
-}
-
-function parserOf(words: readonly string[], columns: number): Argv<CommonArgs> {
+function parserOf(
+  words: readonly string[],
+  columns: number,
+  named: ReadonlyMap<string, Command>,
+): Argv<CommonArgs> {
+  const width = widthOf(columns)
   const parser: Argv<CommonArgs> = yargs([...words])
     .scriptName('spillway')
     .usage(`$0 <command>\n\n${PURPOSE}`)
@@ -117,7 +128,7 @@ function parserOf(words: readonly string[], columns: number): Argv<CommonArgs> {
     .version(version)
     .help('help', 'Show help')
     .detectLocale(false)
-    .wrap(widthOf(columns))
+    .wrap(width)
     .parserConfiguration({
       'boolean-negation': false,
       'dot-notation': false,
@@ -134,17 +145,22 @@ function parserOf(words: readonly string[], columns: number): Argv<CommonArgs> {
       throw new Error(`Unknown argument: ${stray}; a file may be written ./${stray}`)
     })
     .fail((message, error) => {
-      const { key } = (parser as unknown as CommandOptions).getOptions()
-      throw message ? new UsageFault(message, Object.keys(key)) : error
+      throw message ? new UsageFault(message) : error
     })
   // Descriptions say what is allowed, and the default in brackets.
   ;(parser as unknown as UsageSettings).usageConfiguration({ 'hide-types': true })
-  for (const { add } of Object.values(COMMANDS)) add(parser, widthOf(columns))
+  for (const [name, { usage, describe }] of Object.entries(COMMANDS)) {
+    const command = named.get(name)
+    const builder = (own: Argv<CommonArgs>) => (command === undefined ? own : declared(command, own, width))
+    parser.command(usage, describe, builder, (given) => {
+      const args = unmarkedArgs(given)
+      throw new Called({ args, work: (io) => runSeverally(command!, args, io) })
+    })
+  }
   return parser.completion('completion', 'Print a script that completes commands and flags in the shell')
 }
 
-/** Of yargs; its types lack them. */
-type CommandOptions = { getOptions(): { readonly key: Readonly<Record<string, unknown>> } }
+/** Of yargs; its types lack it. */
 type UsageSettings = { usageConfiguration(settings: { readonly 'hide-types': boolean }): void }
 
 /** Longer lines are hard to read, and shorter ones hold no flag with its description. */
@@ -152,14 +168,32 @@ function widthOf(columns: number): number {
   return Math.max(40, Math.min(110, columns))
 }
 
-/** Loads the command of a command line that yargs completes: it does not wait for options. */
-async function loadForCompletion(words: readonly string[]): Promise<void> {
-  if (!words.some((word) => /^--get-yargs-completions(?:=|$)/.test(word))) return
-  const name = words.find((word) => Object.hasOwn(COMMANDS, word))
-  if (name !== undefined) await COMMANDS[name]!.load()
+/** Help lists these groups first: a command's own options before those that several share. */
+const OWN_GROUPS = ['Positionals:', 'Options:', WHAT_IS_SHOWN, HOW_IT_RUNS]
+
+function declared(command: Command, yargs: Argv<CommonArgs>, width: number): Argv<CommonArgs> {
+  // Help lists groups in the order in which they were named first.
+  for (const group of OWN_GROUPS) yargs.group([], group)
+  for (const [name, each] of Object.entries(command.positionals))
+    yargs.positional(name, each as PositionalOptions)
+  yargs.options(command.flags)
+  yargs.epilogue(examplesText(command.examples, width))
+  if (command.epilogue !== null) yargs.epilogue(`\n${folded(command.epilogue, width)}`)
+  return yargs.check((args) => checkFlags(args, command))
 }
 
-function usageError(message: string, words: readonly string[], flags: readonly string[]): ExportError {
+/** Examples that can be copied: what each is for is a comment above it, and a long line ends in a backslash. */
+function examplesText(examples: Command['examples'], width: number): string {
+  const all = examples.map(([line, meaning]) => {
+    // Room for the indent and the backslash.
+    const command = folded(line.replaceAll('$0', 'spillway'), width - 6).replaceAll('\n', ' \\\n    ')
+    return `  # ${folded(meaning, width - 4).replaceAll('\n', '\n  # ')}\n  ${command}`
+  })
+  return `Examples:\n${all.join('\n')}`
+}
+
+/** @param command the first word; undefined: it is none */
+function usageError(message: string, words: readonly string[], command: Command | undefined): ExportError {
   // Whoever is to be forgotten is not repeated.
   if (words[0] === 'forget' && message.startsWith('Unknown argument'))
     return wrongUsage(
@@ -167,8 +201,7 @@ function usageError(message: string, words: readonly string[], flags: readonly s
       'See `spillway forget --help`.',
     )
   const [word = ''] = words
-  const isCommand = Object.hasOwn(COMMANDS, word)
-  const next = `See \`${isCommand ? `spillway ${word} --help` : 'spillway --help'}\`.`
+  const next = `See \`spillway ${command === undefined ? '' : `${word} `}--help\`.`
   const text = unmarked(message.trim())
   if (text.startsWith('Not enough non-option arguments'))
     return wrongUsage(`${word}: an argument is missing`, next)
@@ -178,6 +211,7 @@ function usageError(message: string, words: readonly string[], flags: readonly s
   if (missing !== undefined) return wrongUsage(`${word} needs --${missing.replaceAll(', ', ' and --')}`, next)
   const what = withoutDoubles(text)
   const [, unknown] = /^Unknown argument: (.*)$/.exec(what) ?? []
+  const flags = ['help', 'version', ...Object.keys({ ...COMMON, ...command?.flags })]
   const meant =
     unknown !== undefined && words.includes(`--${unknown}`) ? closest(unknown, ['', ...flags]) : ''
   const isNear = meant !== '' && distance(unknown!, meant) <= MAX_SLIPS

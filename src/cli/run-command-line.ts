@@ -93,19 +93,21 @@ export async function runCommandLine(
   const columns = Number(context.env.COLUMNS) || context.screen.columns
   try {
     if (given.length === 0) context.screen.write(`${overview(columns)}\n\n`)
-    if (words.length === 1 && words[0] === '--help') await context.stdout.line(overview(columns))
-    else
-      await parseCommandLine(words, columns, async (args, work) => {
-        const { logFormat, logLevel } = args
-        io = openIo(context, run, { format: logFormat, level: logLevel })
-        onIo(io, true)
-        const command = String(args._[0])
-        const { screen } = context
-        screen.progress = progressOf(screen, io.logging, args.noProgress === true)
-        if (!SERVERS.includes(command)) ticker = showStatus(command, io)
-        isJson = args.json === true
-        code = await work(io)
-      })
+    const wantsOverview = words.length === 1 && words[0] === '--help'
+    if (wantsOverview) await context.stdout.line(overview(columns))
+    const call = wantsOverview ? null : await parseCommandLine(words, columns)
+    if (call !== null) {
+      const { args, work } = call
+      const { logFormat, logLevel } = args
+      io = openIo(context, run, { format: logFormat, level: logLevel })
+      onIo(io, true)
+      const command = String(args._[0])
+      const { screen } = context
+      screen.progress = progressOf(screen, io.logging, args.noProgress === true)
+      if (!SERVERS.includes(command)) ticker = showStatus(command, io)
+      isJson = args.json === true
+      code = await work(io)
+    }
     // The output of --help may not be written yet.
     await context.stdout.write('')
     const { failure } = context.stdout

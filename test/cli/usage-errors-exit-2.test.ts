@@ -49,15 +49,14 @@ const WRONG: readonly (readonly [line: string, message: string])[] = [
     return [line, `${what}. See \`spillway ${name} --help\`.`]
   }),
   ['verify a.yaml --key pub.pem', '--key goes with --signature. See `spillway verify --help`.'],
+  ['plan a.yaml --helpp', 'Unknown argument: helpp. Did you mean --help? See `spillway plan --help`.'],
   ['init a.yaml b.yaml', 'Unknown argument: b.yaml. See `spillway init --help`.'],
 ]
 
 describe('a wrong command line', () => {
   it.each(WRONG)('"%s" is refused before anything is done', async (line, message) => {
     const words = line === '' ? [] : line.split(' ')
-    const error = await parseCommandLine(words, 80, () => {
-      throw new Error('a command was performed')
-    }).then(
+    const error = await parseCommandLine(words, 80).then(
       () => null,
       (thrown: unknown) => thrown,
     )
@@ -68,7 +67,7 @@ describe('a wrong command line', () => {
   it.each(['run a.yaml --log-level loud', 'report 1 --format html', 'run a.yaml --log-format xml'])(
     '"%s" names the allowed values',
     async (line) => {
-      await expect(parseCommandLine(line.split(' '), 80, async () => {})).rejects.toThrow(/Choices: /)
+      await expect(parseCommandLine(line.split(' '), 80)).rejects.toThrow(/Choices: /)
     },
   )
 
@@ -80,9 +79,7 @@ describe('a wrong command line', () => {
     const flags = ['--from=2024-02-01', '--until=2024-02-01', '--domain=a.com', '--format=csv']
     // The page has a format of its own.
     for (const flag of line.startsWith('summary') ? flags.slice(0, -1) : flags)
-      await expect(parseCommandLine([...line.split(' '), flag], 80, async () => {})).rejects.toThrow(
-        /^Unknown/,
-      )
+      await expect(parseCommandLine([...line.split(' '), flag], 80)).rejects.toThrow(/^Unknown/)
   })
 
   it('ends with exit 2, an empty stdout and the message on stderr', async () => {
@@ -94,25 +91,15 @@ describe('a wrong command line', () => {
 
 describe('arguments', () => {
   it('a repeated flag for domains does not consume the files that follow', async () => {
-    const seen: Record<string, unknown>[] = []
-    await parseCommandLine(
-      ['run', '--domain', 'a.com', 'one.yaml', '--domain', 'b.com', 'two.yaml'],
-      80,
-      async (args) => {
-        seen.push({ ...args })
-      },
-    )
-    expect(seen).toMatchObject([{ domain: ['a.com', 'b.com'], pipeline: ['one.yaml', 'two.yaml'] }])
+    const words = ['run', '--domain', 'a.com', 'one.yaml', '--domain', 'b.com', 'two.yaml']
+    expect((await parseCommandLine(words, 80))?.args).toMatchObject({
+      domain: ['a.com', 'b.com'],
+      pipeline: ['one.yaml', 'two.yaml'],
+    })
   })
 
   it('what follows -- is no flag', async () => {
-    const called = async (...words: string[]): Promise<unknown> => {
-      let given: unknown
-      await parseCommandLine(asFlags(words), 80, async (args) => {
-        given = { ...args }
-      })
-      return given
-    }
+    const called = async (...words: string[]) => (await parseCommandLine(asFlags(words), 80))?.args
     expect(await called('run', '--no-progress', '--', '-a.yaml', 'b.yaml')).toMatchObject({
       pipeline: ['-a.yaml', 'b.yaml'],
       'no-progress': true,
@@ -122,10 +109,7 @@ describe('arguments', () => {
   })
 
   it('a file name may look like a number', async () => {
-    const seen: unknown[] = []
-    await parseCommandLine(['run', '007', '1e3'], 80, async (args) => {
-      seen.push(Reflect.get(args, 'pipeline'))
-    })
-    expect(seen).toEqual([['007', '1e3']])
+    const call = await parseCommandLine(['run', '007', '1e3'], 80)
+    expect(call?.args).toMatchObject({ pipeline: ['007', '1e3'] })
   })
 })

@@ -170,27 +170,6 @@ export function wrongUsage(what: string, next: string, cause?: unknown): ExportE
   return new ExportError({ kind: 'config', what, where: '', next, cause })
 }
 
-/** Runs a command. @param work resolves to the exit code */
-export type Perform = (
-  args: ArgumentsCamelCase<CommonArgs>,
-  work: (io: Io) => Promise<number>,
-) => Promise<void>
-
-/**
- * Thrown out of yargs by the command that is called. After that yargs would do more work, above all for the layout of
- * help, which takes longer than finding the command.
- */
-export class CommandCall extends Error {
-  readonly args: ArgumentsCamelCase<CommonArgs>
-  readonly work: (io: Io) => Promise<number>
-
-  constructor(args: ArgumentsCamelCase<CommonArgs>, work: (io: Io) => Promise<number>) {
-    super('a command is called')
-    this.args = args
-    this.work = work
-  }
-}
-
 /** The environment of the process. */
 export type ProcessContext = {
   readonly env: Environment

@@ -1,17 +1,4 @@
-import type { ArgumentsCamelCase, Argv, PositionalOptions } from 'yargs'
-import {
-  type Command,
-  CommandCall,
-  type CommonArgs,
-  checkFlags,
-  HOW_IT_RUNS,
-  unmarkedArgs,
-  WHAT_IS_SHOWN,
-} from '../command-line/command.ts'
-import { folded } from '../terminal/screen.ts'
-
-/** Help lists these groups first: a command's own options before those that several share. */
-const OWN_GROUPS = ['Positionals:', 'Options:', WHAT_IS_SHOWN, HOW_IT_RUNS]
+import type { Command } from '../command-line/command.ts'
 
 /** Every command, by what people want of it, in the order in which help lists them. A new one is a file here and an entry. */
 // biome-ignore format: a table
@@ -52,16 +39,13 @@ export const COMMANDS: Readonly<Record<string, LazyCommand>> = {
   }),
 }
 
-/** A command whose module is loaded when it is called, so that it does not wait for those of other commands. */
+/** A command whose module is loaded where it is named, so that it does not wait for those of other commands. */
 type LazyCommand = {
   readonly group: string
   /** With placeholders, as yargs writes them: `report <id..>` */
   readonly usage: string
   readonly describe: string
-  /** Adds it to the command line, whose help is so wide. */
-  readonly add: (yargs: Argv<CommonArgs>, width: number) => void
-  /** Loads it before it is called, for the completion of its options. */
-  readonly load: () => Promise<void>
+  readonly load: () => Promise<Command>
 }
 
 /** @param entries by name: placeholders, what it does, and the module that exports it under that name */
@@ -72,7 +56,7 @@ function commandsOf<Entries extends Readonly<Record<string, Entry<never>>>>(
   return Object.fromEntries(
     Object.entries<Entry<string>>(entries).map(([name, [placeholders, describe, load]]) => {
       const usage = `${name} ${placeholders}`.trimEnd()
-      return [name, { group, usage, describe, ...lazily(usage, describe, async () => (await load())[name]!) }]
+      return [name, { group, usage, describe, load: async () => (await load())[name]! }]
     }),
   )
 }
@@ -82,53 +66,3 @@ type Entry<Name extends PropertyKey> = readonly [
   describe: string,
   load: () => Promise<{ readonly [Each in Name]: Command }>,
 ]
-
-function lazily(
-  usage: string,
-  describe: string,
-  load: () => Promise<Command>,
-): Pick<LazyCommand, 'add' | 'load'> {
-  let loaded: Command | null = null
-  return {
-    add(yargs, width) {
-      const builder = (yargs: Argv<CommonArgs>): Argv<CommonArgs> | Promise<Argv<CommonArgs>> => {
-        return loaded === null
-          ? load().then((found) => declared(found, yargs, width))
-          : declared(loaded, yargs, width)
-      }
-      const handler = (given: ArgumentsCamelCase<CommonArgs>) => {
-        const args = unmarkedArgs(given)
-        throw new CommandCall(args, async (io) => {
-          const command = await load()
-          if (command.eachFile === null) return command.run(args, io)
-          return (await import('../work/several.ts')).runSeverally(command, command.eachFile, args, io)
-        })
-      }
-      yargs.command(usage, describe, builder, handler)
-    },
-    async load() {
-      loaded = await load()
-    },
-  }
-}
-
-function declared(command: Command, yargs: Argv<CommonArgs>, width: number): Argv<CommonArgs> {
-  // Help lists groups in the order in which they were named first.
-  for (const group of OWN_GROUPS) yargs.group([], group)
-  for (const [name, each] of Object.entries(command.positionals))
-    yargs.positional(name, each as PositionalOptions)
-  yargs.options(command.flags)
-  yargs.epilogue(examplesText(command.examples, width))
-  if (command.epilogue !== null) yargs.epilogue(`\n${folded(command.epilogue, width)}`)
-  return yargs.check((args) => checkFlags(args, command))
-}
-
-/** Examples that can be copied: what each is for is a comment above it, and a long line ends in a backslash. */
-function examplesText(examples: Command['examples'], width: number): string {
-  const all = examples.map(([line, meaning]) => {
-    // Room for the indent and the backslash.
-    const command = folded(line.replaceAll('$0', 'spillway'), width - 6).replaceAll('\n', ' \\\n    ')
-    return `  # ${folded(meaning, width - 4).replaceAll('\n', '\n  # ')}\n  ${command}`
-  })
-  return `Examples:\n${all.join('\n')}`
-}

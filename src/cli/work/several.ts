@@ -8,16 +8,17 @@ import { plainJson } from '../terminal/text.ts'
 type Args = { readonly pipeline?: unknown; readonly json?: unknown; readonly resolved?: unknown }
 
 /**
- * Calls a command of one pipeline file for each of those that are given. With --json each prints an object a line; YAML
+ * Calls a command; one of a pipeline file for each of those that are given. With --json each prints an object a line; YAML
  * is separated as YAML documents are, text by an empty line.
  * @returns the gravest exit code
  */
 export async function runSeverally(
-  { run }: Command,
-  { pauseMs }: { readonly pauseMs: number },
+  { run, eachFile }: Command,
   args: Parameters<Command['run']>[0],
   io: Io,
 ): Promise<number> {
+  if (eachFile === null) return run(args, io)
+  const { pauseMs } = eachFile
   const { pipeline, json, resolved } = args as Args
   // yargs gives a list, as the usage has `<pipeline..>`.
   const files = [pipeline].flat()
