@@ -3,6 +3,7 @@ import {
   hidesIdentity,
   isHeaderText,
   learnSecret,
+  locationOf,
   type NamedPipeline,
   type NamedQuery,
   type Pipeline,
@@ -26,7 +27,7 @@ export function namePipeline(pipeline: Pipeline, maskKey: Uint8Array | null): Na
   const { extract } = pipeline
   const named = (queries: readonly Query[]): readonly NamedQuery[] => {
     const all = queries.map((query) => nameQuery(query, labelOf(query, pipeline, maskKey)))
-    requireDistinct(all, pipeline.file)
+    requireDistinct(all, pipeline)
     return all
   }
   const unfiltered =
@@ -34,7 +35,8 @@ export function namePipeline(pipeline: Pipeline, maskKey: Uint8Array | null): Na
   return { ...pipeline, extract: { ...extract, queries: named(extract.queries), unfiltered } }
 }
 
-function labelOf(query: Query, { transform, file }: Pipeline, maskKey: Uint8Array | null): string {
+function labelOf(query: Query, pipeline: Pipeline, maskKey: Uint8Array | null): string {
+  const { transform } = pipeline
   const label = visibleLabel(query, transform.identity)
   if (label !== null) return label
   if (transform.identity === 'hmac') {
@@ -43,17 +45,17 @@ function labelOf(query: Query, { transform, file }: Pipeline, maskKey: Uint8Arra
   throw new ExportError({
     kind: 'config',
     what: `transform.identity hides the value of a query of type ${query.type}, and the query has no other name`,
-    where: file,
+    where: locationOf(pipeline, 'extract.queries'),
     next: 'Give the query a name with as.',
   })
 }
 
 /** A file system may fold the case of names, and their accents: on every one, two such folders would be the same. */
-function requireDistinct(queries: readonly NamedQuery[], file: string): void {
+function requireDistinct(queries: readonly NamedQuery[], pipeline: Pipeline): void {
   const names = new Map<string, string>()
   for (const { name } of queries) {
     const other = names.get(foldedName(name))
-    if (other !== undefined) throw sameNames(other, name, file)
+    if (other !== undefined) throw sameNames(other, name, pipeline)
     names.set(foldedName(name), name)
   }
 }
@@ -63,14 +65,14 @@ export function foldedName(name: string): string {
   return decodeURIComponent(name).normalize('NFC').toLowerCase()
 }
 
-export function sameNames(one: string, other: string, file: string): ExportError {
+export function sameNames(one: string, other: string, pipeline: Pipeline): ExportError {
   return new ExportError({
     kind: 'config',
     what:
       one === other
         ? `Two queries have the name ${one}`
         : `Two queries have names that some file systems take for the same: ${one} and ${other}`,
-    where: file,
+    where: locationOf(pipeline, 'extract.queries'),
     next: 'Give one of them another name with as.',
   })
 }
@@ -109,9 +111,10 @@ export async function readQuerySecrets(
  * @throws ExportError `config`
  */
 export async function requireSendableToken(
-  { service: { auth }, file }: Pipeline,
+  pipeline: Pipeline,
   { readSecret }: Pick<DataSetOptions, 'readSecret'>,
 ): Promise<void> {
+  const { auth } = pipeline.service
   const variable = auth.kind === 'token' ? auth.tokenEnv : auth.apiKeyEnv
   const token = await readSecret(variable)
   if (token === null || token === '') return
@@ -120,7 +123,7 @@ export async function requireSendableToken(
   throw new ExportError({
     kind: 'config',
     what: `${variable} holds a line break, another control character or a character outside ASCII, so it cannot be sent`,
-    where: file,
+    where: locationOf(pipeline, auth.kind === 'token' ? 'service.token_env' : 'service.api_key_env'),
     next: 'Set it to the token or key alone.',
   })
 }

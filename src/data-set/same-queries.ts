@@ -26,7 +26,7 @@ export function requireSameNames(
   for (const query of pipeline.extract.queries) {
     const other = exported.get(foldedName(query.name))
     if (other !== undefined && other !== query.name && isKnown(found, other))
-      throw sameNames(other, query.name, pipeline.file)
+      throw sameNames(other, query.name, pipeline)
     const [given, known] = [givenTo(query), found.queries.get(query.name)]
     if (!given && known === undefined) continue
     const value = valueFor(query, pipeline, maskKey)

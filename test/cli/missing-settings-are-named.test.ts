@@ -1,4 +1,4 @@
-import { readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { checkRequirements, readPipeline, serviceFromEnvironment } from '../../src/pipeline/index.ts'
@@ -107,6 +107,29 @@ describe('what a run needs besides its file', () => {
       expect(sandbox.requests).toHaveLength(0)
     },
   )
+
+  it('what only the plan or the data set shows is reported with file and line', async () => {
+    const range = { from: '2024-01-01', until: '2024-07-01' }
+    const here = await newWorkspace({ extract: { domains: ['scatterholt.com'] } })
+    const rejected = async (extract: Record<string, unknown>, command: string, what: RegExp) => {
+      await here.write({ extract })
+      const { stderr } = await exits(2, here.call(command), what)
+      const [key] = Object.keys(extract)
+      const line = readFileSync(join(here.folder, PIPELINE), 'utf8').split(`"${key}"`)[0]!.split('\n').length
+      expect(stderr).toMatch(new RegExp(`\\(pipeline\\.yaml:${line}:\\d+\\)`))
+    }
+    const twins = ['John', 'john'].map((keyword) => ({ type: 'keyword', keyword }))
+    await rejected({ queries: twins }, 'plan', /keyword\.John and keyword\.john/)
+    const one = { domains: ['scatterholt.com'] }
+    await here.write({ extract: one })
+    await exits(0, here.call('run'))
+    await rejected({ windows: { ...range, every: 'month' }, ...one }, 'run', /exported without windows/)
+
+    await here.write({ extract: { windows: { ...range, every: 'month' }, page_size: 10, ...one } })
+    await exits(4, here.call('run', '--fresh', '--yes', '--max-requests', '1'))
+    const cut = { from: '2024-01-01', until: '2024-01-02' }
+    await rejected({ windows: cut, page_size: 10, ...one }, 'run', /the new windows would cut it/)
+  })
 
   it('options of the library need the masking key as well', async () => {
     const { folder } = await newWorkspace({ transform: { identity: 'hmac' } })

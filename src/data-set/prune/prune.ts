@@ -1,4 +1,4 @@
-import { ExportError, formatInstant, type Micros, type Pipeline } from '../../core/index.ts'
+import { ExportError, formatInstant, locationOf, type Micros, type Pipeline } from '../../core/index.ts'
 import type { CheckpointState } from '../../state/index.ts'
 import { namePipeline } from '../queries.ts'
 import { type ChangeOptions, noSwap, type Swap, swapShards } from '../swap.ts'
@@ -70,12 +70,12 @@ function resultOf({ name }: Pipeline, before: Micros, { removed, shards, kept }:
   }
 }
 
-function requireWindows({ extract, file }: Pipeline): void {
-  if (extract.windows !== null) return
+function requireWindows(pipeline: Pipeline): void {
+  if (pipeline.extract.windows !== null) return
   throw new ExportError({
     kind: 'config',
     what: 'prune needs windows, and the pipeline has none: the age of rows is not known',
-    where: file,
+    where: locationOf(pipeline, 'extract.windows'),
     next: 'Export to another load.path with extract.windows and every, or start over with a shorter range and --fresh.',
   })
 }

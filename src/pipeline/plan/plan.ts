@@ -1,6 +1,7 @@
 import {
   ExportError,
   type Int64,
+  locationOf,
   MAX_WINDOWS,
   type Micros,
   type NamedPipeline,
@@ -39,7 +40,7 @@ export function planPartitions(pipeline: NamedPipeline, now: Micros, lookUp: Beg
   for (const [index, { name }] of queries.entries()) {
     const begun = begunOf(name)?.windows ?? null
     if (begun !== null && !isSubset(begun, wantedNames)) {
-      reshaped.set(index, fitWindows(wanted, begun, name, pipeline.file))
+      reshaped.set(index, fitWindows(wanted, begun, name, locationOf(pipeline, 'extract.windows')))
     }
   }
   const order = { queries, wanted, reshaped }
@@ -118,14 +119,14 @@ function fitWindows(
   wanted: readonly Named[],
   begun: ReadonlyMap<string, { readonly done: boolean }>,
   query: string,
-  file: string,
+  where: string,
 ): readonly Named[] {
   const windows = wanted.map(({ window }) => window).filter((window) => window !== null)
   if (windows.length < wanted.length || begun.has(windowRange(null))) {
     throw new ExportError({
       kind: 'config',
       what: `${query} was exported ${windows.length < wanted.length ? 'in windows' : 'without windows'} before, and extract.windows has changed since`,
-      where: file,
+      where,
       next: 'Restore extract.windows, choose another load.path, or start over with --fresh.',
     })
   }
@@ -138,7 +139,7 @@ function fitWindows(
       throw new ExportError({
         kind: 'config',
         what: `${query}/${name} is partly exported, and the new windows would cut it`,
-        where: file,
+        where,
         next: 'Finish it first with the earlier extract.windows, choose another load.path, or start over with --fresh.',
       })
     }
