@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type ProgressMoment, progressLines } from '../../src/cli/progress/progress-lines.ts'
+import { type ProgressMoment, progressLines, progressText } from '../../src/cli/progress/progress-lines.ts'
 import { styleFor, widthOf } from '../../src/cli/terminal/screen.ts'
 import type { Progress } from '../../src/run/index.ts'
 
@@ -57,6 +57,17 @@ const PROGRESS: Progress = {
   waits: { retry: null, retries: 0, tokenSinceMs: null, responseSinceMs: null, diskSinceMs: null },
 }
 const NOW = 1_700_000_000_000
+
+it('is one line in a log, with everything there is to tell', () => {
+  const moment = { name: 'acme', progress: PROGRESS, elapsedMs: 12_000, nowMs: NOW, columns: 20, pace: '' }
+  const text =
+    'acme: 22 of 48 partitions, 10 by earlier runs, 1 failed, 5,700 rows, 475/s, 59 requests, 999,943 searches left, 0:12, about 25 s to go'
+  expect(progressText(moment)).toBe(text)
+  const pausedUntilMs = NOW + 9000
+  expect(progressText({ ...moment, progress: { ...PROGRESS, pausedUntilMs } })).toBe(
+    `${text}, the service responded with 429; requests go on in 9 s`,
+  )
+})
 
 function shown(columns: number, changes: Partial<Progress> = {}): readonly string[] {
   const now = {

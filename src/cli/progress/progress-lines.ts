@@ -1,5 +1,5 @@
 import type { Progress } from '../../run/index.ts'
-import { cutTo, type Style, widthOf } from '../terminal/screen.ts'
+import { cutTo, type Style, styleFor, widthOf } from '../terminal/screen.ts'
 import { count, counted, plainLine, roughly, stopwatch } from '../terminal/text.ts'
 
 // Shorter waits are usual.
@@ -24,67 +24,67 @@ export function progressLines(moment: ProgressMoment, style: Style): string {
   const columns = moment.columns - 1
   const wait = waitText(moment.progress, moment.nowMs)
   const now = cutTo(wait ?? moment.pace, columns)
+  const head: Part[] = [
+    [2, style('bold', cutTo(moment.name, MAX_NAME))],
+    [3, bar(moment.progress, style)],
+  ]
   return [
-    lineOf(partitions(moment, style), columns),
+    lineOf([...head, ...partitions(moment, style)], columns),
     lineOf(figures(moment, style), columns),
     style(wait === null ? 'dim' : 'yellow', now),
   ].join('\n')
 }
 
-function partitions({ name, progress }: ProgressMoment, style: Style): Part[] {
-  const { partitionsTotal, partitionsDone, partitionsDoneBefore, partitionsFailed } = progress
-  const parts: Part[] = [
-    { rank: 2, text: cutTo(name, MAX_NAME), paint: (text) => style('bold', text) },
-    { rank: 3, text: bar(progress), paint: (text) => paintBar(text, style) },
-    { rank: 0, text: `${count(partitionsDone)} of ${counted(partitionsTotal, 'partition')}` },
+/** The same in one line of any length, for a log. */
+export function progressText(moment: ProgressMoment): string {
+  const { name, progress, nowMs } = moment
+  const plain = styleFor(false)
+  const parts = [...partitions(moment, plain), ...figures(moment, plain)].map(([, text]) => text)
+  return `${name}: ${[...parts, waitText(progress, nowMs)].filter((text) => text !== null).join(', ')}`
+}
+
+/** A part of a line; null: it is left out. Parts with the lowest rank get space first. */
+type Part = readonly [rank: number, text: string | null]
+
+function partitions({ progress }: ProgressMoment, style: Style): Part[] {
+  const { partitionsTotal, partitionsDone: done, partitionsDoneBefore: before, partitionsFailed } = progress
+  return [
+    [0, `${count(done)} of ${counted(partitionsTotal, 'partition')}`],
+    [4, before === 0 ? null : style('dim', `${count(before)} by earlier runs`)],
+    [1, partitionsFailed === 0 ? null : style('red', `${count(partitionsFailed)} failed`)],
   ]
-  if (partitionsDoneBefore > 0) {
-    const text = `${count(partitionsDoneBefore)} by earlier runs`
-    parts.push({ rank: 4, text, paint: (text) => style('dim', text) })
-  }
-  if (partitionsFailed > 0) {
-    const text = `${count(partitionsFailed)} failed`
-    parts.push({ rank: 1, text, paint: (text) => style('red', text) })
-  }
-  return parts
 }
 
 const MAX_NAME = 20
 const BAR_WIDTH = 12
-const [EARLIER, NOW, LEFT] = ['╍', '━', '─'] as const
 
-function bar({ partitionsTotal, partitionsDoneBefore, ...progress }: Progress): string {
+function bar({ partitionsTotal, partitionsDoneBefore, ...progress }: Progress, style: Style): string {
   const cells = (partitions: number): number =>
     partitionsTotal === 0
       ? BAR_WIDTH
       : Math.min(BAR_WIDTH, Math.floor((partitions / partitionsTotal) * BAR_WIDTH))
   const earlier = cells(partitionsDoneBefore)
   const through = cells(partitionsDoneBefore + progress.partitionsAdvanced + progress.partitionsFailed)
-  return EARLIER.repeat(earlier) + NOW.repeat(through - earlier) + LEFT.repeat(BAR_WIDTH - through)
-}
-
-function paintBar(text: string, style: Style): string {
-  return text.replace(/━+/, (now) => style('cyan', now)).replace(/╍+|─+/g, (rest) => style('dim', rest))
+  return [
+    style('dim', '╍'.repeat(earlier)),
+    style('cyan', '━'.repeat(through - earlier)),
+    style('dim', '─'.repeat(BAR_WIDTH - through)),
+  ].join('')
 }
 
 function figures(moment: ProgressMoment, style: Style): Part[] {
   const { progress, elapsedMs } = moment
   const { rows, requests, searchesRemaining, quarantined } = progress
   const rate = elapsedMs < 1000 ? '' : `, ${count((rows * 1000) / elapsedMs)}/s`
-  const parts: Part[] = [
-    { rank: 0, text: `${counted(rows, 'row')}${rate}` },
-    { rank: 2, text: counted(requests, 'request') },
+  const left = searchesRemaining === null ? null : `${counted(searchesRemaining, 'search', 'searches')} left`
+  return [
+    [0, `${counted(rows, 'row')}${rate}`],
+    [2, counted(requests, 'request')],
+    [4, left],
+    [1, stopwatch(elapsedMs)],
+    [1, endOf(moment, style)],
+    [3, quarantined === 0 ? null : style('yellow', `${count(quarantined)} quarantined`)],
   ]
-  if (searchesRemaining !== null)
-    parts.push({ rank: 4, text: `${counted(searchesRemaining, 'search', 'searches')} left` })
-  parts.push({ rank: 1, text: stopwatch(elapsedMs) })
-  const end = endOf(moment, style)
-  if (end !== null) parts.push(end)
-  if (quarantined > 0) {
-    const text = `${count(quarantined)} quarantined`
-    parts.push({ rank: 3, text, paint: (text) => style('yellow', text) })
-  }
-  return parts
 }
 
 /** The least progress from which the end of a run is estimated. */
@@ -92,15 +92,14 @@ const MIN_REQUESTS = 5
 const MIN_MS = 3000
 
 /** The estimated end of the run: by its pages, or earlier by its budget; null: not known yet. */
-function endOf({ progress, elapsedMs }: ProgressMoment, style: Style): Part | null {
+function endOf({ progress, elapsedMs }: ProgressMoment, style: Style): string | null {
   const { requests, requestsAllowed } = progress
   const left = shareLeft(progress)
   if (left === null || requests < MIN_REQUESTS || elapsedMs < MIN_MS) return null
   if (requestsAllowed === null || requestsAllowed.requests >= requests * left)
-    return { rank: 1, text: `about ${roughly(elapsedMs * left)} to go` }
+    return `about ${roughly(elapsedMs * left)} to go`
   const soon = roughly((elapsedMs / requests) * requestsAllowed.requests)
-  const text = `${requestsAllowed.by} ends first, in about ${soon}`
-  return { rank: 1, text, paint: (text) => style('yellow', text) }
+  return style('yellow', `${requestsAllowed.by} ends first, in about ${soon}`)
 }
 
 /** The ratio of what is left of a run to what is done; null: not known yet. */
@@ -115,32 +114,21 @@ function shareLeft({
   return left <= 0 ? null : left / partitionsAdvanced
 }
 
-/** A part of a line, and how it is coloured. */
-type Part = {
-  readonly text: string
-  readonly paint?: (text: string) => string
-  /** Parts with the lowest rank get space first. */
-  readonly rank: number
-}
-
 /** A line of as many parts as fit, in the order given. */
 function lineOf(parts: readonly Part[], columns: number): string {
   const shown = new Set<Part>()
   let room = columns + GAP.length
-  for (const part of [...parts].sort((a, b) => a.rank - b.rank)) {
-    const width = GAP.length + widthOf(part.text)
+  for (const part of [...parts].sort(([a], [b]) => a - b)) {
+    const width = part[1] === null ? Number.POSITIVE_INFINITY : GAP.length + widthOf(part[1])
     if (width > room) continue
     room -= width
     shown.add(part)
   }
-  const painted = parts
-    .filter((part) => shown.has(part))
-    .map(({ text, paint = (plain: string) => plain }) => paint(text))
-  return painted.join(GAP)
+  return parts.flatMap((part) => (shown.has(part) ? [part[1]] : [])).join(GAP)
 }
 
 /** What a run waits for; null: nothing unusual. */
-export function waitText({ pausedUntilMs, waits }: Progress, nowMs: number): string | null {
+function waitText({ pausedUntilMs, waits }: Progress, nowMs: number): string | null {
   const { retry, retries, tokenSinceMs, responseSinceMs, diskSinceMs } = waits
   if (pausedUntilMs !== null && pausedUntilMs > nowMs) {
     return `the service responded with 429; requests go on in ${seconds(pausedUntilMs - nowMs)}`

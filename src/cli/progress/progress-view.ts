@@ -4,7 +4,7 @@ import { requestRate } from '../../run/index.ts'
 import type { Io } from '../command-line/command.ts'
 import { styleFor, wantsColour } from '../terminal/screen.ts'
 import { count, counted, stopwatch } from '../terminal/text.ts'
-import { progressLines, waitText } from './progress-lines.ts'
+import { progressLines, progressText } from './progress-lines.ts'
 
 /**
  * Tells the screen how far a run is. Without a terminal the plan is said at once.
@@ -30,9 +30,10 @@ export function progressView(
     const elapsedMs = performance.now() - startedMs
     const pace = stop.aborted ? STOPPING : paceText(pipeline)
     const { waits, partitionsAdvanced, requestsAllowed, pausedUntilMs, ...figures } = latest
+    const moment = { name, progress: latest, elapsedMs, nowMs, columns, pace }
     return {
-      text: `${name}: ${progressWords(latest, elapsedMs, nowMs).join(', ')}`,
-      drawn: progressLines({ name, progress: latest, elapsedMs, nowMs, columns, pace }, style),
+      text: progressText(moment),
+      drawn: progressLines(moment, style),
       fields: { pipeline: name, ...inSnakeCase({ ...figures }) },
     }
   }
@@ -77,19 +78,5 @@ function planWords(pipeline: Pipeline, { partitionsTotal, partitionsDoneBefore }
     `${count(left)} of ${counted(partitionsTotal, 'partition')} to do`,
     ...(partitionsDoneBefore === 0 ? [] : [`${count(partitionsDoneBefore)} done by earlier runs`]),
     ...(left === 0 ? [] : [paceText(pipeline)]),
-  ]
-}
-
-function progressWords(progress: Progress, elapsedMs: number, nowMs: number): string[] {
-  const { partitionsTotal, partitionsDone, partitionsFailed, rows, requests, quarantined } = progress
-  const wait = waitText(progress, nowMs)
-  return [
-    `${count(partitionsDone)} of ${counted(partitionsTotal, 'partition')} done`,
-    ...(partitionsFailed === 0 ? [] : [`${count(partitionsFailed)} failed`]),
-    counted(rows, 'row'),
-    counted(requests, 'request'),
-    ...(quarantined === 0 ? [] : [`${count(quarantined)} quarantined`]),
-    stopwatch(elapsedMs),
-    ...(wait === null ? [] : [wait]),
   ]
 }
