@@ -3,36 +3,42 @@ import zlib from 'node:zlib'
 import {
   type CatalogAuth,
   type CatalogSettings,
+  type CsvFormat,
   type Format,
   type LoadSettings,
+  type ParquetFormat,
   TABLE_FORMATS,
 } from '../../core/index.ts'
 import { shown } from '../problems/describe.ts'
 import type { Problems } from '../problems/problems.ts'
+import type { Path } from '../problems/tree.ts'
 import type { PipelineFile } from '../schema/file-schema.ts'
-import { ADDRESSES, STORE_KINDS, STORES, type StoreKind, storeOf } from '../stores/index.ts'
+import { ADDRESSES, STORES, type StoreKind, storeOf } from '../stores/index.ts'
 
 type LoadFile = PipelineFile['load']
 
-type LoadContext = {
-  readonly cwd: string
-  /** Of the pipeline file. */
-  readonly folder: string
-}
-
-/** Format, location and permissions of the data set. */
+/**
+ * Format, location and permissions of the data set.
+ * @param folder of the pipeline file
+ */
 export function resolveLoad(
   file: PipelineFile,
   columns: readonly string[],
   problems: Problems,
-  { cwd, folder }: LoadContext,
+  { cwd, folder }: { readonly cwd: string; readonly folder: string },
 ): LoadSettings {
   const { load } = file
   const format = load.format === 'parquet' ? parquet(load, columns, problems) : csv(load, problems)
   const fileMode = Number.parseInt(load.file_mode.slice(-3), 8)
-  const located = resolveLocation(file, problems, cwd, folder)
+  const pathAsGiven = load.path ?? `output/${file.name}`
+  const store = storeOf(pathAsGiven)
+  const located =
+    store === undefined ? onDisk(pathAsGiven, cwd, problems) : inStore(store, load, pathAsGiven, problems)
+  const beside = isAbsolute(pathAsGiven) ? located.path : resolve(folder, pathAsGiven)
   return {
     ...located,
+    pathAsGiven,
+    ...(store === undefined && beside !== located.path ? { besideFile: beside } : {}),
     format,
     partitionBy: (['query', 'window'] as const).filter((by) => load.partition_by.includes(by)),
     shardRows: load.shard_rows,
@@ -82,46 +88,43 @@ function resolveCatalog(catalog: CatalogFile, name: string, problems: Problems):
 function catalogAuth({ token_env: tokenEnv, oauth2 }: CatalogFile): CatalogAuth | null {
   if (tokenEnv !== undefined) return { kind: 'token', tokenEnv }
   if (oauth2 === undefined) return null
-  const { token_url, client_id_env, client_secret_env, scope = null } = oauth2
-  return {
-    kind: 'oauth2',
-    tokenUrl: token_url,
-    clientIdEnv: client_id_env,
-    clientSecretEnv: client_secret_env,
-    scope,
-  }
+  const { token_url: tokenUrl, client_id_env, client_secret_env, scope = null } = oauth2
+  return { kind: 'oauth2', tokenUrl, clientIdEnv: client_id_env, clientSecretEnv: client_secret_env, scope }
 }
 
-function parquet(load: LoadFile, columns: readonly string[], problems: Problems): Format {
+function parquet(load: LoadFile, columns: readonly string[], problems: Problems): ParquetFormat {
   const { compression: given = 'snappy', parquet: settings } = load
   const engine = among('engine', ['columnar', 'parquetjs-lite'], load.engine, 'format parquet', problems)
   const isLite = engine === 'parquetjs-lite'
-  const { bloom_filters: bloomFilters } = settings
   // The types of the oldest supported version lack it.
-  if (given === 'zstd' && Reflect.get(zlib, 'zstdCompressSync') === undefined) {
+  if (given === 'zstd' && Reflect.get(zlib, 'zstdCompressSync') === undefined)
     problems.add(
       ['load', 'compression'],
       `zstd needs Node 22.15 or newer, and this is ${process.version}; allowed here: none | snappy | gzip`,
     )
-  }
   const compressions = ['none', 'snappy', 'gzip', ...(isLite ? [] : (['zstd'] as const))] as const
-  const compression = among('compression', compressions, given, `engine ${engine}`, problems)
-  const path = ['load', 'parquet', 'encodings']
-  if (isLite && settings.encodings === 'compact' && problems.given(path))
-    problems.add(path, 'expected plain with engine parquetjs-lite, found "compact"')
-  if (isLite && bloomFilters.length > 0)
-    problems.add(['load', 'parquet', 'bloom_filters'], 'engine parquetjs-lite writes no bloom filters')
-  for (const [i, column] of bloomFilters.entries()) {
-    if (columns.includes(column)) continue
-    const path = ['load', 'parquet', 'bloom_filters', i]
-    problems.add(path, `expected one of ${columns.join(', ')}, found ${problems.found(path)}`)
+  const at = (...keys: Path): Path => ['load', 'parquet', ...keys]
+  if (isLite && settings.encodings === 'compact' && problems.given(at('encodings')))
+    problems.add(at('encodings'), 'expected plain with engine parquetjs-lite, found "compact"')
+  const filters = settings.bloom_filters
+  if (isLite && filters.length > 0)
+    problems.add(at('bloom_filters'), 'engine parquetjs-lite writes no bloom filters')
+  for (const [i, column] of filters.entries()) {
+    const path = at('bloom_filters', i)
+    if (!columns.includes(column))
+      problems.add(path, `expected one of ${columns.join(', ')}, found ${problems.found(path)}`)
   }
-  // parquetjs-lite knows no others.
-  const encodings = isLite ? 'plain' : settings.encodings
-  return { kind: 'parquet', engine, compression, encodings, bloomFilters: [...new Set(bloomFilters)] }
+  return {
+    kind: 'parquet',
+    engine,
+    compression: among('compression', compressions, given, `engine ${engine}`, problems),
+    // parquetjs-lite knows no others.
+    encodings: isLite ? 'plain' : settings.encodings,
+    bloomFilters: [...new Set(filters)],
+  }
 }
 
-function csv({ engine, compression = 'none', csv }: LoadFile, problems: Problems): Format {
+function csv({ engine, compression = 'none', csv }: LoadFile, problems: Problems): CsvFormat {
   return {
     kind: 'csv',
     engine: among('engine', ['columnar', 'csv-stringify'], engine, 'format csv', problems),
@@ -144,43 +147,21 @@ function among<const Value extends string>(
   return value ?? allowed[0]
 }
 
-// Every store allows these characters in keys, and no engine has to escape them.
-const PREFIX = /^[A-Za-z0-9._=-]+(?:\/[A-Za-z0-9._=-]+)*$/
-// S3 allows 1,024 bytes a key; most of them are for the names of queries.
-const MAX_PREFIX = 300
+type Located = Pick<LoadSettings, 'path' | 'location'>
 
-/** The location of the data set: a folder, or a prefix of a bucket; and of its state, if it is separate. */
-function resolveLocation(
-  file: PipelineFile,
-  problems: Problems,
-  cwd: string,
-  folder: string,
-): Pick<LoadSettings, 'path' | 'pathAsGiven' | 'besideFile' | 'location'> {
-  const pathAsGiven = file.load.path ?? `output/${file.name}`
-  const store = storeOf(pathAsGiven)
-  for (const kind of STORE_KINDS) {
-    if (file.load[kind] === undefined || kind === store) continue
-    const start = `${STORES[kind].scheme}://`
-    problems.add(['load', kind], `goes with a load.path that begins with ${start}`, 'key')
-  }
-  if (store !== undefined) return bucketLocation(store, file, pathAsGiven, problems)
-  if (HOME.test(pathAsGiven)) problems.add(['load', 'path'], homeText(pathAsGiven))
-  const path = resolve(cwd, pathAsGiven)
-  if (dirname(path) === path) {
+const PATH = ['load', 'path']
+
+function onDisk(given: string, cwd: string, problems: Problems): Located {
+  const path = resolve(cwd, given)
+  if (HOME.test(given)) problems.add(PATH, homeText(given))
+  if (dirname(path) === path)
     problems.add(
-      ['load', 'path'],
-      `is the root of the file system, where other files are; expected a folder for the data set alone, found ${shownPath(pathAsGiven)}`,
+      PATH,
+      `is the root of the file system, where other files are; expected a folder for the data set alone, found ${shownPath(given)}`,
     )
-  } else if (/^[a-z][a-z0-9+.-]*:\/\//i.test(pathAsGiven)) {
-    problems.add(['load', 'path'], `expected a folder, ${ADDRESSES}, found ${shownPath(pathAsGiven)}`)
-  }
-  const beside = isAbsolute(pathAsGiven) ? path : resolve(folder, pathAsGiven)
-  return {
-    path,
-    pathAsGiven,
-    ...(beside === path ? {} : { besideFile: beside }),
-    location: { kind: 'disk', root: path },
-  }
+  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(given))
+    problems.add(PATH, `expected a folder, ${ADDRESSES}, found ${shownPath(given)}`)
+  return { path, location: { kind: 'disk', root: path } }
 }
 
 // Only shells expand these, and ~ not after `=`.
@@ -194,30 +175,27 @@ function homeText(given: string): string {
   return `~ is not expanded here, so a folder of that name would be made; write \${HOME}${shown(rest)}`
 }
 
-function bucketLocation(
-  kind: StoreKind,
-  { load }: PipelineFile,
-  pathAsGiven: string,
-  problems: Problems,
-): Pick<LoadSettings, 'path' | 'pathAsGiven' | 'location'> {
+// Every store allows these characters in keys, and no engine has to escape them.
+const PREFIX = /^(?!(?:.*\/)?\.\.?(?:\/|$))[A-Za-z0-9._=-]+(?:\/[A-Za-z0-9._=-]+)*$/
+// S3 allows 1,024 bytes a key; most of them are for the names of queries.
+const MAX_PREFIX = 300
+
+function inStore(kind: StoreKind, load: LoadFile, given: string, problems: Problems): Located {
   const { scheme, pattern, address, rule, location } = STORES[kind]
-  const [, bucket = '', rest = ''] = pattern.exec(pathAsGiven) ?? []
+  const [, bucket = '', rest = ''] = pattern.exec(given) ?? []
   const prefix = rest.replace(/\/+$/, '')
-  if (bucket === '') {
-    problems.add(['load', 'path'], `expected ${address} with ${rule}, found ${shownPath(pathAsGiven)}`)
-  } else if (
-    prefix !== '' &&
-    (prefix.length > MAX_PREFIX || !PREFIX.test(prefix) || /(?:^|\/)\.\.?(?:\/|$)/.test(prefix))
-  ) {
+  if (bucket === '') problems.add(PATH, `expected ${address} with ${rule}, found ${shownPath(given)}`)
+  if (prefix !== '' && (prefix.length > MAX_PREFIX || !PREFIX.test(prefix)))
     problems.add(
-      ['load', 'path'],
+      PATH,
       `expected a prefix of up to ${MAX_PREFIX} of A-Z, a-z, 0-9, ., _, =, - and single /, found ${shownPath(prefix)}`,
     )
-  }
-  const path = prefix === '' ? `${scheme}://${bucket}` : `${scheme}://${bucket}/${prefix}`
   const { endpoint, allow_http }: { endpoint?: string | undefined; allow_http?: boolean } = load[kind] ?? {}
   problems.requireHttps(['load', kind, 'endpoint'], endpoint, 'rows', allow_http)
-  return { path, pathAsGiven, location: location(load[kind] as never, bucket, prefix) }
+  return {
+    path: `${scheme}://${bucket}${prefix === '' ? '' : `/${prefix}`}`,
+    location: location(load[kind] as never, bucket, prefix),
+  }
 }
 
 /** A path is no secret; an address in its place may hold a password. */

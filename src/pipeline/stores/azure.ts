@@ -2,7 +2,7 @@ import type * as z from 'zod'
 import { key } from '../schema/key.ts'
 import { parsed, section } from '../schema/leaves.ts'
 import { URL_ALONE } from '../values/addresses.ts'
-import type { StoreWords } from './store-words.ts'
+import { onlyIn, type StoreWords } from './store-words.ts'
 
 const keys = key(
   section({
@@ -14,6 +14,7 @@ const keys = key(
   }).optional(),
   'Azure Blob storage; goes with a path that begins with az://. Default: by AZURE_STORAGE_* variables.',
   { endpoint: 'https://acme.blob.core.chinacloudapi.cn' },
+  onlyIn('az'),
 )
 
 export const azure = {

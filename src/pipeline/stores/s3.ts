@@ -2,7 +2,7 @@ import type * as z from 'zod'
 import { key } from '../schema/key.ts'
 import { flag, parsed, section, text } from '../schema/leaves.ts'
 import { URL_ALONE } from '../values/addresses.ts'
-import type { StoreWords } from './store-words.ts'
+import { onlyIn, type StoreWords } from './store-words.ts'
 
 const keys = key(
   section({
@@ -29,6 +29,7 @@ const keys = key(
   }).optional(),
   'Object storage; goes with a path that begins with s3://. Default: as AWS tools are set up.',
   { endpoint: 'https://minio.example.com' },
+  onlyIn('s3'),
 )
 
 export const s3 = {

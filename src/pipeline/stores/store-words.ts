@@ -1,5 +1,6 @@
-import type * as z from 'zod'
+import * as z from 'zod'
 import type { DataSetLocation } from '../../core/index.ts'
+import { type Condition, onlyIf } from '../schema/key.ts'
 
 /** The sections of the file that say where a data set lies. */
 export type StoreKind = Exclude<DataSetLocation['kind'], 'disk'>
@@ -23,4 +24,10 @@ export type StoreWords = {
   readonly secrets: readonly string[]
   /** Parts of these that are secrets, too, percent-encoded perhaps; null: none. */
   readonly secretPart: RegExp | null
+}
+
+/** The condition of a section: addresses of its scheme. */
+export function onlyIn(scheme: string): Condition {
+  const addresses = z.string().regex(new RegExp(`^${scheme}:`))
+  return onlyIf('load.path', addresses, () => `goes with a load.path that begins with ${scheme}://`)
 }
