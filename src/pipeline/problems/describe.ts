@@ -8,16 +8,8 @@ export const IDENTITY_KEYS: ReadonlySet<string> = new Set(
   Object.values(SEARCHES).flatMap(({ by, identity }) => (identity === 'none' ? [] : [by])),
 )
 
-/** Keys whose values are never shown: they may hold a secret by mistake. */
-const UNSHOWN = new Set<string>([
-  'token_env',
-  'api_key_env',
-  'organization',
-  'mask_key_env',
-  'secret_env',
-  ...IDENTITY_KEYS,
-  'queries',
-])
+/** Keys whose values are never shown, as those of variables: they may hold a secret by mistake. */
+const UNSHOWN = new Set<string>(['organization', 'queries', ...IDENTITY_KEYS])
 
 /** Keys of addresses, which are shown if they have no user, password or query. */
 const ADDRESSES = new Set<string>(['base_url', 'token_url', ...ADDRESS_KEYS, 'endpoint', 'table_location'])
@@ -46,7 +38,12 @@ export function describe(tree: Tree, path: Path): string | null {
   }
   // Text instead of a section may be anything, a pasted token for example.
   const isSection = key === undefined || (path.length === 1 && key !== 'name' && key !== 'extends')
-  if (isSection || UNSHOWN.has(key) || (ADDRESSES.has(key) && !isPlain(path, key, value))) {
+  if (
+    isSection ||
+    key.endsWith('_env') ||
+    UNSHOWN.has(key) ||
+    (ADDRESSES.has(key) && !isPlain(path, key, value))
+  ) {
     return `a ${typeof value} (not shown)`
   }
   if (typeof value === 'string' && DOMAINS.has(key)) return describeDomain(value)

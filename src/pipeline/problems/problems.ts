@@ -18,7 +18,6 @@ type Problem = {
 export class Problems {
   readonly #found: Problem[] = []
   readonly #reported = new Set<string>()
-  readonly #ranks = new Map<string, number>()
   /** The values that are checked: first those of the file, then with flags and variables. */
   tree: Tree
 
@@ -104,13 +103,10 @@ export class Problems {
     this.#reported.add(keyOf(path))
   }
 
-  /** Flags come first, then the pipeline file, what it extends, and other files in the order of their first problem. */
+  /** Flags come first, then the pipeline file, what it extends, and the file of domains. */
   #rankOf(path: string): number {
-    const own = this.tree.sources.findIndex((source) => source.path === path)
-    if (own >= 0) return own + 1
-    const known = this.#ranks.get(path) ?? this.#ranks.size + this.tree.sources.length + 1
-    this.#ranks.set(path, known)
-    return known
+    const { sources } = this.tree
+    return sources.findIndex((source) => source.path === path) + 1 || sources.length + 1
   }
 
   /** @throws ExportError 'config' when there are any */

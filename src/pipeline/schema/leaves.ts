@@ -20,10 +20,16 @@ export function choice<const Values extends readonly [string, ...string[]]>(...v
   return z.enum(values, values.join(' | '))
 }
 
-export function integer(min: number, max: number = Number.MAX_SAFE_INTEGER) {
-  const expected =
-    max === Number.MAX_SAFE_INTEGER ? `an integer from ${min} on` : `an integer from ${min} to ${max}`
+export function integer(
+  min: number,
+  max: number = Number.MAX_SAFE_INTEGER,
+  expected = integerFrom(min, max),
+) {
   return z.int(expected).gte(min, expected).lte(max, expected)
+}
+
+function integerFrom(min: number, max: number = Number.MAX_SAFE_INTEGER): string {
+  return `an integer from ${min} ${max === Number.MAX_SAFE_INTEGER ? 'on' : `to ${max}`}`
 }
 
 export function rate(max: number) {
@@ -33,9 +39,9 @@ export function rate(max: number) {
 
 /** An integer, or `none` to switch a limit off: null. Left blank, it is the default. */
 export function limit(min: number, byDefault: number | 'none') {
-  const expected = `an integer from ${min} on, or none`
+  const expected = `${integerFrom(min)}, or none`
   return z
-    .union([z.int(expected).gte(min, expected), z.literal('none'), z.null()], expected)
+    .union([integer(min, undefined, expected), z.literal('none'), z.null()], expected)
     .transform((value) => {
       const limit = value ?? byDefault
       return limit === 'none' ? null : limit
@@ -45,18 +51,9 @@ export function limit(min: number, byDefault: number | 'none') {
 
 /** An integer, or a word: null. */
 export function integerOr(word: 'all' | 'auto', min: number, max?: number) {
-  const expected = `an integer from ${min} ${max === undefined ? 'on' : `to ${max}`}, or ${word}`
+  const expected = `${integerFrom(min, max)}, or ${word}`
   return z
-    .union(
-      [
-        z
-          .int(expected)
-          .gte(min, expected)
-          .lte(max ?? Number.MAX_SAFE_INTEGER, expected),
-        z.literal(word),
-      ],
-      expected,
-    )
+    .union([integer(min, max, expected), z.literal(word)], expected)
     .transform((value) => (typeof value === 'number' ? value : null))
 }
 
@@ -67,8 +64,8 @@ export function countOrShare() {
     const percent = Number(value.slice(0, -1))
     return percent <= 100 ? { kind: 'share' as const, percent } : null
   })
-  const count = z.int(expected).gte(0, expected)
-  return z.union([count.transform((items) => ({ kind: 'count' as const, items })), share], expected)
+  const count = integer(0, undefined, expected).transform((items) => ({ kind: 'count' as const, items }))
+  return z.union([count, share], expected)
 }
 
 export function flag() {
@@ -103,20 +100,22 @@ export function parsed<Value>(
 
 /** `500ms`, `60s`, `15m`, `2h`, `1d`: milliseconds. */
 export function duration(min: string, max: string) {
-  const [least, most] = [durationMs(min) ?? 0, durationMs(max) ?? 0]
   const expected = `a duration from ${min} to ${max}, such as 500ms, 60s, 15m, 2h or 1d`
-  return parsed(/^\d{1,9}(?:ms|s|m|h|d)$/, expected, (value) => {
+  return parsed(DURATION, expected, (value) => {
     const ms = durationMs(value)
-    return ms !== null && ms >= least && ms <= most ? ms : null
+    return ms >= durationMs(min) && ms <= durationMs(max) ? ms : null
   })
 }
 
 /** `64MB`, `256MiB` or a plain number: bytes. */
 export function byteSize(min: number, max: number) {
   const expected = `a number of bytes from ${min} to ${max}, or a size such as 64MB or 256MiB`
-  const within = (bytes: number | null) => (bytes !== null && bytes >= min && bytes <= max ? bytes : null)
-  const sized = parsed(/^\d{1,15} ?(?:[KMGkmg]i?)?B$/, expected, (value) => within(sizeBytes(value)))
-  return z.union([z.int(expected).gte(min, expected).lte(max, expected), sized], expected)
+  const sized = parsed(SIZE, expected, (value) => {
+    const [, count, unit = ''] = SIZE.exec(value)!
+    const bytes = Number(count) * UNIT_BYTES[unit.toUpperCase() as keyof typeof UNIT_BYTES]
+    return bytes >= min && bytes <= max ? bytes : null
+  })
+  return z.union([integer(min, max, expected), sized], expected)
 }
 
 export function columnName() {
@@ -130,13 +129,10 @@ export function variableName() {
   )
 }
 
-function durationMs(value: string): number | null {
-  const match = /^(\d+)(ms|s|m|h|d)$/.exec(value)
-  return match === null ? null : Number(match[1]) * UNIT_MS[match[2] as keyof typeof UNIT_MS]
-}
+const DURATION = /^(\d{1,9})(ms|s|m|h|d)$/
+const SIZE = /^(\d{1,15}) ?((?:[KMGkmg]i?)?B)$/
 
-function sizeBytes(value: string): number | null {
-  const match = /^(\d+) ?([A-Za-z]+)$/.exec(value)
-  if (match === null) return null
-  return Number(match[1]) * UNIT_BYTES[match[2]?.toUpperCase() as keyof typeof UNIT_BYTES]
+function durationMs(value: string): number {
+  const [, count, unit] = DURATION.exec(value)!
+  return Number(count) * UNIT_MS[unit as keyof typeof UNIT_MS]
 }

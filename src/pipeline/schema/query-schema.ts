@@ -18,46 +18,44 @@ const SEARCHED = ({ reading }: ResourceRules) => reading === 'search'
 export const domain = () => parsed(/\S/, DOMAIN_EXPECTED, parseDomain, domainFault)
 const fqdn = key(domain(), 'Domain name.', 'acme.com')
 const KEYWORD_EXPECTED = 'a text of 1 to 256 characters, without @ and control characters'
-const as = () =>
-  key(
-    parsed(/\S/, 'a name of 1 to 200 characters, without control characters', cleanName).optional(),
-    'Name of the query in folders, keys and logs, instead of its value. Default: its value.',
-    'case-17',
-  )
-const kind = <const Kind extends SearchQuery['type']>(name: Kind) =>
-  key(z.literal(name), 'Kind of the query: what is searched for.', name)
+const NAME_EXPECTED = 'a name of 1 to 200 characters, without control characters'
+/** A query of a kind, by a key. */
+const kind = <const Kind extends SearchQuery['type'], By extends z.core.$ZodLooseShape>(name: Kind, by: By) =>
+  section({
+    type: key(z.literal(name), 'Kind of the query: what is searched for.', name),
+    ...by,
+    as: key(
+      parsed(/\S/, NAME_EXPECTED, cleanName).optional(),
+      'Name of the query in folders, keys and logs, instead of its value. Default: its value.',
+      'case-17',
+    ),
+  })
 export const query = z
   .discriminatedUnion(
     'type',
     [
-      section({ type: kind('domain'), fqdn, as: as() }),
-      section({ type: kind('auth_domain'), fqdn, as: as() }),
-      section({
-        type: kind('email'),
+      kind('domain', { fqdn }),
+      kind('auth_domain', { fqdn }),
+      kind('email', {
         email: key(
           parsed(/@/, 'an e-mail address', cleanEmail, (text) => mistakeIn('email', text)),
           'Exact address.',
           'a@acme.com',
         ),
-        as: as(),
       }),
-      section({
-        type: kind('keyword'),
+      kind('keyword', {
         keyword: key(
           parsed(/\S/, KEYWORD_EXPECTED, cleanKeyword, (text) => mistakeIn('keyword', text)),
           'The part of the identity before the @.',
           'jane.doe',
         ),
-        as: as(),
       }),
-      section({
-        type: kind('secret'),
+      kind('secret', {
         secret_env: key(
           variableName(),
           'Environment variable that holds the secret; a secret is never written in the file.',
           'LEAKED_PASSWORD',
         ),
-        as: as(),
       }),
     ],
     {
