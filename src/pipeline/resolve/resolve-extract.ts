@@ -19,6 +19,8 @@ import { readText } from '../values/read-text.ts'
 
 type ExtractFile = PipelineFile['extract']
 type Report = (text: string) => void
+/** A query, and how what is wrong with it is reported. */
+type Reported = readonly [Query, Report]
 
 const UNIT_MICROS = { hour: 3_600_000_000, day: 86_400_000_000 } as const
 /** Longest name of a file or folder on the file systems in use (NAME_MAX). */
@@ -86,19 +88,19 @@ function feedWindows({ windows }: ExtractFile): WindowSettings {
   return { from: 0, until: 'now', every: windows?.every ?? { unit: 'month' }, lagMs: 0, perChain: null }
 }
 
-async function searchesOf(settings: PipelineFile, problems: Problems): Promise<readonly Query[]> {
-  const { extract, transform, load } = settings
-  const queries = new Queries(load.partition_by.includes('query'), transform.identity)
-  const reportAt =
+async function searchesOf({ extract, transform, load }: PipelineFile, problems: Problems) {
+  const { domains = [], domains_file: file, queries: given = [] } = extract
+  const at =
     (key: string, i: number): Report =>
     (text) =>
       problems.add(['extract', key, i], text)
-  for (const [i, fqdn] of (extract.domains ?? []).entries())
-    queries.add({ type: 'domain', fqdn }, reportAt('domains', i))
-  if (extract.domains_file !== undefined) await addDomainsFile(extract.domains_file, queries, problems)
-  for (const [i, query] of (extract.queries ?? []).entries())
-    queries.add(asQuery(query), reportAt('queries', i))
-  if (queries.all.length === 0 && problems.none) {
+  const all: readonly Reported[] = [
+    ...domains.map((fqdn, i): Reported => [{ type: 'domain', fqdn }, at('domains', i)]),
+    ...(file === undefined ? [] : await inDomainsFile(file, problems)),
+    ...given.map((query, i): Reported => [asQuery(query), at('queries', i)]),
+  ]
+  const queries = unique(all, load.partition_by.includes('query'), transform.identity)
+  if (queries.length === 0 && problems.none) {
     const expected = {
       domains: 'at least one domain',
       domains_file: 'a file that names at least one domain',
@@ -107,7 +109,7 @@ async function searchesOf(settings: PipelineFile, problems: Problems): Promise<r
     const otherwise = 'nothing to search for; name some domains, a domains_file or queries'
     reportNothing(expected, otherwise, extract, problems)
   }
-  return queries.all
+  return queries
 }
 
 /** Reports that nothing is requested: at the keys that are there, or else at their section. */
@@ -132,74 +134,56 @@ function asQuery({ as, ...query }: NonNullable<ExtractFile['queries']>[number]):
   return as === undefined ? kind : { ...kind, as }
 }
 
-async function addDomainsFile(name: string, queries: Queries, problems: Problems): Promise<void> {
+async function inDomainsFile(name: string, problems: Problems): Promise<readonly Reported[]> {
   const key = ['extract', 'domains_file']
   const { file, path } = problems.sourceOf(key)
   const read = await readText(resolve(dirname(path), name))
   if (!read.ok) {
     problems.add(key, `expected a file of domains, found ${problems.found(key)}, which ${read.reason}`)
-    return
+    return []
   }
   const label = isAbsolute(name) ? name : join(dirname(file), name)
-  for (const [i, line] of read.text.split('\n').entries()) {
+  return read.text.split('\n').flatMap((line, i): readonly Reported[] => {
     const text = line.replace(/#.*/, '').trim()
-    if (text === '') continue
     const report: Report = (problem) => problems.addLine(label, i + 1, problem)
-    const fqdn = parseDomain(text)
-    if (fqdn === null) report(noDomain(text))
-    else queries.add({ type: 'domain', fqdn }, report)
-  }
+    const fqdn = text === '' ? null : parseDomain(text)
+    if (fqdn !== null) return [[{ type: 'domain', fqdn }, report]]
+    if (text !== '') report(noDomain(text))
+    return []
+  })
 }
 
 /** A placeholder for the first 16 hexadecimal digits of an identity's digest, which depend on the mask key. */
 const ANY_DIGEST = '0'.repeat(16)
 
 /** The queries, unique by name: queries of one name would share a folder and a checkpoint. */
-class Queries {
-  readonly #byName = new Map<string, Query>()
+function unique(all: readonly Reported[], inFolders: boolean, identity: IdentityPolicy): readonly Query[] {
+  const byName = new Map<string, Query>()
   /** Names by what is requested. */
-  readonly #names = new Map<string, string>()
-  readonly #inFolders: boolean
-  readonly #identity: IdentityPolicy
-
-  constructor(inFolders: boolean, identity: IdentityPolicy) {
-    this.#inFolders = inFolders
-    this.#identity = identity
-  }
-
-  get all(): readonly Query[] {
-    return [...this.#byName.values()]
-  }
-
-  add(query: Query, report: Report): void {
-    const label = visibleLabel(query, this.#identity)
+  const names = new Map<string, string>()
+  for (const [query, report] of all) {
+    const label = visibleLabel(query, identity)
     const asked = `${query.type}.${queryLabel(query)}`
     // The name of a hidden identity is not known yet. Other names have no space.
     const name = label === null ? ` ${asked}` : nameQuery(query, label).name
-    const fault = this.#faultOf(query, label, name, asked)
-    if (fault !== null) report(fault)
-    else {
-      this.#byName.set(name, query)
-      this.#names.set(asked, name)
-    }
-  }
-
-  #faultOf(query: Query, label: string | null, name: string, asked: string): string | null {
-    if (label === null && this.#identity === 'drop') {
-      return `under transform.identity: drop the query needs a name that does not reveal it: add as`
-    }
-    if (hidesIdentity(query, this.#identity) && label !== null && reveals(query, label)) {
-      return `its as reveals what transform.identity: ${this.#identity} hides`
-    }
     const bytes = Buffer.byteLength(`query=${nameQuery(query, label ?? ANY_DIGEST).name}`)
-    if (this.#inFolders && bytes > MAX_FOLDER_BYTES) {
-      return `its folder name, percent-encoded, would have ${bytes} bytes of ${MAX_FOLDER_BYTES}; leave query out of load.partition_by`
+    const before = names.get(asked)
+    if (label === null && identity === 'drop')
+      report('under transform.identity: drop the query needs a name that does not reveal it: add as')
+    else if (hidesIdentity(query, identity) && label !== null && reveals(query, label))
+      report(`its as reveals what transform.identity: ${identity} hides`)
+    else if (inFolders && bytes > MAX_FOLDER_BYTES)
+      report(
+        `its folder name, percent-encoded, would have ${bytes} bytes of ${MAX_FOLDER_BYTES}; leave query out of load.partition_by`,
+      )
+    else if (before !== undefined && before !== name) report('the same query already has another name')
+    else if (before === undefined && byName.has(name)) report('another query has this name already')
+    else {
+      byName.set(name, query)
+      names.set(asked, name)
     }
-    const before = this.#names.get(asked)
-    if (before !== undefined && before !== name) return 'the same query already has another name'
-    if (before === undefined && this.#byName.has(name)) return 'another query has this name already'
-    return null
   }
+  return [...byName.values()]
 }
 
 /** A label reveals an address also if it contains it. A keyword may be part of many labels. */
