@@ -33,67 +33,45 @@ export type Plan = {
  */
 export function planPartitions(pipeline: NamedPipeline, now: Micros, lookUp: BegunQueries): Plan {
   const begunOf: BegunQueries = (query) => withHeldWindows(lookUp(query))
-  const { queries, windows: settings } = pipeline.extract
+  const { queries, windows: settings, order } = pipeline.extract
   const wanted = (settings === null ? [null] : splitWindows(settings, now)).map(named)
-  const wantedNames = new Set(wanted.map(({ name }) => name))
-  const reshaped = new Map<number, readonly Named[]>()
-  for (const [index, { name }] of queries.entries()) {
-    const begun = begunOf(name)?.windows ?? null
-    if (begun !== null && !isSubset(begun, wantedNames)) {
-      reshaped.set(index, fitWindows(wanted, begun, name, locationOf(pipeline, 'extract.windows')))
-    }
+  const common = new Set(wanted.map(({ name }) => name))
+  /** The windows of queries for which earlier runs changed them. */
+  const reshaped = new Map<NamedQuery, readonly Named[]>()
+  for (const query of queries) {
+    const begun = begunOf(query.name)?.windows
+    if (begun !== undefined && [...begun.keys()].some((name) => !common.has(name)))
+      reshaped.set(query, fitWindows(wanted, begun, query.name, locationOf(pipeline, 'extract.windows')))
   }
-  const order = { queries, wanted, reshaped }
+  function* byQuery(): Generator<Partition> {
+    for (const query of queries)
+      for (const { name, window } of reshaped.get(query) ?? wanted)
+        yield { key: `${query.name}/${name}`, query, window }
+  }
+  function* byWindow(): Generator<Partition> {
+    // Windows that only some queries have are sorted among the others by their beginning.
+    const all = new Map<string, Window | null>()
+    for (const windows of [wanted, ...reshaped.values()])
+      for (const { name, window } of windows) all.set(name, window)
+    const own = new Map(
+      [...reshaped].map(([query, windows]) => [query, new Set(windows.map(({ name }) => name))]),
+    )
+    for (const [name, window] of [...all].sort(([, a], [, b]) => (a?.from ?? 0) - (b?.from ?? 0)))
+      for (const query of queries)
+        if ((own.get(query) ?? common).has(name)) yield { key: `${query.name}/${name}`, query, window }
+  }
   return {
-    partitions: () => (pipeline.load.partitionBy.join() === 'window' ? byWindow(order) : byQuery(order)),
+    partitions: pipeline.load.partitionBy.join() === 'window' ? byWindow : byQuery,
     *chains() {
-      const chainOptions = { order: pipeline.extract.order, perChain: settings?.perChain ?? null }
-      for (const [index, query] of queries.entries()) {
-        yield* chainsOf(query, reshaped.get(index) ?? wanted, begunOf(query.name), chainOptions)
-      }
+      const options = { order, perChain: settings?.perChain ?? null }
+      for (const query of queries)
+        yield* chainsOf(query, reshaped.get(query) ?? wanted, begunOf(query.name), options)
     },
   }
 }
 
-type Work = {
-  readonly queries: readonly NamedQuery[]
-  readonly wanted: readonly Named[]
-  /** The windows of queries, by index, for which earlier runs changed them. */
-  readonly reshaped: ReadonlyMap<number, readonly Named[]>
-}
-
 function named(window: Window | null): Named {
   return { name: windowRange(window), window }
-}
-
-function isSubset(begun: ReadonlyMap<string, unknown>, wanted: ReadonlySet<string>): boolean {
-  for (const name of begun.keys()) if (!wanted.has(name)) return false
-  return true
-}
-
-function* byQuery({ queries, wanted, reshaped }: Work): Generator<Partition> {
-  for (const [index, query] of queries.entries()) {
-    for (const { name, window } of reshaped.get(index) ?? wanted) {
-      yield { key: `${query.name}/${name}`, query, window }
-    }
-  }
-}
-
-function* byWindow({ queries, wanted, reshaped }: Work): Generator<Partition> {
-  // Windows that only some queries have are sorted among the others by their beginning.
-  const all = new Map<string, Window | null>()
-  for (const windows of [wanted, ...reshaped.values()])
-    for (const { name, window } of windows) all.set(name, window)
-  const ordered = [...all].sort(([, a], [, b]) => (a?.from ?? 0) - (b?.from ?? 0))
-  const common = new Set(wanted.map(({ name }) => name))
-  const own = new Map(
-    [...reshaped].map(([index, windows]) => [index, new Set(windows.map(({ name }) => name))]),
-  )
-  for (const [name, window] of ordered) {
-    for (const [index, query] of queries.entries()) {
-      if ((own.get(index) ?? common).has(name)) yield { key: `${query.name}/${name}`, query, window }
-    }
-  }
 }
 
 /**
