@@ -61,7 +61,8 @@ export async function parseCommandLine(words: readonly string[], columns: number
 
 /**
  * The flags for words and letters that people try: `help`, `-h`, `version`, `-v`, `help run`. What follows `--` is no
- * flag, whatever it begins with; yargs would not give it to the command, so it is marked instead.
+ * flag, whatever it begins with, and neither is a dash alone; yargs would not give them to the command, so they are marked
+ * instead.
  */
 export function asFlags(words: readonly string[]): readonly string[] {
   // The shell completes it, too.
@@ -72,7 +73,7 @@ export function asFlags(words: readonly string[]): readonly string[] {
   if (word === 'help') return [...rest, '--help', ...plain]
   if (words.length === 1 && (word === 'version' || word === '-v')) return ['--version']
   return [...(word === undefined ? [] : [word]), ...rest]
-    .map((each) => (each === '-h' ? '--help' : each))
+    .map((each) => (each === '-h' ? '--help' : each === '-' ? `${MARK}-` : each))
     .concat(plain)
 }
 

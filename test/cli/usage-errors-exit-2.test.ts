@@ -108,6 +108,20 @@ describe('arguments', () => {
     await expect(called('schema', '--', '-x')).rejects.toThrow(/Unknown argument: -x/)
   })
 
+  it.each(['run', 'status', 'verify', 'plan', 'check', 'forget'])(
+    'a dash is the name of a file, and an empty name is none: %s',
+    async (command) => {
+      for (const [name, problem] of [
+        ['-', 'The pipeline file does not exist (-)'],
+        ['', 'The name of the pipeline file is empty'],
+      ] as const) {
+        const { code, stdout, stderr } = await inThisProcess([command, name], scratchFolder())
+        expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+        expect(stderr).toContain(problem)
+      }
+    },
+  )
+
   it('a file name may look like a number', async () => {
     const call = await parseCommandLine(['run', '007', '1e3'], 80)
     expect(call?.args).toMatchObject({ pipeline: ['007', '1e3'] })

@@ -123,10 +123,12 @@ export function command<const Own extends Flags = None, const Positionals extend
 type Values = Readonly<Record<string, unknown>>
 
 /**
- * Rejects what yargs accepts: a flag that is given twice, which becomes a list; an invalid number, which becomes NaN; a
- * flag that would be ignored.
+ * Rejects what yargs accepts: a file without a name; a flag that is given twice, which becomes a list; an invalid number,
+ * which becomes NaN; a flag that would be ignored.
  */
 export function checkFlags(args: Values, { flags }: Pick<Command, 'flags'>): true {
+  // As of a variable of a script that is not set.
+  if ([args.pipeline].flat().includes('')) throw new Error('The name of the pipeline file is empty')
   for (const [name, each] of Object.entries<Flag>({ ...COMMON, ...flags })) {
     const { array = false, expected = 'a number' } = each
     const value = args[name]
