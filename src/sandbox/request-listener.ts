@@ -34,7 +34,7 @@ export function requestListener(
   closed: AbortSignal,
   intercept: (request: LoggedRequest) => Interception | null,
 ): (request: IncomingMessage, response: ServerResponse) => void {
-  const table = routes(settings.prefix)
+  const table = routes()
   const limits = {
     search: rateLimit(settings.requestsPerSecond),
     basic: rateLimit(settings.basicRequestsPerSecond),

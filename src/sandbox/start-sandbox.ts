@@ -6,7 +6,7 @@ import { sources } from './data/sources.ts'
 import { timeline } from './data/timeline.ts'
 import { DEMO_DOMAINS } from './data/words.ts'
 import type { Interception } from './http/responses.ts'
-import { type LoggedRequest, requestLog, type Service } from './http/routes.ts'
+import { type LoggedRequest, PREFIX, requestLog, type Service } from './http/routes.ts'
 import { tokens } from './http/tokens.ts'
 import { resolveOptions, type SandboxOptions, type Settings } from './options.ts'
 import { requestListener } from './request-listener.ts'
@@ -73,7 +73,7 @@ export async function serve(
   let closed: Promise<void> | null = null
   return {
     origin,
-    baseUrl: `${origin}/${settings.prefix}`,
+    baseUrl: origin + PREFIX,
     token: settings.token,
     apiKey: settings.apiKey,
     requests: log.entries,

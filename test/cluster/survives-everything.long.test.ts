@@ -5,8 +5,9 @@ import { describe, expect, it } from 'vitest'
 import { diskFault } from '../fault/support.ts'
 import { portOf } from '../support/listening.ts'
 import { startPostgres } from '../support/postgres/server.mjs'
+import { random } from '../support/random.ts'
 import { exits } from '../support/run-cli.ts'
-import { times } from '../support/thorough.ts'
+import { seedOf, times } from '../support/thorough.ts'
 import {
   BACKENDS,
   expectAllOfIt,
@@ -18,6 +19,9 @@ import {
   type World,
   world,
 } from './support/world.ts'
+
+/** The order of events still depends on the processes. */
+const draw = random(seedOf(20260307))
 
 const LOAD = { latencyMs: [20, 120] as const, records: 600 }
 
@@ -45,7 +49,7 @@ async function stopAgainAndAgain(here: World, count: number, workMs: number): Pr
     workers.push(worker)
     // Before its start is complete, SIGTERM ends it like any process.
     await until('it has started', () => worker.log().includes('worker started'))
-    await pause(Math.random() * workMs)
+    await pause(draw() * workMs)
     worker.kill('SIGTERM')
     expect(await worker.ended, worker.log()).toBe(0)
   }
@@ -123,8 +127,8 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
     const least = (12 * records) / 10
     let killed = 0
     for (; killed < kills && here.searches().length < least * 0.95; killed++) {
-      await pause(300 + Math.random() * times(1500, 3000))
-      const victim = Math.floor(Math.random() * 3)
+      await pause(300 + draw() * times(1500, 3000))
+      const victim = Math.floor(draw() * 3)
       workers[victim]!.kill('SIGKILL')
       await workers[victim]!.ended
       workers[victim] = here.worker()

@@ -19,7 +19,7 @@ import { diskFault } from './support.ts'
 
 /** So long, with other seeds than those of the day: FAULT_SEED=<number>. */
 const MINUTES = Number(process.env.SOAK_MINUTES ?? 0)
-const PIPELINES = MINUTES > 0 ? 1_000_000 : times(24, 400)
+const PIPELINES = MINUTES > 0 ? 1_000_000 : times(16, 400)
 const SEED = Number(process.env.FAULT_SEED ?? seedOf(20260306))
 
 const figures = faultFigures(`random pipelines, seed ${SEED}`)
@@ -33,7 +33,7 @@ const pipelines = fc.record({
   queried: fc.integer({ min: 1, max: 3 }),
   every: fc.constantFrom(null, 'month', '45d', 'week'),
   order: fc.constantFrom('asc', 'desc'),
-  pageSize: fc.integer({ min: 5, max: 60 }),
+  pageSize: fc.integer({ min: 3, max: 30 }),
   concurrency: fc.integer({ min: 1, max: 4 }),
   secret: fc.constantFrom('redact', 'drop', 'partial', 'hmac'),
   hasApiKey: fc.boolean(),
@@ -51,7 +51,7 @@ const pipelines = fc.record({
 type Settings = typeof pipelines extends fc.Arbitrary<infer T> ? T : never
 
 const data = fc.record({
-  records: fc.integer({ min: 40, max: 300 }),
+  records: fc.integer({ min: 100, max: 300 }),
   seed: fc.nat(),
   invalidRate: fc.constantFrom(0, 0.02),
   emptyPageRate: fc.constantFrom(0, 0.1),
@@ -73,7 +73,7 @@ const effects = fc.record({
   times: fc.integer({ min: 1, max: 3 }),
 })
 
-const at = fc.integer({ min: 1, max: 25 })
+const at = fc.integer({ min: 1, max: 10 })
 const call = fc.integer({ min: 1, max: 200 })
 const disturbances = fc.oneof(
   fc.record({ kind: fc.constant('none') }),

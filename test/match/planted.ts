@@ -1,9 +1,8 @@
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:http'
 import { join } from 'node:path'
+import { credential, startService } from '../fault/hostile-service.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
 import { carryOut } from '../support/in-this-process.ts'
-import { portOf } from '../support/listening.ts'
 import { type Ended, exits } from '../support/run-cli.ts'
 
 export const MASK_KEY = 'an example key of thirty-two bytes'
@@ -28,43 +27,26 @@ export type World = {
   with(env: World['env']): World
 }
 
-/** A service that finds the same items for every query; each page has up to `pageItems` of them. */
-async function serve(items: readonly Planted[], pageItems: number): Promise<number> {
-  const server = createServer((request, response) => {
-    let body = ''
-    request.on('data', (chunk) => (body += chunk))
-    request.on('end', () => {
-      const { from } = JSON.parse(body || '{}') as { from?: string }
-      const at = from === undefined || from === null ? 0 : Number(from.slice(1))
-      const next = at + pageItems < items.length ? `n${at + pageItems}` : null
-      response.setHeader('content-type', 'application/json')
-      response.end(JSON.stringify({ items: items.slice(at, at + pageItems).map(itemOf), next }))
-    })
+/** The address of a service that finds the same items for every query; each page has up to `pageItems` of them. */
+async function serve(items: readonly Planted[], pageItems: number): Promise<string> {
+  const { baseUrl } = await startService(({ body, json }) => {
+    const at = Number(body.from?.slice(1) ?? 0)
+    const next = at + pageItems < items.length ? `n${at + pageItems}` : null
+    json({ items: items.slice(at, at + pageItems).map(itemOf), next })
   })
-  return portOf(server)
+  return baseUrl
 }
 
-function itemOf({
-  id,
-  identity_name,
-  hash = 'sunflower-42',
-  hash_type = null,
-  imported_at,
-  source_id,
-  source_name,
-}: Planted) {
-  const source = {
-    id: source_id ?? 'leak_1',
-    name: source_name ?? 'Gorse Dump',
-    description_en: null,
-    description_fr: null,
-    is_alert_enabled: true,
-    breached_at: null,
-    leaked_at: null,
-  }
-  const domain = identity_name.split('@').at(-1)
-  const at = imported_at ?? '2024-03-01T10:20:30.123456+00:00'
-  return { id, domain, identity_name, hash, hash_type, imported_at: at, source_id: source.id, source }
+function itemOf({ id, source_name = 'Gorse Dump', source_id = 'leak_1', ...given }: Planted) {
+  const { source } = credential(id) as { source: object }
+  return credential(id, {
+    domain: given.identity_name.split('@').at(-1),
+    hash: 'sunflower-42',
+    imported_at: '2024-03-01T10:20:30.123456+00:00',
+    source_id,
+    source: { ...source, id: source_id, name: source_name },
+    ...given,
+  })
 }
 
 /** Exports planted credentials. @param sections of the pipeline file */
@@ -74,10 +56,9 @@ export async function exportPlanted(
   env: Readonly<Record<string, string>> = {},
   pageItems = 500,
 ): Promise<World> {
-  const port = await serve(items, pageItems)
   const folder = scratchFolder()
   const all = {
-    SPILLWAY_BASE_URL: `http://127.0.0.1:${port}/base`,
+    SPILLWAY_BASE_URL: await serve(items, pageItems),
     SPILLWAY_TOKEN: 'fwp_a-made-up-token',
     SPILLWAY_MASK_KEY: MASK_KEY,
     TMPDIR: join(folder, 'tmp'),

@@ -162,9 +162,12 @@ it('another table that comes in the middle of a run is not touched either; rows 
 
 const FAULTS: readonly Fault[] = ['refused', 'lost', 503, 500, 429]
 
+/** From one request to try to the next. */
+const STEP = THOROUGH ? 1 : 3
+
 it('a request that fails once is repeated, whichever it is', async () => {
   for (const change of some(['a run', 'compact'], 1)) {
-    for (let at = 0, reached = true; reached; at++) {
+    for (let at = 0, reached = true; reached; at += STEP) {
       for (const fault of THOROUGH ? FAULTS : [FAULTS[at % FAULTS.length]!]) {
         const { world, catalog } = await cataloged()
         world.until = '2024-03-01'
@@ -181,7 +184,7 @@ it('a request that fails once is repeated, whichever it is', async () => {
 
 it('a catalog that fails from some request on leaves the rows safe and the former table whole; the next command mends it', async () => {
   for (const change of some(Object.keys(CHANGES), 1)) {
-    for (let at = 0; at < 20; at++) {
+    for (let at = 0; at < 20; at += STEP) {
       const { world, catalog } = await cataloged()
       world.until = '2024-03-01'
       await world.run()
@@ -192,7 +195,8 @@ it('a catalog that fails from some request on leaves the rows safe and the forme
       const { error } = ended as { error?: { kind: string; message: string } }
       catalog.onRequest = () => null
       if (error == null) {
-        expect(catalog.requests.length).toBe(at)
+        expect(catalog.requests.length).toBeGreaterThan(at - STEP)
+        expect(catalog.requests.length).toBeLessThanOrEqual(at)
         break
       }
       expect(error).toMatchObject({
@@ -344,7 +348,7 @@ async function withOAuth(given: object = { scope: CLIENT.scope }): Promise<Catal
 }
 
 it('client credentials get a token; one that ends at any request is renewed once', async () => {
-  for (let at = 1; ; at++) {
+  for (let at = 1; ; at += STEP) {
     const { world, catalog } = await withOAuth()
     catalog.expiresIn = at % 2 === 0 ? 3600 : null
     catalog.onRequest = (_, index) => {

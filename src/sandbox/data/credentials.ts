@@ -110,7 +110,7 @@ export function credentials(settings: Settings, timeline: Timeline, sources: Sou
     }
     if (settings.publicFields) {
       const hasNone = fraction(seed, position, NO_EVENT) < nullRate
-      head += `,"credential_hash":"${hex32(seed, serial)}","event_uid":${hasNone ? null : `"leak/ev-${serial}"`}`
+      head += `,"credential_hash":"${hex(seed, serial, 4, DIGEST)}","event_uid":${hasNone ? null : `"leak/ev-${serial}"`}`
     }
     if (settings.unknownFields) head += `,"confidence":0.${style % 90},"x_ingest":{"shard":${style % 8}}`
     head += `,"source_id":"${sources.ids[source]}","source":`
@@ -129,12 +129,6 @@ export function credentials(settings: Settings, timeline: Timeline, sources: Sou
   }
 
   return { settings, timeline, json, text, identityName, secretText, loginHosts }
-}
-
-/** What looks like a digest: 32 hexadecimal digits. */
-function hex32(seed: number, serial: number): string {
-  const words = [0, 1, 2, 3].map((word) => hash32(seed, serial, DIGEST + 1000 * word))
-  return words.map((word) => (word >>> 0).toString(16).padStart(8, '0')).join('')
 }
 
 /** The instant in one of the spellings that ISO 8601 allows: mostly `+00:00` with microseconds. */
@@ -175,10 +169,11 @@ function secretOf(seed: number, position: number, nullRate: number): Secret {
   return { text: `$2b$12$${hex(seed, position, 5)}${hex(seed, position, 1)}.`, type: 'bcrypt', common: -1 }
 }
 
-function hex(seed: number, position: number, words: number): string {
+/** What looks like a digest. */
+function hex(seed: number, position: number, words: number, field = DIGITS): string {
   let text = ''
   for (let i = 0; i < words; i++) {
-    const bits = hash32(seed, position, DIGITS + i)
+    const bits = hash32(seed, position, field + i)
     text += BYTES[bits >>> 16]! + BYTES[bits & 0xffff]!
   }
   return text

@@ -25,28 +25,12 @@ const LAST_NAMES: readonly string[] =
   shaw slate sloane snow sorrel spindle stoker storm swale tarn teal thorne tide umber vale vane wade
   warren weir whin wick willow winter wold wren yarrow yew`.split(/\s+/)
 
-export const COMMON_PASSWORDS: readonly string[] = [
-  'sunflower-42',
-  'Kettle2019',
-  'orchard!orchard',
-  'purple.teapot',
-  'winter-2021',
-  'letmein-please',
-  'hunter-of-moss',
-  'Copper_Lantern7',
-  'tuesday',
-  'banana123',
-  'open-the-door',
-  'Marzipan99',
-  'snail mail',
-  'qwertz-uiop',
-  'changeme!',
-  'riverside1',
-  'mother-of-pearl',
-  'GoldenGate5',
-  'pa$$word',
-  'no-more-rain',
-]
+export const COMMON_PASSWORDS: readonly string[] =
+  `sunflower-42|Kettle2019|orchard!orchard|purple.teapot|winter-2021|letmein-please|hunter-of-moss
+  |Copper_Lantern7|tuesday|banana123|open-the-door|Marzipan99|snail mail|qwertz-uiop|changeme!
+  |riverside1|mother-of-pearl|GoldenGate5|pa$$word|no-more-rain`
+    .split('|')
+    .map((name) => name.trim())
 
 export const PASSWORD_WORDS: readonly string[] =
   `acorn amber anchor apron badger basil beacon biscuit bramble button candle canyon cedar clover cobalt

@@ -34,9 +34,12 @@ export type Route = {
   handle(service: Service, call: Call, match: RegExpExecArray): Reply
 }
 
-/** The endpoints. Source: spec 4 and the public documentation; `prefix` is the base URL's segment. */
-export function routes(prefix: string): Route[] {
-  const v4 = `^/${prefix}/v4`
+/** The segment of the base URL. */
+export const PREFIX = '/firework'
+
+/** The endpoints. Source: spec 4 and the public documentation. */
+export function routes(): Route[] {
+  const v4 = `^${PREFIX}/v4`
   return [
     {
       kind: 'search',
@@ -74,8 +77,8 @@ export function routes(prefix: string): Route[] {
       pattern: new RegExp(`${v4}/threat_flow/reports/([^/]+)$`),
       handle: ({ reports }, _, match) => plain(reports.one(match[1]!)),
     },
-    feedRoute(new RegExp(`^/${prefix}/v2/me/feed/credentials$`)),
-    feedRoute(new RegExp(`^/${prefix}/v3/identifiers/([^/]+)/feed/credentials$`)),
+    feedRoute(new RegExp(`^${PREFIX}/v2/me/feed/credentials$`)),
+    feedRoute(new RegExp(`^${PREFIX}/v3/identifiers/([^/]+)/feed/credentials$`)),
     {
       kind: 'tokens',
       tier: 'basic',
