@@ -190,11 +190,11 @@ async function resolved(read: ReadTree, options: ReadOptions) {
   const isNarrowed = from !== undefined || until !== undefined || domains !== undefined
   const extract = { ...all, queries, unfiltered: isNarrowed ? await unfiltered(read, options) : null }
   const locations = locationsBelow(tree.root, [])
-  const secretKeys: Record<string, string> = {}
+  const secretKeys: (readonly [string, string])[] = []
   for (const [i, query] of (settings.extract.queries ?? []).entries()) {
     if (query.type !== 'secret') continue
     const path = ['extract', 'queries', i, 'secret_env']
-    secretKeys[query.secret_env] = dotted(path)
+    secretKeys.push([query.secret_env, dotted(path)])
     const { location, exact } = locationAt(tree, path)
     if (exact && location !== null) locations[dotted(path)] = whereIs(location)
   }
@@ -202,7 +202,7 @@ async function resolved(read: ReadTree, options: ReadOptions) {
     name: settings.name,
     file,
     locations,
-    secretKeys,
+    secretKeys: Object.fromEntries(secretKeys),
     service,
     extract,
     transform,
