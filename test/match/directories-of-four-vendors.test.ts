@@ -169,6 +169,16 @@ describe('digest', () => {
     expect(stdout).toBe(forms.map((form) => `${form === null ? '' : digestOf(form)}\n`).join(''))
   })
 
+  it('replaces every column of the name', () => {
+    const { status, stdout, stderr } = digest(
+      'mail,Mail,mail\na@x.example,b,c@x.example\n',
+      '--column',
+      'mail',
+    )
+    expect({ status, stderr }).toEqual({ status: 0, stderr: expect.stringContaining('in clear in Mail:') })
+    expect(stdout).toBe(`mail,Mail,mail\n${digestOf('a@x.example')},b,${digestOf('c@x.example')}\n`)
+  })
+
   it('writes a table with digests in place of a column, and says what stays in clear', () => {
     const { status, stdout, stderr } = digest(utf16(ENTRA), '--column', 'mail', '--column', 'proxyaddresses')
     expect(status).toBe(0)

@@ -7,7 +7,7 @@ const KNOWN_COLUMNS = [
 ]
 
 /**
- * The indices of columns.
+ * The indices of columns; of a name that several have, of each.
  * @param names as they were given; none: those that are known to have addresses
  * @throws ExportError `config` with the columns that are there
  */
@@ -16,16 +16,17 @@ export function columnIndices(
   names: readonly string[],
   where: string,
 ): readonly number[] {
-  const lower = header.map((name) => name.toLowerCase())
+  const indicesOf = (isIt: (other: string) => boolean): readonly number[] =>
+    header.flatMap((other, i) => (isIt(other) ? [i] : []))
   if (names.length === 0) {
     const known = knownIndices(header)
     if (known.length > 0) return known
     throw noColumn('No column is known to hold addresses', header, where)
   }
-  return names.map((name) => {
-    const at = header.indexOf(name)
-    const found = at >= 0 ? at : lower.indexOf(name.toLowerCase())
-    if (found < 0) throw noColumn(`There is no column ${JSON.stringify(name)}`, header, where)
+  return names.flatMap((name) => {
+    const exact = indicesOf((other) => other === name)
+    const found = exact.length > 0 ? exact : indicesOf((other) => other.toLowerCase() === name.toLowerCase())
+    if (found.length === 0) throw noColumn(`There is no column ${JSON.stringify(name)}`, header, where)
     return found
   })
 }
