@@ -154,33 +154,22 @@ export async function readSource(source: NamedText, options: ReadOptions) {
   return { ...(await resolved(read, options)), given: read.tree }
 }
 
-/** The values with flags and variables, each of its type. @throws ExportError 'config' */
-function shaped(
-  { tree: read, problems: before }: ReadTree,
-  { env, overrides = {}, sendsNothing }: ReadOptions,
-) {
+/** @throws ExportError 'config' with every problem */
+async function resolved({ tree: read, problems: before }: ReadTree, options: ReadOptions) {
+  const { env, cwd, overrides = {}, sendsNothing = false } = options
+  const { from, until, domains } = overrides
   const given = override(read, overrides)
   const problems = before.of(given)
-  for (const text of overrides.domains ?? []) {
+  for (const text of domains ?? [])
     if (parseDomain(text) === null) problems.addFlag('--domain', noDomain(text))
-  }
   if (given.root === null) {
     problems.add([], 'the file is empty; `spillway init` writes one to begin with')
     throw problems.error()
   }
-  const isUnsetFine = ([section]: Path): boolean => sendsNothing === true && section === 'service'
-  const tree = expandTree(given, env, problems, isUnsetFine)
+  const tree = expandTree(given, env, problems, ([section]) => sendsNothing && section === 'service')
   problems.tree = tree
   const { settings, root } = checkShape(tree, problems)
-  return { tree, settings, root, problems }
-}
-
-/** @throws ExportError 'config' with every problem */
-async function resolved(read: ReadTree, options: ReadOptions) {
-  const { cwd, overrides = {} } = options
-  const { tree, settings, root, problems } = shaped(read, options)
   const [{ file, path }] = tree.sources
-  const { from, until, domains } = overrides
   const service = resolveService(settings.service, problems)
   const all = await resolveExtract(settings, problems)
   const transform = resolveTransform(settings, problems)
@@ -188,31 +177,25 @@ async function resolved(read: ReadTree, options: ReadOptions) {
   const queries = domains === undefined ? all.queries : chosen(domains, all.queries, problems)
   problems.throwIfAny()
   const isNarrowed = from !== undefined || until !== undefined || domains !== undefined
-  const extract = { ...all, queries, unfiltered: isNarrowed ? await unfiltered(read, options) : null }
+  const unfiltered = isNarrowed ? await withoutFlags({ tree: read, problems: before }, options) : null
+  const extract = { ...all, queries, unfiltered }
   const locations = locationsBelow(tree.root, [])
-  const secretKeys: (readonly [string, string])[] = []
+  const variables: (readonly [string, string])[] = []
   for (const [i, query] of (settings.extract.queries ?? []).entries()) {
     if (query.type !== 'secret') continue
     const path = ['extract', 'queries', i, 'secret_env']
-    secretKeys.push([query.secret_env, dotted(path)])
+    variables.push([query.secret_env, dotted(path)])
     const { location, exact } = locationAt(tree, path)
     if (exact && location !== null) locations[dotted(path)] = whereIs(location)
   }
-  const pipeline: Pipeline = {
-    name: settings.name,
-    file,
-    locations,
-    secretKeys: Object.fromEntries(secretKeys),
-    service,
-    extract,
-    transform,
-    load,
-  }
+  const { name } = settings
+  const secretKeys = Object.fromEntries(variables)
+  const pipeline: Pipeline = { name, file, locations, secretKeys, service, extract, transform, load }
   return { pipeline, file: settings, root }
 }
 
 /** What the file requests without flags; null: it is invalid without them, so they narrow nothing. */
-async function unfiltered(read: ReadTree, options: ReadOptions): Promise<Selection | null> {
+async function withoutFlags(read: ReadTree, options: ReadOptions): Promise<Selection | null> {
   const { from, until, domains, ...rest } = options.overrides ?? {}
   const found = await resolved(read, { ...options, overrides: rest }).catch(nullIf('config'))
   return found?.pipeline.extract ?? null

@@ -16,41 +16,29 @@ import { type Key, keysOf, whyIdle } from './key.ts'
 
 type Issue = z.core.$ZodIssue
 
-/** The settings, and the values that they were made from, each of its type. */
-type Checked = { readonly settings: PipelineFile; readonly root: unknown }
-
 /**
  * Checks each key by itself, then whether it has an effect. What else needs several keys is checked only when the shape
  * is right.
+ * @returns the settings, and the values that they were made from, each of its type
  * @throws ExportError 'config' with every problem, those found before among them
  */
-export function checkShape(tree: Tree, problems: Problems): Checked {
+export function checkShape(tree: Tree, problems: Problems) {
+  // Without zod's generated code: to generate it takes longer than to read a file without.
+  const parsed = (root: unknown) => pipelineFile.safeParse(root, { jitless: true })
   let { root } = tree
   let result = parsed(root)
   if (!result.success) {
     root = retypeReferences(tree, result.error.issues)
     if (root !== tree.root) result = parsed(root)
   }
-  if (result.success) {
-    problems.throwIfAny()
-    refuseIdleKeys(keysOf(pipelineFile), [], result.data, problems)
-    problems.throwIfAny()
-    return { settings: result.data, root }
+  if (!result.success) {
+    reportAll(result.error.issues, tree, problems)
+    throw problems.error()
   }
-  const issues = result.error.issues.flatMap((issue) => unfolded(issue, tree))
-  // Unknown keys first: one that was mistyped explains why another is missing.
-  const isUnknown = (issue: Issue) => (issue.code === 'unrecognized_keys' ? 0 : 1)
-  const paths = new Set(issues.map(({ path }) => dotted(path as Path)))
-  const isMissing = (path: Path) => paths.has(dotted(path)) && valueAt(tree.root, path) === undefined
-  for (const issue of issues.toSorted((a, b) => isUnknown(a) - isUnknown(b))) {
-    report(issue, tree, problems, isMissing)
-  }
-  throw problems.error()
-}
-
-/** Without zod's generated code: to generate it takes longer than to read a file without. */
-function parsed(root: unknown): ReturnType<typeof pipelineFile.safeParse> {
-  return pipelineFile.safeParse(root, { jitless: true })
+  problems.throwIfAny()
+  refuseIdleKeys(keysOf(pipelineFile), [], result.data, problems)
+  problems.throwIfAny()
+  return { settings: result.data, root }
 }
 
 function refuseIdleKeys(
@@ -64,6 +52,45 @@ function refuseIdleKeys(
     const why = problems.given(path) ? whyIdle(key, settings) : null
     if (why !== null) problems.add(path, why, 'key')
     else refuseIdleKeys(key.keys ?? [], path, settings, problems)
+  }
+}
+
+function reportAll(all: readonly Issue[], tree: Tree, problems: Problems): void {
+  const issues = all.flatMap((issue) => unfolded(issue, tree))
+  const isMissing = (path: Path) => valueAt(tree.root, path) === undefined
+  const required = new Set(issues.map(({ path }) => dotted(path as Path)))
+  for (const issue of issues) {
+    // Unknown keys first: one that was mistyped explains why another is missing.
+    if (issue.code !== 'unrecognized_keys') continue
+    const known = issue.message.split(', ')
+    for (const key of issue.keys) {
+      const isSecret = known.includes(`${key}_env`)
+      const meant = isSecret ? `${key}_env` : nearest(key, known)
+      const advice = isSecret
+        ? `; a secret is never written in the file: \`${meant}\` names the environment variable that holds it`
+        : didYouMean(key, known)
+      const at =
+        meant !== null && isMissing([...(issue.path as Path), meant])
+          ? [...(issue.path as Path), meant]
+          : null
+      const missing = at !== null && required.has(dotted(at)) ? `; \`${meant}\` is missing` : ''
+      const text = `unknown key \`${shown(key)}\`${advice}${missing}; allowed: ${issue.message}`
+      problems.addKey(issue.path as Path, key, text)
+      if (at !== null) problems.suppress(at)
+    }
+  }
+  for (const issue of issues) {
+    if (issue.code === 'unrecognized_keys') continue
+    const path = issue.path as Path
+    const fault = issue.code === 'custom' && issue.params?.fault ? `: ${issue.params.fault}` : ''
+    const words =
+      issue.code === 'invalid_value' ? issue.values.filter((word) => typeof word === 'string') : []
+    const found = describe(tree, path)
+    const text =
+      found === null
+        ? `missing; expected ${issue.message}`
+        : `expected ${issue.message}, found ${found}${fault}${hintFor(tree, path, words)}`
+    problems.add(path, text)
   }
 }
 
@@ -91,42 +118,4 @@ function retypeReferences(tree: Tree, issues: readonly Issue[]): unknown {
     if (value !== undefined) all = withValue(all, path, value)
   }
   return all
-}
-
-/** @param isMissing whether a key is required and not there */
-function report(issue: Issue, tree: Tree, problems: Problems, isMissing: (path: Path) => boolean): void {
-  const path = issue.path as Path
-  if (issue.code !== 'unrecognized_keys') {
-    const found = describe(tree, path)
-    problems.add(
-      path,
-      found === null
-        ? `missing; expected ${issue.message}`
-        : `expected ${issue.message}, found ${found}${faultOf(issue)}${hintFor(tree, path, wordsOf(issue))}`,
-    )
-    return
-  }
-  const known = issue.message.split(', ')
-  for (const key of issue.keys) {
-    const name = shown(key)
-    const meant = known.includes(`${key}_env`) ? `${key}_env` : nearest(key, known)
-    const advice = known.includes(`${key}_env`)
-      ? `; a secret is never written in the file: \`${meant}\` names the environment variable that holds it`
-      : didYouMean(key, known)
-    const missing = meant !== null && isMissing([...path, meant]) ? `; \`${meant}\` is missing` : ''
-    problems.addKey(path, key, `unknown key \`${name}\`${advice}${missing}; allowed: ${issue.message}`)
-    if (meant !== null && valueAt(tree.root, [...path, meant]) === undefined)
-      problems.suppress([...path, meant])
-  }
-}
-
-/** The words of which a value has to be one; none: others are allowed, too. */
-function wordsOf(issue: Issue): readonly string[] {
-  return issue.code === 'invalid_value' ? issue.values.filter((word) => typeof word === 'string') : []
-}
-
-/** More about an invalid value than what it is, if there is more. */
-function faultOf(issue: Issue): string {
-  const fault: unknown = issue.code === 'custom' ? issue.params?.fault : undefined
-  return typeof fault === 'string' ? `: ${fault}` : ''
 }
