@@ -9,6 +9,9 @@ import { failure, problems, read, SMALLEST, withLine } from './pipeline-file.ts'
 
 const SECRET = 'correct-horse/battery'
 
+const catalog = (uri: string, more: string) =>
+  withLine('load', `{ table_formats: [iceberg], catalog: { uri: "${uri}", namespace: leaks, ${more} } }`)
+
 test.each([
   ['a token under service', withLine('service', `token: ${SECRET}`)],
   ['an API key under service', withLine('service', `api_key: ${SECRET}`)],
@@ -30,6 +33,15 @@ test.each([
   [
     'a secret as an overlong keyword',
     withLine('extract', `queries: [{ type: keyword, keyword: "${SECRET}${'x'.repeat(300)}" }]`),
+  ],
+  ['a password in the address of a catalog', catalog(`https://me:${SECRET}@c.example`, 'oauth2: {}')],
+  [
+    'a secret where the variable of a client id belongs',
+    catalog('/', `oauth2: { client_id_env: ${SECRET} }`),
+  ],
+  [
+    'a secret where the variable of a client secret belongs',
+    catalog('/', `oauth2: { client_secret_env: ${SECRET} }`),
   ],
   ['a key under transform', withLine('transform', `mask_key: ${SECRET}`)],
   ['a key where its variable belongs', withLine('transform', `mask_key_env: ${SECRET}`)],

@@ -12,7 +12,9 @@ export const IDENTITY_KEYS: ReadonlySet<string> = new Set(
 const UNSHOWN = new Set<string>(['organization', 'queries', ...IDENTITY_KEYS])
 
 /** Keys of addresses, which are shown if they have no user, password or query. */
-const ADDRESSES = new Set<string>(['base_url', 'token_url', ...ADDRESS_KEYS, 'endpoint', 'table_location'])
+const ADDRESSES = new Set<string>([
+  ...['base_url', 'token_url', ...ADDRESS_KEYS, 'endpoint', 'table_location', 'uri'],
+])
 
 const DOMAINS = new Set(['domains', 'fqdn'])
 
