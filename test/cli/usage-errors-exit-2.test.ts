@@ -50,6 +50,11 @@ const WRONG: readonly (readonly [line: string, message: string])[] = [
   }),
   ['verify a.yaml --key pub.pem', '--key goes with --signature. See `spillway verify --help`.'],
   ['plan a.yaml --helpp', 'Unknown argument: helpp. Did you mean --help? See `spillway plan --help`.'],
+  ['compact a --min-shards 1', '--min-shards: expected an integer from 2 on. See `spillway compact --help`.'],
+  [
+    'worker --concurrency 1001',
+    '--concurrency: expected an integer from 1 to 1000. See `spillway worker --help`.',
+  ],
   ['init a.yaml b.yaml', 'Unknown argument: b.yaml. See `spillway init --help`.'],
 ]
 

@@ -37,6 +37,15 @@ export const choiceOf = <const Value extends string>(
   byDefault: NoInfer<Value>,
   describe: string,
 ) => ({ choices, default: byDefault, describe: `${describe} [${byDefault}]` }) as const
+/** An integer within these bounds. */
+export const integerValue = (describe: string, byDefault: number, least: number, most = Infinity) =>
+  ({
+    ...numberValue(describe),
+    default: byDefault,
+    expected: `an integer from ${least} ${most === Infinity ? 'on' : `to ${most}`}`,
+    coerce: (value: number): number =>
+      Array.isArray(value) || (Number.isInteger(value) && value >= least && value <= most) ? value : NaN,
+  }) as const
 /** A number, or `none`. */
 export const limitValue = (describe: string) =>
   ({

@@ -160,12 +160,5 @@ export async function wantedPartitions({
 async function namesMatching(globs: readonly string[]): Promise<(name: string) => boolean> {
   const { default: picomatch } = await import('picomatch')
   const matches = picomatch([...globs], { dot: true })
-  const known = new Map<string, boolean>()
-  return (name) => {
-    const before = known.get(name)
-    if (before !== undefined) return before
-    const isMatch = matches(name) || matches(name.slice(name.indexOf('.') + 1))
-    known.set(name, isMatch)
-    return isMatch
-  }
+  return (name) => matches(name) || matches(name.slice(name.indexOf('.') + 1))
 }

@@ -1,6 +1,6 @@
 import { type CompactResult, compactDataSet } from '../../data-set/index.ts'
 import { changeOptions } from '../../run-options.ts'
-import { flag, numberValue, wrongUsage } from '../command-line/command.ts'
+import { flag, integerValue } from '../command-line/command.ts'
 import { dataSetCommand } from '../command-line/pipeline-options.ts'
 import { bytes, count, counted } from '../terminal/text.ts'
 import { changing } from '../work/changing.ts'
@@ -10,18 +10,13 @@ const MIN_SHARDS = 4
 
 export const compact = dataSetCommand('change', {
   flags: {
-    'min-shards': {
-      ...numberValue(`Leave folders alone that have fewer small shards [${MIN_SHARDS}]`),
-      default: MIN_SHARDS,
-    },
+    'min-shards': integerValue('Leave folders alone that have fewer small shards', MIN_SHARDS, 2),
     'dry-run': flag('Report what would be written together, and change nothing'),
     json: flag('Print the result as JSON'),
   },
   examples: [['$0 compact pipeline.yaml --dry-run', 'What there is to write together']],
   epilogue: 'No request is sent, and no row changes. The next `load` moves none.',
   async run(args, io, { pipeline }) {
-    if (!Number.isInteger(args.minShards) || args.minShards < 2)
-      throw wrongUsage('--min-shards: expected an integer from 2 on', 'See `spillway compact --help`.')
     const { minShards, dryRun } = args
     const result = await changing(io, (settings) =>
       compactDataSet(pipeline, { ...changeOptions(settings), minShards, dryRun }),

@@ -35,22 +35,11 @@ export const status = dataSetCommand('status', {
 
 /** A partition a line. */
 function* jsonParts(
-  result: StatusResult,
+  { lastRun, holder, overdue, retired, ...result }: StatusResult,
   catalog: CatalogComparison | null,
   name: string,
   wanted: PartitionFilter | null,
 ): Generator<string> {
-  const { searchesRemaining, searchesThisMonth, service, holder, overdue, lastRun } = result
-  const totals = inSnakeCase({ ...result.totals, searchesRemaining, searchesThisMonth })
-  const last_run =
-    lastRun === null
-      ? null
-      : {
-          started_at: lastRun.started_at,
-          finished_at: lastRun.finished_at,
-          status: lastRun.status,
-          error: lastRun.error,
-        }
   yield `{"pipeline":${plainJson(name)},"partitions":[`
   let separator = '\n'
   for (const partition of result.partitions()) {
@@ -58,7 +47,21 @@ function* jsonParts(
     yield separator + plainJson(partition)
     separator = ',\n'
   }
-  yield `],\n"last_run":${plainJson(last_run)},\n"holder":${plainJson(holder)},\n"overdue":${plainJson(overdue)},\n"retired":${plainJson(result.retired)},\n"totals":${plainJson(totals)},\n"service":${plainJson(inSnakeCase({ ...service }))}${catalog === null ? '' : `,\n"catalog":${plainJson(catalogJson(catalog))}`}}\n`
+  const { searchesRemaining, searchesThisMonth, service } = result
+  const rest = {
+    last_run: lastRun && runJson(lastRun),
+    holder,
+    overdue,
+    retired,
+    totals: inSnakeCase({ ...result.totals, searchesRemaining, searchesThisMonth }),
+    service: inSnakeCase({ ...service }),
+    ...(catalog === null ? {} : { catalog: catalogJson(catalog) }),
+  }
+  yield `],\n${plainJson(rest).slice(1)}\n`
+}
+
+function runJson({ started_at, finished_at, status, error }: NonNullable<StatusResult['lastRun']>) {
+  return { started_at, finished_at, status, error }
 }
 
 function* statusLines(

@@ -3,19 +3,19 @@ import { work } from '../../cluster/index.ts'
 import { isExportError, systemClock } from '../../core/index.ts'
 import { checkRequirements, readSubmitted } from '../../pipeline/index.ts'
 import { runOptions } from '../../run-options.ts'
-import { command, stringValue, wrongUsage } from '../command-line/command.ts'
+import { command, integerValue, stringValue } from '../command-line/command.ts'
 import { notWritable, requireApart } from '../results/flag-file.ts'
 import { replaceFile } from '../results/save-file.ts'
 import { withQueue } from './submit.ts'
 
 export const worker = command({
   flags: {
-    concurrency: {
-      type: 'number',
-      default: 16,
-      requiresArg: true,
-      describe: 'Organizations at a time; most of them wait for their rate limit [16]',
-    },
+    concurrency: integerValue(
+      'Organizations at a time; most of them wait for their rate limit [16]',
+      16,
+      1,
+      1000,
+    ),
     pipelines: stringValue('Folder below which the pipeline files lie [the working directory]'),
     'heartbeat-file': stringValue('Written anew every five seconds while the worker is alive, for probes'),
   },
@@ -24,9 +24,6 @@ export const worker = command({
     ['$0 worker --concurrency 64 --log-format json', 'For many organizations'],
   ],
   async run({ concurrency, pipelines, heartbeatFile }, io) {
-    if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > 1_000) {
-      throw wrongUsage('--concurrency is an integer from 1 to 1000', 'Correct it.')
-    }
     const { env, cwd } = io
     const folder = resolve(cwd, pipelines ?? '.')
     const heartbeat = heartbeatFile === undefined ? null : await startHeartbeat(resolve(cwd, heartbeatFile))
