@@ -86,10 +86,25 @@ function readOptions({ env = process.env, cwd = process.cwd(), ...given }: ReadS
  * @throws ExportError when the run could not begin; nothing is changed then
  */
 export async function runPipeline(pipeline: Pipeline, settings: RunSettings = {}): Promise<RunSummary> {
-  const { frozenCopy, runPipeline: run } = await import('./run/index.ts')
-  // A copy, because the program may change it while the options are made.
-  const own = frozenCopy(pipeline)
-  return run(own, await runOptions(own, settings))
+  // Before anything is awaited: the program may change it from then on.
+  const own = copyOf(pipeline)
+  const options = await runOptions(own, settings)
+  const { runPipeline: run } = await import('./run/index.ts')
+  return run(own, options)
+}
+
+function copyOf(pipeline: Pipeline): Pipeline {
+  try {
+    return structuredClone(pipeline)
+  } catch (cause) {
+    throw new ExportError({
+      kind: 'config',
+      what: 'The pipeline holds a value that cannot be copied',
+      where: '',
+      next: 'Give it strings, numbers, booleans, lists and objects alone.',
+      cause,
+    })
+  }
 }
 
 /** Plans a run with these settings; sends nothing. @throws ExportError when such a run could not begin */

@@ -11,7 +11,7 @@ export {
   type RunOptions,
 } from './options.ts'
 export { monthsNeeded, type PlanResult, readPlan, requestRate } from './plan.ts'
-export { frozenCopy, runPipeline } from './run.ts'
+export { runPipeline } from './run.ts'
 export {
   openReports,
   type Probe,

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import {
-  ExportError,
+  type ExportError,
   isExportError,
   type Log,
   type NamedPipeline,
@@ -57,10 +57,9 @@ import { endFigures, logSummary, type RunSummary, reasonOf, summarize } from './
  * @throws ExportError when the run could not begin; nothing is changed then
  */
 export async function runPipeline(given: Pipeline, options: RunOptions): Promise<RunSummary> {
-  const copy = frozenCopy(given)
-  requirePolicies(copy, options)
-  requireEngine(copy.load.format)
-  const pipeline = namePipeline(copy, options.maskKey)
+  requirePolicies(given, options)
+  requireEngine(given.load.format)
+  const pipeline = namePipeline(given, options.maskKey)
   warnOfBlanks(options)
   const secrets = await readQuerySecrets(pipeline, options)
   await requireSendableToken(pipeline, options)
@@ -128,21 +127,6 @@ function warnOfIdleWindows(pipeline: NamedPipeline, former: CheckpointState, pla
 function isEmpty(items: Iterable<unknown>): boolean {
   for (const _ of items) return false
   return true
-}
-
-/** A copy of the pipeline: changes that a program makes during the run have no effect on it. */
-export function frozenCopy(pipeline: Pipeline): Pipeline {
-  try {
-    return structuredClone(pipeline)
-  } catch (cause) {
-    throw new ExportError({
-      kind: 'config',
-      what: 'The pipeline holds a value that cannot be copied',
-      where: '',
-      next: 'Give it strings, numbers, booleans, lists and objects alone.',
-      cause,
-    })
-  }
 }
 
 /** Line breaks are removed; a blank may be intended, but rarely is. */

@@ -142,6 +142,16 @@ it('changes of any part of the pipeline during the run do not change the run', a
   await expect(access(join(here.folder, 'elsewhere'))).rejects.toThrow('ENOENT')
 })
 
+it('a pipeline may be changed as soon as its run is called', async () => {
+  const { here, pipeline } = await world()
+  const running = runPipeline(pipeline, { env: here.env })
+  Object.assign(pipeline.load, { path: join(here.folder, 'elsewhere') })
+  ;(pipeline.extract.queries as unknown[]).length = 0
+  const summary = await running
+  expect(summary).toMatchObject({ status: 'complete', manifest: join(here.output, '_manifest.json') })
+  expect(summary.rows).toBeGreaterThan(0)
+})
+
 it('a pipeline with functions is refused', async () => {
   const { here, pipeline } = await world()
   const message = await expectRefusal({ here, pipeline: changed(pipeline, { onInvalid: () => 'fail' }) })

@@ -37,10 +37,10 @@ export const choiceOf = <const Value extends string>(
   byDefault: NoInfer<Value>,
   describe: string,
 ) => ({ choices, default: byDefault, describe: `${describe} [${byDefault}]` }) as const
-/** An integer within these bounds. */
+/** An integer within these bounds; the default is in brackets at the end of the help. */
 export const integerValue = (describe: string, byDefault: number, least: number, most = Infinity) =>
   ({
-    ...numberValue(describe),
+    ...numberValue(`${describe} [${byDefault}]`),
     default: byDefault,
     expected: `an integer from ${least} ${most === Infinity ? 'on' : `to ${most}`}`,
     coerce: (value: number): number =>

@@ -10,12 +10,7 @@ import { withQueue } from './submit.ts'
 
 export const worker = command({
   flags: {
-    concurrency: integerValue(
-      'Organizations at a time; most of them wait for their rate limit [16]',
-      16,
-      1,
-      1000,
-    ),
+    concurrency: integerValue('Organizations at a time; most of them wait for their rate limit', 16, 1, 1000),
     pipelines: stringValue('Folder below which the pipeline files lie [the working directory]'),
     'heartbeat-file': stringValue('Written anew every five seconds while the worker is alive, for probes'),
   },
