@@ -7,7 +7,7 @@ export {
   readPipeline,
   readPlace,
 } from './read-pipeline.ts'
-export { checkRequirements, requireConsent } from './requirements.ts'
+export { checkRequirements, requireConsent, warningsFor } from './requirements.ts'
 export { serviceFromEnvironment } from './resolve/resolve-service.ts'
 export { resolvedSettings } from './resolved-settings.ts'
 export type { PipelineSettings } from './schema/file-schema.ts'
@@ -29,5 +29,4 @@ export { readSubmitted, submittedFile } from './submitted-file.ts'
 export { AGE_EXPECTED, ago, parseAge, pruneBefore } from './values/ages.ts'
 export { nameQuery, visibleLabel } from './values/query-names.ts'
 export { fileNeeds } from './variables.ts'
-export { warningsFor } from './warnings.ts'
 export type { Overrides } from './yaml/read-tree.ts'

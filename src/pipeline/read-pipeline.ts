@@ -155,11 +155,11 @@ export async function readSource(source: NamedText, options: ReadOptions) {
 }
 
 /** @throws ExportError 'config' with every problem */
-async function resolved({ tree: read, problems: before }: ReadTree, options: ReadOptions) {
+async function resolved(read: ReadTree, options: ReadOptions) {
   const { env, cwd, overrides = {}, sendsNothing = false } = options
   const { from, until, domains } = overrides
-  const given = override(read, overrides)
-  const problems = before.of(given)
+  const given = override(read.tree, overrides)
+  const problems = read.problems.of(given)
   for (const text of domains ?? [])
     if (parseDomain(text) === null) problems.addFlag('--domain', noDomain(text))
   if (given.root === null) {
@@ -177,8 +177,7 @@ async function resolved({ tree: read, problems: before }: ReadTree, options: Rea
   const queries = domains === undefined ? all.queries : chosen(domains, all.queries, problems)
   problems.throwIfAny()
   const isNarrowed = from !== undefined || until !== undefined || domains !== undefined
-  const unfiltered = isNarrowed ? await withoutFlags({ tree: read, problems: before }, options) : null
-  const extract = { ...all, queries, unfiltered }
+  const extract = { ...all, queries, unfiltered: isNarrowed ? await withoutFlags(read, options) : null }
   const locations = locationsBelow(tree.root, [])
   const variables: (readonly [string, string])[] = []
   for (const [i, query] of (settings.extract.queries ?? []).entries()) {

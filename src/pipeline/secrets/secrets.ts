@@ -23,13 +23,9 @@ export type Environment = Readonly<Record<string, string | undefined>>
  */
 export async function readSecret(name: string, env: Environment): Promise<string | null> {
   const value = variable(name, env)
-  if (value !== '') {
-    const secret = withoutLineBreak(value)
-    // A variable that is set overrides the file, even if it has only a line break.
-    return secret === '' ? null : learned(secret)
-  }
-  const file = variable(`${name}_FILE`, env)
-  if (file === '') return null
+  // A variable that is set overrides the file, even if it has only a line break.
+  const file = value === '' ? variable(`${name}_FILE`, env) : ''
+  if (file === '') return learned(withoutLineBreak(value)) || null
   const read = await readText(file)
   const secret = read.ok ? withoutLineBreak(read.text) : ''
   if (secret !== '') return learned(secret)
@@ -89,7 +85,7 @@ export function variable(name: string, env: Environment): string {
   return Object.hasOwn(env, name) ? (env[name] ?? '').replace(/\r$/, '') : ''
 }
 
-/** Registers a secret, so that no message repeats it. */
+/** Registers a secret, so that no message repeats it; the empty text is none. */
 function learned(secret: string): string {
   learnSecret(secret)
   // Clients of object storage trim their secrets.

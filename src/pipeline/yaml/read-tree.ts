@@ -54,24 +54,18 @@ async function baseOf(
   }
   if (typeof given !== 'string' || given === '')
     return report(`expected the path of one pipeline file, found ${Array.isArray(given) ? 'a list' : 'none'}`)
-  const expanded = expand(given, env)
-  if (expanded.faults.length > 0) return report(expanded.faults.join('; '))
+  const { text: name, faults } = expand(given, env)
+  if (faults.length > 0) return report(faults.join('; '))
   const refuse = (why: string): null =>
     report(`expected a pipeline file, found "${given.slice(0, 60)}", which ${why}`)
-  const name = expanded.text
   const named = resolve(dirname(path), name)
   if (before.some((other) => other.path === named))
     return refuse(`${before.length > 1 ? 'in the end ' : ''}extends itself`)
   const read = await readText(named)
   if (!read.ok) return refuse(read.reason)
-  const base = parseYaml({
-    file: isAbsolute(name) ? name : join(dirname(file), name),
-    path: named,
-    text: read.text,
-  })
-  return base.root === null || base.root === undefined || isMapping(base.root)
-    ? base
-    : refuse('holds no keys')
+  const label = isAbsolute(name) ? name : join(dirname(file), name)
+  const base = parseYaml({ file: label, path: named, text: read.text })
+  return isMapping(base.root ?? {}) ? base : refuse('holds no keys')
 }
 
 /** The sections that may say nothing. */
