@@ -17,7 +17,7 @@ beforeAll(async () => {
   azurite = await startAzurite()
   const service = new BlobServiceClient(azurite.endpoint, new StorageSharedKeyCredential(ACCOUNT, KEY))
   await service.getContainerClient('exports').create()
-}, 60_000)
+})
 afterAll(() => azurite?.close())
 
 const VARIABLES = ['CONNECTION_STRING', 'ACCOUNT', 'KEY', 'SAS_TOKEN']

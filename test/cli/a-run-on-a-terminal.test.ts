@@ -12,7 +12,7 @@ it.skipIf(!hasTerminals)(
   async () => {
     const here = await trial(
       { extract: ONE_SLOT },
-      { faults: [{ kind: 'status', status: 429, retryAfter: '3', requests: [5] }] },
+      { faults: [{ kind: 'status', status: 429, retryAfter: '5', requests: [5] }] },
     )
     expect((await here.call('run', '--max-requests', '3')).code).toBe(4)
     const { code, screens, written } = await onTerminal(['run', PIPELINE], {

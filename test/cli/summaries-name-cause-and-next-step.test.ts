@@ -67,4 +67,4 @@ it('if no request reached the service, the summary suggests to check it first', 
     /^ {2}once corrected +spillway run pipeline.yaml \(for the same part, with the same flags\)$/m,
   )
   expect(stdout).not.toMatch(/^ *go on /m)
-}, 30_000)
+})

@@ -22,7 +22,7 @@ const PEOPLE = `employeeId,mail
 1085,olga.reed@scatterholt.com
 `
 
-it('its commands find the people that it shows', { timeout: 60_000 }, async () => {
+it('its commands find the people that it shows', async () => {
   const sandbox = await startSandbox({ records: 2000 })
   const shell = newShell({
     SPILLWAY_BASE_URL: sandbox.baseUrl,

@@ -23,14 +23,14 @@ const SHOWS: Readonly<Record<string, RegExp>> = {
 }
 
 describe('each recipe', () => {
-  it.each(some([...recipes], 3))('works: %s', { timeout: 60_000 }, async (title, blocks) => {
+  it.each(some([...recipes], 3))('works: %s', async (title, blocks) => {
     expect(await runBlocks(blocks)).toMatch(SHOWS[title] ?? /./)
   })
 })
 
 const PAGE = 'docs/troubleshooting.md'
 
-it('the commands of the page about trouble work', { timeout: 60_000 }, async () => {
+it('the commands of the page about trouble work', async () => {
   const acme = recipes.get('Moving to another machine')!.filter(({ language }) => language === 'yaml')
   await runBlocks([...acme, ...blocksOf(PAGE)])
 })

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { fetchReport } from '../../src/extract/index.ts'
 import { collect, domainChain, failure, open, serve, serveRaw } from './support.ts'
 
@@ -40,9 +40,14 @@ it('https to an http server fails at once and names the cause', async () => {
 })
 
 it('a time-out after the run was told to stop is an interruption, not a failure', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
   const stop = new AbortController()
-  const server = await serve(() => stop.abort())
-  const service = open(server.url, { stop: stop.signal, settings: { retries: 0, timeoutMs: 100 } })
+  const server = await serve(() => {
+    stop.abort()
+    vi.advanceTimersByTime(10_000)
+  })
+  const service = open(server.url, { stop: stop.signal, settings: { retries: 0, timeoutMs: 10_000 } })
   expect(await failure(collect(service, domainChain()))).toMatchObject({ kind: 'interrupted' })
 })
 

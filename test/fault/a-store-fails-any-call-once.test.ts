@@ -121,4 +121,4 @@ test('what a forget cannot delete is named, with the fact that rows remain, and 
     await expectSettled(copy, world.outcomes('forget', null).slice(1), 'then a run')
     expect(await shardPaths(output)).not.toContain(left)
   })
-}, 120_000)
+})

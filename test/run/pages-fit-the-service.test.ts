@@ -130,7 +130,7 @@ it.each(some(['hang', 'stall', 'drip'] as const, 1))(
     const sandbox = await sandboxOf({ records: 300, domains: [DOMAIN], faults })
     const here = exportsTo()
     const extract = EXTRACT.replace('max_requests: none', 'page_size: 100')
-    const summary = await here.run(sandbox.baseUrl, sandbox.token, extract, 'timeout: 1s')
+    const summary = await here.run(sandbox.baseUrl, sandbox.token, extract, 'timeout: 5s')
     expect(summary).toMatchObject({ status: 'complete', rows: 300, retries: 1, repeated: 0 })
     expect(new Set(searchesOf(sandbox.requests).map(sizeOf))).toEqual(new Set([100]))
     expect(new Set(here.ids()).size).toBe(300)

@@ -17,7 +17,7 @@ beforeAll(async () => {
   vi.stubEnv('AZURE_STORAGE_ACCOUNT', ACCOUNT)
   vi.stubEnv('AZURE_STORAGE_KEY', KEY)
   await container().create()
-}, 60_000)
+})
 afterAll(async () => {
   await azurite?.close()
   vi.unstubAllEnvs()
