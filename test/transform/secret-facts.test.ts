@@ -21,7 +21,8 @@ function expected(hash: string | null, hashType: string | null, { policy }: Secr
   if (hash === null) return [null, null]
   if (hash === '') return ['empty', null]
   const forms = /^(?:[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{56}|[0-9a-f]{64}|[0-9a-f]{96}|[0-9a-f]{128})$/i
-  const marks = /^(?:\$2a\$|\$2b\$|\$2y\$|\$argon2|\$6\$|\$5\$|\$1\$|\{SSHA\}|pbkdf2)/
+  const marks =
+    /^(?:\$2a\$|\$2b\$|\$2y\$|\$argon2|\$6\$|\$5\$|\$1\$|\$apr1\$|\$y\$|\$[PHS]\$|\{S?SHA\}|pbkdf2|\*[0-9A-F]{40}$)/
   if (hashType === 'md5' || forms.test(hash) || marks.test(hash)) return ['digest', null]
   const points = Array.from(hash.toWellFormed())
   const classes = new Set(
@@ -76,7 +77,16 @@ describe('the kind of a secret', () => {
   it.each([
     ...[32, 40, 56, 64, 96, 128].flatMap((length) => ['0aF'.repeat(43).slice(0, length)]),
     ...['$2a$10$abc', '$2b$12$abc', '$2y$10$abc', '$argon2id$v=19', '$6$salt$x', '$5$x', '$1$x', '{SSHA}x=='],
-    'pbkdf2_sha256$1000$x',
+    ...[
+      'pbkdf2_sha256$1000$x',
+      '$apr1$x',
+      '$y$j9T$x',
+      '{SHA}x=',
+      '$P$Bx',
+      '$H$9x',
+      '$S$Dx',
+      `*${'0A'.repeat(20)}`,
+    ],
   ])('is digest by its form: %s', (hash) => {
     expect(facts(hash, 'plain')).toEqual(['digest', null])
   })
@@ -84,7 +94,7 @@ describe('the kind of a secret', () => {
   it.each([
     '0aF'.repeat(11),
     `${'0'.repeat(31)}g`,
-    '$2x$10$abc',
+    ...['$2x$10$abc', '$p$Bx', `*${'0a'.repeat(20)}`, `*${'0A'.repeat(19)}`, `*${'0A'.repeat(20)}B`],
     '$2b',
     '$',
     '{ssha}x',
@@ -117,7 +127,7 @@ it('both readers tell what the documentation says, of any secret and under every
     fc.string({ unit: 'binary' }),
     fc.string({ unit: fc.constantFrom('a', 'B', '7', '-', 'É', 'ß', '🚀', '"', '\n'), maxLength: 16 }),
     fc.string({ unit: fc.constantFrom(...'0123456789abcdefABCDEF'), minLength: 31, maxLength: 41 }),
-    fc.constantFrom('$2a$', '$5$x', '{SSHA}', '\ud83d'),
+    fc.constantFrom('$2a$', '$5$x', '{SSHA}', '$P$B', `*${'0A'.repeat(20)}`, '\ud83d'),
   )
   const item = fc.record({ hash: fc.option(text), hash_type: fc.constantFrom(null, 'md5', 'unknown') })
   fc.assert(

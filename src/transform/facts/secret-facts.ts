@@ -41,12 +41,17 @@ const DIGEST_TYPES =
 /** Of hexadecimal digests: MD5, SHA-1, SHA-224, SHA-256, SHA-384, SHA-512. */
 const HEX_LENGTHS: ReadonlySet<number> = new Set([32, 40, 56, 64, 96, 128])
 
-const PREFIXES = ['$2a$', '$2b$', '$2y$', '$argon2', '$6$', '$5$', '$1$', '{SSHA}', 'pbkdf2'].map((text) =>
-  Buffer.from(text),
-)
+const PREFIXES = [
+  ...['$2a$', '$2b$', '$2y$', '$argon2', '$6$', '$5$', '$1$', '$apr1$', '$y$', '{SHA}', '{SSHA}', 'pbkdf2'],
+  // phpass in WordPress and phpBB; Drupal.
+  ...['$P$', '$H$', '$S$'],
+].map((text) => Buffer.from(text))
 const FIRST_BYTES: ReadonlySet<number | undefined> = new Set(PREFIXES.map((prefix) => prefix[0]))
+const STAR = 0x2a
+const OF_MYSQL = /^\*[0-9A-F]{40}$/
 
 function beginsAsDigest(bytes: Buffer, start: number, end: number): boolean {
+  if (bytes[start] === STAR) return end - start === 41 && OF_MYSQL.test(bytes.toString('latin1', start, end))
   if (!FIRST_BYTES.has(bytes[start])) return false
   return PREFIXES.some(
     ({ length }, i) =>
