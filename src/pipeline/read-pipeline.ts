@@ -166,7 +166,7 @@ async function resolved(read: ReadTree, options: ReadOptions) {
     problems.add([], 'the file is empty; `spillway init` writes one to begin with')
     throw problems.error()
   }
-  const tree = expandTree(given, env, problems, ([section]) => sendsNothing && section === 'service')
+  const tree = expandTree(given, env, problems, sendsNothing)
   problems.tree = tree
   const { settings, root } = checkShape(tree, problems)
   const [{ file, path }] = tree.sources

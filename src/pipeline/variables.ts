@@ -26,6 +26,7 @@ export async function fileNeeds(file: string, options: ReadOptions): Promise<Fil
   }
   visit(given.root)
   const { transform, load } = pipeline
+  const secrets = secretVariables(pipeline)
   return {
     pipeline,
     text: source.text,
@@ -33,9 +34,7 @@ export async function fileNeeds(file: string, options: ReadOptions): Promise<Fil
     variables: [
       ...new Set([
         ...named,
-        ...secretVariables(pipeline).filter(
-          (name) => name !== transform.maskKeyEnv || needsMaskKey(pipeline),
-        ),
+        ...secrets.filter((name) => name !== transform.maskKeyEnv || needsMaskKey(pipeline)),
         ...(load.location.kind === 'disk' ? [] : STORES[load.location.kind].variables),
       ]),
     ],

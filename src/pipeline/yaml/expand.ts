@@ -72,14 +72,9 @@ export function retyped(text: string): number | boolean | null | undefined {
 
 /**
  * Expands `${VAR}` in every string of the file, but not in values of flags.
- * @param isUnsetFine by the path of a setting: whether it may name a variable that is not set, and gets a placeholder
+ * @param sendsNothing whether variables of `service` may be unset
  */
-export function expandTree(
-  tree: Tree,
-  env: Environment,
-  problems: Problems,
-  isUnsetFine: (path: Path) => boolean = () => false,
-): Tree {
+export function expandTree(tree: Tree, env: Environment, problems: Problems, sendsNothing: boolean): Tree {
   const visit = (value: unknown, path: Path): unknown => {
     if (!isContainer(value)) return value
     const copy = Array.isArray(value) ? [] : {}
@@ -93,7 +88,7 @@ export function expandTree(
         continue
       }
       const { text, names, faults } = expand(inner, env)
-      if (faults.length > 0 && isUnsetFine(at)) {
+      if (faults.length > 0 && sendsNothing && path[0] === 'service') {
         if (key === 'base_url') define(copy, key, UNKNOWN_SERVICE)
         continue
       }
