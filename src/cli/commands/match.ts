@@ -23,10 +23,10 @@ import {
 import { dataSetCommand } from '../command-line/pipeline-options.ts'
 import { requireApart } from '../results/flag-file.ts'
 import { MatchTally } from '../results/match-tally.ts'
-import { csvParts, jsonParts } from '../results/row-text.ts'
+import { csvParts, jsonParts, shownOn } from '../results/row-text.ts'
 import { saveFile } from '../results/save-file.ts'
 import { unannounced, untilStopped } from '../terminal/signals.ts'
-import { counted, plainText } from '../terminal/text.ts'
+import { counted } from '../terminal/text.ts'
 import { warnOfGaps } from './query.ts'
 
 export const match = dataSetCommand('read', {
@@ -77,7 +77,7 @@ export const match = dataSetCommand('read', {
       await warnOfGaps(planned, io)
       const tally = new MatchTally(directory, found.columns)
       const parts = FORMATS[args.format](found, tally)
-      if (output === null) await io.stdout.parts(shownOn(io, args.format, parts))
+      if (output === null) await io.stdout.parts(shownOn(io.stdout, parts))
       else await saveFile(output, parts, 'The result')
       return tally
     }
@@ -92,7 +92,7 @@ export const match = dataSetCommand('read', {
 })
 
 const FORMATS = {
-  csv: (found: Matches, tally: MatchTally) => csvParts(streamOf(found, tally), (text) => text),
+  csv: (found: Matches, tally: MatchTally) => csvParts(streamOf(found, tally)),
   json: (found: Matches, tally: MatchTally) => jsonParts(streamOf(found, tally)),
   async *table(found: Matches, tally: MatchTally): AsyncGenerator<string> {
     for await (const some of found.matches) for (const each of some) tally.add(each)
@@ -108,16 +108,6 @@ function streamOf({ columns, matches }: Matches, tally: MatchTally): QueryStream
     }
   }
   return { columns, batches: batches() }
-}
-
-/** A terminal would interpret control characters; a file gets them as they are. */
-async function* shownOn(
-  { stdout }: Io,
-  format: string,
-  parts: AsyncIterable<string>,
-): AsyncGenerator<string> {
-  const isPlain = stdout.columns === null || format === 'json'
-  for await (const part of parts) yield isPlain ? part : plainText(part)
 }
 
 async function* bytesOf(file: string, { cwd }: Io): AsyncGenerator<Uint8Array> {

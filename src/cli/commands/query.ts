@@ -5,12 +5,12 @@ import { type QueryStream, readCompleteness } from '../../data-set/index.ts'
 import { streamQuery } from '../../library.ts'
 import { flag, type Io, stringValue, wrongUsage } from '../command-line/command.ts'
 import { dataSetCommand } from '../command-line/pipeline-options.ts'
-import { csvParts, jsonParts } from '../results/row-text.ts'
+import { csvParts, jsonParts, shownOn } from '../results/row-text.ts'
 import { completenessText } from '../results/summary.ts'
 import { styleFor } from '../terminal/screen.ts'
 import { unannounced, untilStopped } from '../terminal/signals.ts'
 import { alignedTable, fitsInto, resultTable } from '../terminal/table.ts'
-import { counted, plainText } from '../terminal/text.ts'
+import { counted } from '../terminal/text.ts'
 
 // --csv and --json print all rows.
 const MAX_SHOWN = 100
@@ -95,9 +95,7 @@ async function printJson(result: QueryStream, stdout: Stdout): Promise<void> {
 }
 
 async function printCsv(result: QueryStream, stdout: Stdout): Promise<void> {
-  // A terminal would interpret control characters; a file gets them as they are.
-  const shown = stdout.columns === null ? (text: string): string => text : plainText
-  await stdout.parts(csvParts(result, shown))
+  await stdout.parts(shownOn(stdout, csvParts(result)))
 }
 
 type QueryRows = readonly (readonly unknown[])[]

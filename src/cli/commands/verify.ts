@@ -64,13 +64,11 @@ function mayBeCalledComplete({ complete, left_out }: Verification): boolean {
 /** Epoch ms; null: not given. */
 function timeOf(notBefore: string | undefined): number | null {
   if (notBefore === undefined) return null
-  const at = parseInstant(DATE.test(notBefore) ? `${notBefore}T00:00:00Z` : notBefore)
+  const at = parseInstant(notBefore)
   if (at !== null) return at / 1000
   const next = 'Give a date or a time in UTC: 2024-07-01, 2024-07-01T06:00:00Z.'
   throw wrongUsage('--not-before is no date and no time', next)
 }
-
-const DATE = /^\d{4}-\d\d-\d\d$/
 
 const SHOWN = 3
 

@@ -1,6 +1,7 @@
 import { stringify } from 'csv-stringify/sync'
 import type { QueryStream } from '../../data-set/index.ts'
-import { plainJson } from '../terminal/text.ts'
+import type { Output } from '../terminal/output.ts'
+import { plainJson, plainText } from '../terminal/text.ts'
 
 /** Rows as one JSON array of objects. */
 export async function* jsonParts({ columns, batches }: QueryStream): AsyncGenerator<string> {
@@ -14,13 +15,18 @@ export async function* jsonParts({ columns, batches }: QueryStream): AsyncGenera
   yield before === '[' ? '[]\n' : ']\n'
 }
 
-/** Rows as CSV with a header. @param shown for each part */
-export async function* csvParts(
-  { columns, batches }: QueryStream,
-  shown: (text: string) => string,
+/** Rows as CSV with a header. */
+export async function* csvParts({ columns, batches }: QueryStream): AsyncGenerator<string> {
+  yield csvText([columns])
+  for await (const rows of batches) yield csvText(rows)
+}
+
+/** A terminal would interpret control characters; a file gets them as they are. */
+export async function* shownOn(
+  { columns }: Pick<Output, 'columns'>,
+  parts: AsyncIterable<string>,
 ): AsyncGenerator<string> {
-  yield shown(csvText([columns]))
-  for await (const rows of batches) yield shown(csvText(rows))
+  for await (const part of parts) yield columns === null ? part : plainText(part)
 }
 
 /** As the exports write it: null is an empty field, the empty string `""`. */
