@@ -39,6 +39,7 @@ import { countPartitions, planFor, retiredQueries } from './plan-state.ts'
 import { oldPartitions } from './prune/old-partitions.ts'
 import { isSignatureStale } from './sign.ts'
 import { isMarked } from './success-mark.ts'
+import { isSummaryPageBehind } from './summary-page/write-summary-page.ts'
 
 export type StatusResult = {
   /** In the order of export; made on demand. */
@@ -114,6 +115,9 @@ export async function readStatus(given: Pipeline, nowMs: number): Promise<Status
         : [
             ...(holder === null && total > 0 && done === total ? await unmarkedIn(state, store) : []),
             ...(await overdueIn(state, pipeline, store, nowMs)),
+            ...(holder === null && (await isSummaryPageBehind(store))
+              ? ['the summary page is not that of the data set as it is now: see `summary`']
+              : []),
           ],
   }
 }

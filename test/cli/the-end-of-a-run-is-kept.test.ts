@@ -131,6 +131,22 @@ it('a signature is stale once the data set has changed', async () => {
   ])
 })
 
+it('status says that the summary page is not that of the data set, until a command has written it', async () => {
+  const here = await trial()
+  await exits(0, here.call('run'))
+  const page = join(here.output, '_report.html')
+  const before = readFileSync(page)
+  await exits(0, here.call('run', '--redo', '*/*'))
+  writeFileSync(page, before)
+  expect((await here.call('status')).stdout).toContain('to do: the summary page is not that of the data set')
+  rmSync(page)
+  expect(JSON.parse((await here.call('status', '--json')).stdout).overdue).toEqual([
+    expect.stringContaining('see `summary`'),
+  ])
+  await exits(0, here.call('summary'))
+  expect(JSON.parse((await here.call('status', '--json')).stdout).overdue).toEqual([])
+})
+
 it('a field named __proto__ is a name like any other', async () => {
   const item = (id: number) =>
     `{"id":${id},"domain":"scatterholt.com","identity_name":"a@scatterholt.com","hash":"x","hash_type":null,` +

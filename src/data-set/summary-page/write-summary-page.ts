@@ -45,6 +45,18 @@ export async function bringSummaryPage(
   }
 }
 
+/** Whether there is no page of the manifest as it is now: it could not be written, or was taken away. */
+export async function isSummaryPageBehind(store: Store): Promise<boolean> {
+  const bytes = await store.read(MANIFEST_PATH)
+  if (bytes === null) return false
+  const page = Buffer.from((await store.read(SUMMARY_PAGE_PATH)) ?? []).toString()
+  return !page.includes(sha256(bytes))
+}
+
+function sha256(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex')
+}
+
 /** @throws ExportError `storage` when it cannot be written, or another file has its name */
 async function writePage(store: OwnedStore, input: SummaryInput): Promise<void> {
   if ((await isSummaryPage(store)) === false) throw notOurs()
@@ -61,8 +73,7 @@ function inputFrom(bytes: Uint8Array, complete: boolean, version: string): Summa
   const manifest = parseManifest(bytes)
   // Fields and rules are for those who look into the quarantine.
   const leftOut = leftOutClauses({ ...leftOutOfManifest(manifest), reasons: [] })
-  const manifestSha256 = createHash('sha256').update(bytes).digest('hex')
-  return { manifest, manifestSha256, complete, leftOut, version, rows: null }
+  return { manifest, manifestSha256: sha256(bytes), complete, leftOut, version, rows: null }
 }
 
 /** The page that a run writes for this manifest. */
