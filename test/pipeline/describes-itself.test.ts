@@ -63,6 +63,8 @@ test('editors flag what the reader refuses, and accept references', () => {
   expect(accepts(SMALLEST.replace('extract:', '  tenant_id: 1\nextract:'))).toBe(false)
   expect(accepts(SMALLEST.replace('extract:', '  tenant_id: 1\n  api_key_env: KEY\nextract:'))).toBe(true)
   expect(accepts(SMALLEST.replace('extract:', '  token_env: A\n  api_key_env: KEY\nextract:'))).toBe(false)
+  expect(accepts(`${SMALLEST}load: { path: out, s3: { region: eu-central-1 } }\n`)).toBe(false)
+  expect(accepts(`${SMALLEST}load: { path: "s3://bucket/a", s3: { region: eu-central-1 } }\n`)).toBe(true)
   // What is missing here may be in the file that it extends, or in one that extends it.
   expect(accepts('extends: base.yaml\nname: acme\nload: { csv: { escape_formulas: true } }\n')).toBe(true)
   expect(accepts('load: { csv: { escape_formulas: true } }\n')).toBe(true)
