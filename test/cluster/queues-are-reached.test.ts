@@ -60,6 +60,9 @@ async function redisDouble(denied: () => readonly string[] = () => []): Promise<
           else if (name === 'info')
             socket.write(bulk('redis_version:7.2.0\r\nmaxmemory_policy:noeviction\r\n'))
           else if (name === 'time') socket.write(`*2\r\n${bulk('1700000000')}${bulk('250000')}`)
+          // There are no jobs.
+          else if (name?.startsWith('eval')) socket.write('*0\r\n')
+          else if (name === 'bzpopmin') setTimeout(() => socket.write('*-1\r\n'), 50)
           else socket.write('+OK\r\n')
         }
       })
