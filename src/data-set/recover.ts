@@ -21,8 +21,9 @@ import { unmark } from './success-mark.ts'
 type Accept = (found: CheckpointState | null) => Promise<readonly number[]>
 
 /**
- * Opens a checkpoint, or begins one with the given header, and claims it. Then all its shards have to be there but those that go: sealed ones
- * get their final names, and what the checkpoint does not name leaves their folders. Every change comes this way.
+ * Opens a checkpoint, or begins one with the given header, and claims it. Then all its shards have to be there but those
+ * that go: sealed ones get their final names, and what the checkpoint does not name leaves their folders. Every change
+ * comes this way.
  * @returns null: nothing has begun, and there is no header
  * @throws ExportError `damaged` when a shard is missing or short; nothing is changed then, but `_SUCCESS` goes
  */

@@ -3,7 +3,7 @@ import { WindowRun } from '../../src/core/index.ts'
 import type { PlannedChain } from '../../src/pipeline/index.ts'
 import { nameQuery } from '../../src/pipeline/index.ts'
 import { ChainQueue } from '../../src/run/chains/chain-queue.ts'
-import { exportsTo, sandboxOf } from './world.ts'
+import { exportsTo, type Fields, itemAt, sandboxOf, serviceOf } from './world.ts'
 
 const chain = (name: string): PlannedChain => ({
   kind: 'new',
@@ -106,5 +106,41 @@ describe('a query over six months', () => {
 
   it('is not divided where fewer pages are left, however slow they are', async () => {
     expect(await exported(20)).toEqual({ requests: 30, chains: 1 })
+  })
+})
+
+describe('a week with a row each ten minutes', () => {
+  const MINUTE_MS = 60_000
+  const PAGE = 5
+  const FROM = Date.parse('2024-01-01T00:00:00Z')
+  const rows = Array.from({ length: 7 * 144 }, (_, i) =>
+    itemAt(i + 1, new Date(FROM + i * 10 * MINUTE_MS).toISOString()),
+  )
+  const week = 'domains: [a.example], windows: { from: 2024-01-01, until: 2024-01-08, every: 1d }'
+
+  async function exported(items: readonly Fields[]) {
+    const service = await serviceOf(items, PAGE)
+    const here = exportsTo()
+    await here.run(service.url, 'token', `${week}, page_size: ${PAGE}, concurrency: 2`)
+    return { ids: here.ids().sort((a, b) => a - b), chains: new Set(service.requested().map(filterOf)) }
+  }
+  const filterOf = (request: string): string => request.split(' ')[0]!
+  const all = rows.map((_, i) => i + 1)
+
+  it('has every row if the last one before the division comes fifty minutes late, on the page after the cut', async () => {
+    const { chains } = await exported(rows)
+    expect(chains.size).toBe(2)
+    const cut = [...chains].map((filter) => filter.slice(0, 10)).sort()[1]!
+    const last = (Date.parse(cut) - FROM) / MINUTE_MS / 10 - 1
+    expect(last % PAGE).toBe(0)
+    const [before, row, after] = [rows.slice(0, last), rows[last]!, rows.slice(last + 1)]
+    const found = await exported([...before, ...after.slice(0, PAGE), row, ...after.slice(PAGE)])
+    expect(found.chains.size).toBe(2)
+    expect(found.ids).toEqual(all)
+  })
+
+  it('is not divided before a hundred rows came', async () => {
+    const { ids, chains } = await exported(rows.filter((_, i) => i % 10 === 0))
+    expect({ ids: ids.length, chains: chains.size }).toEqual({ ids: 101, chains: 1 })
   })
 })

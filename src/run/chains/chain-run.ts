@@ -167,8 +167,8 @@ export class ChainRun {
   }
 
   /**
-   * Hands later windows to an idle slot, if responses take longer than the rate limit makes them wait. It costs one more
-   * request at most: the last page before the cut.
+   * Hands later windows to an idle slot, if responses take longer than the rate limit makes them wait. What the
+   * service sends beyond the cut, until no row can be late, is paid again: one more request, or the pages of an hour.
    */
   async #divide({ ms, size }: SplitPage): Promise<void> {
     const { queue, session, pipeline } = this.#run

@@ -8,6 +8,9 @@ import type { ChainProgress } from './chain-progress.ts'
  */
 export const MIN_PAGES_A_PART = 20
 
+/** Before that many rows came in order, nothing says that the service keeps an order, nor how dense its rows are. */
+const MIN_ROWS_IN_ORDER = 100
+
 /**
  * Where a chain is divided: by the density of its rows so far, in the middle of what is left.
  * @param size rows of a page
@@ -22,8 +25,9 @@ export function divisionOf(chain: ChainProgress, size: number): number | null {
   const [begin, end] = order === 'asc' ? [range.from, range.until] : [range.until, range.from]
   let rows = 0
   for (let index = 0; index <= currentIndex; index++) rows += chain.foldedAt(index)?.rows ?? 0
+  if (rows < MIN_ROWS_IN_ORDER) return null
   /** The time that so many pages cover. */
-  const least = (MIN_PAGES_A_PART * size * Math.abs(at - begin)) / Math.max(1, rows)
+  const least = (MIN_PAGES_A_PART * size * Math.abs(at - begin)) / rows
   const near = windows.indexOfInstant((at + end) / 2)
   const imbalance = (keep: number): number => {
     const { from, until } = windows.at(keep)!

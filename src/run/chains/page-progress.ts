@@ -2,6 +2,7 @@ import { type Int64Json, int64FromJson, type Order } from '../../core/index.ts'
 import type { DecodedPage, Position } from '../../rows/index.ts'
 import { type FoldedChain, hasEnded } from '../../state/index.ts'
 import type { ChainProgress } from './chain-progress.ts'
+import { completeUntil } from './restart.ts'
 import type { SplitPage } from './split-by-window.ts'
 
 /** How a page changes the windows of its chain, all by their index in the chain. */
@@ -40,14 +41,18 @@ export function progressOf(
   return { watermark, isLast, finished, reopened: [...late] }
 }
 
-/** The number of windows that can get no more rows. The last window is open until the chain's last page. */
+/**
+ * The number of windows that can get no more rows. The last window is open until the chain's last page; where other chains
+ * have taken over what comes behind it, until its rows would be an hour late.
+ */
 function watermarkAfter(chain: ChainProgress, page: DecodedPage, position: Position | null): number {
   const { windows, watermark } = chain
-  if (page.next === null) return windows.count
+  const { count, order } = windows
+  if (page.next === null) return count
   if (position === null || position.late > 0) return watermark
-  // A window that another chain has taken over does not count.
-  const most = chain.isShortened ? windows.count : windows.count - 1
-  return Math.max(watermark, Math.min(most, windows.watermarkAt(int64FromJson(position.at))))
+  const at = int64FromJson(position.at)
+  if (chain.isShortened && windows.watermarkAt(completeUntil(at, order)) === count) return count
+  return Math.max(watermark, Math.min(count - 1, windows.watermarkAt(at)))
 }
 
 /** The position of a chain after this page; null: it has no item with a time yet. */

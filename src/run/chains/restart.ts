@@ -11,7 +11,7 @@ import {
 import { countOfIds, neededBefore, type PageIds, type Position } from '../../rows/index.ts'
 import { countOfBlob, type FoldedChain } from '../../state/index.ts'
 
-/** A chain that has lost its cursor begins again so long before its last row, for rows that came late. */
+/** Rows may come so late, after others by their time: what goes by the order of rows waits for them. */
 const HOUR = 3_600_000_000
 /** 8 MB. */
 const MAX_KEPT_IDS = 1_000_000
@@ -67,10 +67,15 @@ export function restartInstant(
   return { since: beginning === null || isBefore(beginning, since, order) ? int64ToJson(since) : null }
 }
 
+/** The instant up to which all rows have come once the row of an instant has: an hour before it. */
+export function completeUntil(at: Int64, order: Order): Int64 {
+  return moved(at, -HOUR, order)
+}
+
 /** null: the beginning of the chain. */
 function instantOf(position: Position | null, order: Order): Int64 | null {
   if (position === null || position.late > HOUR) return null
-  const at = moved(int64FromJson(position.at), -HOUR, order)
+  const at = completeUntil(int64FromJson(position.at), order)
   // Times of the service may be finer than a microsecond, by which they are compared.
   return order === 'asc' ? at : moved(at, -1, order)
 }
