@@ -9,12 +9,13 @@ import {
   parquetRead,
   parquetSchema,
 } from 'hyparquet'
+import { snappyUncompress } from 'hysnappy'
 import { ExportError, int64, numberOf } from '../../core/index.ts'
 import { damaged, type ShardReader, withoutQuotes } from './shard-reader.ts'
-import { snappyDecompress } from './snappy.ts'
 
+/** hyparquet's own function for Snappy walks back and forth without end over a literal whose length is damaged. */
 export const decompressors: Compressors = {
-  SNAPPY: snappyDecompress,
+  SNAPPY: snappyUncompress,
   GZIP: (input, outputLength) => zlib.gunzipSync(input, limit(outputLength)),
   ZSTD: (input, outputLength) => zstdDecompress()(input, limit(outputLength)),
 }
