@@ -24,6 +24,7 @@ import {
 import { SUCCESS_PATH } from './success-mark.ts'
 import { bringSuppression } from './suppression.ts'
 import { tableOwner } from './table-owner.ts'
+import { LOADS_FOLDER } from './warehouse/loaded.ts'
 
 /**
  * Removes the files of earlier runs, whatever their state. A file that has such a name but is not known to be
@@ -59,6 +60,7 @@ export async function clearDataSet(
     await clearShards(store, resource, (path) => clear(path, known.has(path)))
   }
   for (const path of await quarantineFiles(store)) await store.remove(path)
+  for (const name of await store.list(LOADS_FOLDER)) await store.remove(`${LOADS_FOLDER}/${name}`)
   for (const name of await listSealed(store)) await store.remove(`${SEALED_FOLDER}/${name}`)
   await emptyLog(store, state?.logEnd.file ?? 0)
   // Removed last, or the manifest without it: until then, a run without --fresh detects that something is missing.

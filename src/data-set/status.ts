@@ -40,6 +40,7 @@ import { oldPartitions } from './prune/old-partitions.ts'
 import { isSignatureStale } from './sign.ts'
 import { isMarked } from './success-mark.ts'
 import { isSummaryPageBehind } from './summary-page/write-summary-page.ts'
+import { tablesBehind } from './warehouse/loaded.ts'
 
 export type StatusResult = {
   /** In the order of export; made on demand. */
@@ -142,6 +143,7 @@ async function overdueIn(
     ...(old === 0 ? [] : [`${numberOf(old, 'partition')} older than load.keep: see \`prune\``]),
     ...(small === null ? [] : [small]),
     ...((await isSignatureStale(store)) ? ['the data set has changed since it was signed: see `sign`'] : []),
+    ...(await tablesBehind(store)),
   ]
 }
 

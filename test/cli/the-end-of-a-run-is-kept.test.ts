@@ -117,6 +117,34 @@ it('of a manifest that cannot be read verify says that alone, and a run writes i
   await exits(0, here.call('verify'))
 })
 
+it('a table is behind until it is loaded again, or the data set begins anew', async () => {
+  const here = await trial({ extract: ONE_SLOT })
+  const overdue = async () => JSON.parse((await here.call('status', '--json')).stdout).overdue
+  const load = (...more: string[]) => exits(0, here.call('load', '--to', 'duckdb:leaks.db', ...more))
+  await exits(4, here.call('run', '--max-requests', '1'))
+  await load()
+  await load('--table', 'others')
+  expect(await overdue()).toEqual([])
+  await exits(0, here.call('run'))
+  await load('--table', 'others')
+  const behind =
+    /^the table credentials in duckdb:leaks\.db was loaded at \d{4}-.*Z, and the data set has changed since: see `load`$/
+  expect(await overdue()).toEqual([expect.stringMatching(behind)])
+  await load()
+  expect(await overdue()).toEqual([])
+  await exits(0, here.call('run', '--redo', '*'))
+  expect(await overdue()).toHaveLength(2)
+  await exits(4, here.call('run', '--fresh', '--yes', '--max-requests', '1'))
+  expect(await overdue()).toEqual([])
+})
+
+it('a load that cannot leave a note of itself is a load', async () => {
+  const here = await trial()
+  await exits(0, here.call('run'))
+  writeFileSync(join(here.output, '_state/loads'), '')
+  await exits(0, here.call('load', '--to', 'duckdb:leaks.db'))
+})
+
 it('a signature is stale once the data set has changed', async () => {
   const here = await trial({ extract: ONE_SLOT })
   const { privateKey } = generateKeyPairSync('ed25519')

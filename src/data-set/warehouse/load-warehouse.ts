@@ -31,6 +31,7 @@ import {
   type Warehouse,
 } from '../../warehouse/index.ts'
 import { nothingExported, openDataSet, requireManifest } from '../open-data-set.ts'
+import { rememberLoad } from './loaded.ts'
 import { localShards } from './local-shards.ts'
 
 export type LoadOptions = {
@@ -73,23 +74,30 @@ export async function loadWarehouse(
   const table = tableOf(pipeline, options.schema, options.table)
   const warehouse = await openTarget(target, options)
   const shards = await localShards(pipeline, store, stop)
+  const loadedAt = new Date(clock.now()).toISOString()
+  const readManifest = manifestReader(store, pipeline)
+  let manifest: Manifest | null = null
   try {
     const source = { root: shards.root, format: pipeline.load.format }
     const result = await loadDataSet(warehouse, {
       shards,
-      manifest: manifestReader(store, pipeline),
+      manifest: async () => {
+        manifest = await readManifest()
+        return manifest
+      },
       table,
       mode,
       evolve,
-      loadedAt: new Date(clock.now()).toISOString(),
+      loadedAt,
       rowsOf: (dataSet, some) => shardRows(source, dataSet, table, some),
       stop,
       onShard,
     })
+    const loaded = { target: target.label, table: table.name }
+    await rememberLoad(store, manifest!, { ...loaded, loaded_at: loadedAt })
     return {
       ...result,
-      target: target.label,
-      table: table.name,
+      ...loaded,
       durationMs: Math.round(clock.monotonicMs() - startedMs),
     }
   } catch (error) {
