@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import type { Log, OwnedStore, Pipeline, Store } from '../core/index.ts'
 import {
   type CatalogDeps,
@@ -8,7 +7,7 @@ import {
   updateTables as updateAll,
 } from '../open-tables/index.ts'
 import { columnsOf } from '../rows/index.ts'
-import { MANIFEST_PATH, parseManifest } from '../state/index.ts'
+import { MANIFEST_PATH, manifestDigest, parseManifest } from '../state/index.ts'
 import { type CatalogSummary, showInCatalog } from './catalog.ts'
 import { readShard, type ShardFile } from './read-shard.ts'
 import { tableOwner } from './table-owner.ts'
@@ -49,7 +48,7 @@ export async function updateTables(
   const columns = columnsOf(pipeline)
   const last = forgotten.at(-1)
   const forgottenMs = last === undefined ? null : Date.parse(last.at)
-  const manifestSha256 = createHash('sha256').update(bytes).digest('hex')
+  const manifestSha256 = manifestDigest(bytes)
   // Loaded only here: most commands read no footers.
   const { readStatistics } = await import('../load/inspect/index.ts')
   const statisticsOf = remembered(load.tables.formats.length, (shard: ShardFile) =>

@@ -1,4 +1,4 @@
-import { createHash, createPublicKey, type KeyObject } from 'node:crypto'
+import { createPublicKey, type KeyObject } from 'node:crypto'
 import { ExportError, type OwnedStore, type Pipeline, runCommand, type Store } from '../core/index.ts'
 import {
   fitsManifest,
@@ -6,6 +6,7 @@ import {
   keyDigest,
   MANIFEST_PATH,
   type Manifest,
+  manifestDigest,
   parseManifest,
   SIGNATURE_BYTES,
   SIGNATURE_PATH,
@@ -62,12 +63,12 @@ async function sign(pipeline: Pipeline, store: OwnedStore, key: KeyObject): Prom
   const size = await store.size(SIGNATURE_PATH)
   if (size !== null && size !== SIGNATURE_BYTES) throw isTaken()
   await store.replace(SIGNATURE_PATH, [signatureOf(bytes, key)])
-  await store.replace(SIGNED_PATH, [sha256(bytes)])
+  await store.replace(SIGNED_PATH, [manifestDigest(bytes)])
   const { shards, rows, bytes: shardBytes } = manifest.totals
   return {
     pipeline: pipeline.name,
     signature: pathIn(pipeline, SIGNATURE_PATH),
-    manifestSha256: sha256(bytes),
+    manifestSha256: manifestDigest(bytes),
     keySha256: keyDigest(createPublicKey(key)),
     complete: await isMarked(store),
     shards,
@@ -80,14 +81,9 @@ async function sign(pipeline: Pipeline, store: OwnedStore, key: KeyObject): Prom
 const SIGNED_PATH = '_state/signed'
 
 /** Whether the manifest has changed since it was signed here: its signature went with it. */
-export async function isSignatureStale(store: Store): Promise<boolean> {
+export async function isSignatureStale(store: Store, manifest: Uint8Array): Promise<boolean> {
   const signed = await store.read(SIGNED_PATH)
-  const manifest = signed === null ? null : await store.read(MANIFEST_PATH)
-  return signed !== null && manifest !== null && Buffer.from(signed).toString() !== sha256(manifest)
-}
-
-function sha256(bytes: Uint8Array): string {
-  return createHash('sha256').update(bytes).digest('hex')
+  return signed !== null && Buffer.from(signed).toString() !== manifestDigest(manifest)
 }
 
 function isTaken(): ExportError {

@@ -20,6 +20,7 @@ import {
   type CheckpointState,
   type FoldedRun,
   type Holder,
+  MANIFEST_PATH,
   NO_PARTITIONS,
   NO_SUMS,
   type PartitionState,
@@ -115,10 +116,8 @@ export async function readStatus(given: Pipeline, nowMs: number): Promise<Status
         ? []
         : [
             ...(holder === null && total > 0 && done === total ? await unmarkedIn(state, store) : []),
-            ...(await overdueIn(state, pipeline, store, nowMs)),
-            ...(holder === null && (await isSummaryPageBehind(store))
-              ? ['the summary page is not that of the data set as it is now: see `summary`']
-              : []),
+            ...overdueIn(state, pipeline, nowMs),
+            ...(await behindManifest(store, holder)),
           ],
   }
 }
@@ -130,20 +129,27 @@ async function unmarkedIn(state: CheckpointState, store: Store): Promise<readonl
   return ['everything planned is exported, and _SUCCESS is not there: `verify` says why']
 }
 
-async function overdueIn(
-  state: CheckpointState,
-  pipeline: NamedPipeline,
-  store: Store,
-  nowMs: number,
-): Promise<readonly string[]> {
+function overdueIn(state: CheckpointState, pipeline: NamedPipeline, nowMs: number): readonly string[] {
   const { keep } = pipeline.load
   const old = keep === null ? 0 : oldPartitions(state, ago(keep, nowMs)).removed.length
   const small = manySmallShards(state, pipeline)
   return [
     ...(old === 0 ? [] : [`${numberOf(old, 'partition')} older than load.keep: see \`prune\``]),
     ...(small === null ? [] : [small]),
-    ...((await isSignatureStale(store)) ? ['the data set has changed since it was signed: see `sign`'] : []),
-    ...(await tablesBehind(store)),
+  ]
+}
+
+/** What was made of another manifest than the present one. A run makes the page anew at its end. */
+async function behindManifest(store: Store, holder: Holder | null): Promise<readonly string[]> {
+  const manifest = await store.read(MANIFEST_PATH)
+  if (manifest === null) return []
+  const isPageBehind = holder === null && (await isSummaryPageBehind(store, manifest))
+  return [
+    ...((await isSignatureStale(store, manifest))
+      ? ['the data set has changed since it was signed: see `sign`']
+      : []),
+    ...(await tablesBehind(store, manifest)),
+    ...(isPageBehind ? ['the summary page is not that of the data set as it is now: see `summary`'] : []),
   ]
 }
 

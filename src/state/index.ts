@@ -49,6 +49,7 @@ export {
   type Manifest,
   type ManifestShard,
   manifestDifference,
+  manifestDigest,
   manifestShard,
   manifestShards,
   parseManifest,

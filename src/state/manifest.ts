@@ -337,6 +337,11 @@ function* manifestText(
   yield `,${JSON.stringify(runs, null, 2).slice(1)}\n`
 }
 
+/** SHA-256 in hex of the manifest's bytes: what is made from it names it so. */
+export function manifestDigest(manifest: Uint8Array): string {
+  return createHash('sha256').update(manifest).digest('hex')
+}
+
 /** Ed25519 signature of the manifest's bytes (RFC 8032, without a prehash). `openssl pkeyutl -rawin` verifies it. */
 export function signatureOf(manifest: Uint8Array, privateKey: KeyObject): Uint8Array {
   return sign(null, manifest, privateKey)

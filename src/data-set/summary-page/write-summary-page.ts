@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import {
   ExportError,
   isExportError,
@@ -8,7 +7,7 @@ import {
   SUMMARY_PAGE_PATH,
   SUMMARY_PAGE_START,
 } from '../../core/index.ts'
-import { MANIFEST_PATH, parseManifest } from '../../state/index.ts'
+import { MANIFEST_PATH, manifestDigest, parseManifest } from '../../state/index.ts'
 import { isPageOf, type SummaryInput, summaryMarkdown, summaryPage, verdictOf } from '../../summary/index.ts'
 import { beginsWith } from '../clear-data-set.ts'
 import { leftOutClauses, leftOutOfManifest } from '../completeness.ts'
@@ -46,15 +45,9 @@ export async function bringSummaryPage(
 }
 
 /** Whether there is no page of the manifest as it is now: it could not be written, or was taken away. */
-export async function isSummaryPageBehind(store: Store): Promise<boolean> {
-  const bytes = await store.read(MANIFEST_PATH)
-  if (bytes === null) return false
+export async function isSummaryPageBehind(store: Store, manifest: Uint8Array): Promise<boolean> {
   const page = Buffer.from((await store.read(SUMMARY_PAGE_PATH)) ?? []).toString()
-  return !page.includes(sha256(bytes))
-}
-
-function sha256(bytes: Uint8Array): string {
-  return createHash('sha256').update(bytes).digest('hex')
+  return !page.includes(manifestDigest(manifest))
 }
 
 /** @throws ExportError `storage` when it cannot be written, or another file has its name */
@@ -73,7 +66,7 @@ function inputFrom(bytes: Uint8Array, complete: boolean, version: string): Summa
   const manifest = parseManifest(bytes)
   // Fields and rules are for those who look into the quarantine.
   const leftOut = leftOutClauses({ ...leftOutOfManifest(manifest), reasons: [] })
-  return { manifest, manifestSha256: sha256(bytes), complete, leftOut, version, rows: null }
+  return { manifest, manifestSha256: manifestDigest(bytes), complete, leftOut, version, rows: null }
 }
 
 /** The page that a run writes for this manifest. */

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import * as z from 'zod'
 import { nullIf, type Store } from '../../core/index.ts'
-import { CHECKPOINT_PATH, type Manifest, readManifest } from '../../state/index.ts'
+import { CHECKPOINT_PATH, type Manifest, parseManifest } from '../../state/index.ts'
 
 /** One file for each table that was loaded. Without it only `status` knows less. */
 export const LOADS_FOLDER = '_state/loads'
@@ -36,21 +36,28 @@ export async function rememberLoad(
 }
 
 /** The tables that are not in line with the manifest, a sentence each. */
-export async function tablesBehind(store: Store): Promise<readonly string[]> {
+export async function tablesBehind(store: Store, manifest: Uint8Array): Promise<readonly string[]> {
   const names = await store.list(LOADS_FOLDER)
-  const manifest = names.length === 0 ? null : await readManifest(store).catch(nullIf('damaged'))
-  if (manifest === null) return []
-  const now = digestOf(manifest.shards)
+  const now = names.length === 0 ? null : shardsIn(manifest)
+  if (now === null) return []
   const behind: string[] = []
   for (const name of names) {
-    const bytes = await store.read(`${LOADS_FOLDER}/${name}`)
-    const { data } = loaded.safeParse(jsonOf(bytes))
-    if (data !== undefined && data.shards_sha256 !== now)
+    const note = loadedIn(await store.read(`${LOADS_FOLDER}/${name}`))
+    if (note !== null && note.shards_sha256 !== now)
       behind.push(
-        `the table ${data.table} in ${data.target} was loaded at ${data.loaded_at}, and the data set has changed since: see \`load\``,
+        `the table ${note.table} in ${note.target} was loaded at ${note.loaded_at}, and the data set has changed since: see \`load\``,
       )
   }
   return behind
+}
+
+/** The digest of the shards that a manifest lists; null: it is damaged. */
+function shardsIn(manifest: Uint8Array): string | null {
+  try {
+    return digestOf(parseManifest(manifest).shards)
+  } catch (error) {
+    return nullIf('damaged')(error)
+  }
 }
 
 function digestOf(shards: Manifest['shards']): string {
@@ -59,9 +66,10 @@ function digestOf(shards: Manifest['shards']): string {
   return hash.digest('hex')
 }
 
-function jsonOf(bytes: Uint8Array | null): unknown {
+/** null: it is no such note. */
+function loadedIn(bytes: Uint8Array | null): Loaded | null {
   try {
-    return JSON.parse(Buffer.from(bytes ?? []).toString())
+    return loaded.parse(JSON.parse(Buffer.from(bytes ?? []).toString()))
   } catch {
     return null
   }
