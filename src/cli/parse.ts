@@ -195,13 +195,14 @@ function examplesText(examples: Command['examples'], width: number): string {
 
 /** @param command the first word; undefined: it is none */
 function usageError(message: string, words: readonly string[], command: Command | undefined): ExportError {
-  // Whoever is to be forgotten is not repeated.
-  if (words[0] === 'forget' && message.startsWith('Unknown argument'))
-    return wrongUsage(
-      'Unknown argument, which is not repeated here: forget reads identities from stdin, or from the file of --identities',
-      'See `spillway forget --help`.',
-    )
   const [word = ''] = words
+  const source = IDENTITIES_FROM[word]
+  // Who is to be forgotten or digested is not repeated.
+  if (source !== undefined && message.startsWith('Unknown argument'))
+    return wrongUsage(
+      `Unknown argument, which is not repeated here: ${word} reads identities from ${source}`,
+      `See \`spillway ${word} --help\`.`,
+    )
   const next = `See \`spillway ${command === undefined ? '' : `${word} `}--help\`.`
   const text = unmarked(message.trim())
   if (text.startsWith('Not enough non-option arguments'))
@@ -217,6 +218,13 @@ function usageError(message: string, words: readonly string[], command: Command 
     unknown !== undefined && words.includes(`--${unknown}`) ? closest(unknown, ['', ...flags]) : ''
   const isNear = meant !== '' && distance(unknown!, meant) <= MAX_SLIPS
   return wrongUsage(what, isNear ? `Did you mean --${meant}? ${next}` : next)
+}
+
+/** Commands on people, and where they read these. */
+const IDENTITIES_FROM: Readonly<Record<string, string>> = {
+  digest: 'stdin',
+  forget: 'stdin, or from the file of --identities',
+  match: 'the file of --directory',
 }
 
 function unknownCommand(word: string): ExportError {

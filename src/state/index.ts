@@ -65,10 +65,12 @@ export type { ManifestPartition } from './manifest-scope.ts'
 export * from './partition-states.ts'
 export * from './run-status.ts'
 export {
+  checkFingerprint,
   checkMaskKey,
   checkSettings,
   differencesOf,
   frozenSettings,
+  keyFingerprint,
   type Settings,
   secretCheck,
   settingsDigest,

@@ -138,12 +138,36 @@ export function checkMaskKey(
   throw changed([{ name: MASK_KEY, text: OTHER_MASK_KEY }], pipeline)
 }
 
+/**
+ * @param fingerprint of the key of digests, as {@link keyFingerprint} gives it
+ * @throws ExportError `config` when the data set was begun with another mask key
+ */
+export function checkFingerprint(
+  header: { readonly settings: Settings } | null | undefined,
+  fingerprint: string,
+  pipeline: Located,
+): void {
+  const was = header?.settings[MASK_KEY]
+  if (typeof was !== 'string' || was.startsWith(fingerprint)) return
+  throw new ExportError({
+    kind: 'config',
+    what: 'The digests were made with another mask key than the data set, so nobody would be found',
+    where: locationOf(pipeline, 'transform.mask_key_env'),
+    next: 'Make them with the key of the data set.',
+  })
+}
+
 const MASK_KEY = 'mask key check'
 const OTHER_MASK_KEY = 'the mask key is not the one used so far'
 
 /** Identifies a mask key. It is an HMAC under the key itself, so it reveals no more than a masked column. */
 export function maskKeyCheck(key: Uint8Array): string {
-  return createHmac('sha256', key).update('spillway mask key check').digest('hex').slice(0, 32)
+  return createHmac('sha256', key).update('fingerprint').digest('hex').slice(0, 32)
+}
+
+/** The beginning of {@link maskKeyCheck}, which names columns of digests. */
+export function keyFingerprint(key: Uint8Array): string {
+  return maskKeyCheck(key).slice(0, 8)
 }
 
 /**

@@ -3,6 +3,7 @@ export { createDecoder, type Decoder } from './decoder.ts'
 export { highWord, IdSet, lowWord } from './id-set.ts'
 export {
   filedIdentity,
+  IGNORABLE,
   identityHider,
   looksMasked,
   maskedQueryValue,

@@ -56,8 +56,8 @@ describe('exports in the shape of', () => {
   it('Entra ID: addresses and aliases, of which each spelling is a person once', async () => {
     const rows = [
       ['0d1', 'ADA.LOAM@scatterholt.example', 1],
-      ['0d2', 'bo@quillmere.example', 2],
       ['0d1', 'alias@scatterholt.example', 3],
+      ['0d2', 'bo@quillmere.example', 2],
     ]
     expect(await found(ENTRA)).toEqual(rows)
     expect(await found(Buffer.from(`\ufeff${ENTRA}`))).toEqual(rows)
@@ -125,7 +125,7 @@ describe('what is no directory is refused, or said', () => {
   it('cells that are no address are counted by their lines, and the others are found', async () => {
     const { stdout, stderr } = await exits(
       0,
-      matchIn('k,mail\n1,nobody\n"2\n3",cy@other.example\n4,a b@c\n5,\n'),
+      matchIn('k,mail\n1,nobody\n"2\n3",cy@other.example\n4,a@b@c\n5,\n'),
     )
     expect(stdout.split('\n')[1]).toBe('"2')
     expect(stderr).toContain('2 cells with something that is no address, not looked for: lines 2, 5')
@@ -155,6 +155,7 @@ describe('what is no directory is refused, or said', () => {
 })
 
 describe('digest', () => {
+  const COLUMN = `identity_hmac_${createHmac('sha256', MASK_KEY).update('fingerprint').digest('hex').slice(0, 8)}`
   const digestOf = (text: string): string =>
     createHmac('sha256', MASK_KEY).update(`identity:${text}`).digest('hex')
   const digest = (input: string | Buffer, ...flags: string[]) => {
@@ -169,26 +170,63 @@ describe('digest', () => {
     expect(stdout).toBe(forms.map((form) => `${form === null ? '' : digestOf(form)}\n`).join(''))
   })
 
-  it('replaces every column of the name', () => {
-    const { status, stdout, stderr } = digest(
-      'mail,Mail,mail\na@x.example,b,c@x.example\n',
-      '--column',
-      'mail',
-    )
-    expect({ status, stderr }).toEqual({ status: 0, stderr: expect.stringContaining('in clear in Mail:') })
-    expect(stdout).toBe(`mail,Mail,mail\n${digestOf('a@x.example')},b,${digestOf('c@x.example')}\n`)
+  it('writes the key and digests of people, and nothing else of a row', () => {
+    const table =
+      'name,mail,note\nAda,{SMTP:a@x.example; smtp:b@x.example},call c@x.example\nBo,System.String[],\n'
+    const { status, stdout, stderr } = digest(table, '--column', 'mail')
+    expect(status).toBe(0)
+    expect(stdout).toBe(`name,${COLUMN}\nAda,${digestOf('a@x.example')};${digestOf('b@x.example')}\nBo,\n`)
+    expect(stderr).toContain('1 cell with something that is no address, not looked for: lines 3')
+    expect(stderr).toContain('column "note" has 1 address, not looked for: --column "note" reads it')
   })
 
-  it('writes a table with digests in place of a column, and says what stays in clear', () => {
-    const { status, stdout, stderr } = digest(utf16(ENTRA), '--column', 'mail', '--column', 'proxyaddresses')
+  it('reads all known columns with --key alone, and refuses a key with addresses', () => {
+    const { status, stdout } = digest(utf16(ENTRA), '--key', 'id')
     expect(status).toBe(0)
-    const ada = digestOf('ada.loam@scatterholt.example')
-    expect(stdout.split('\n').slice(0, 2)).toEqual([
-      'id,displayName,userPrincipalName,mail,proxyAddresses',
-      `0d1,"Loam, Ada",ADA.LOAM@scatterholt.example,${ada},${ada};${digestOf('alias@scatterholt.example')}`,
-    ])
-    expect(stderr).toContain('addresses stay in clear in userPrincipalName')
-    expect(stdout).not.toContain('alias@')
+    const [ada, alias, bo] = [
+      'ada.loam@scatterholt.example',
+      'alias@scatterholt.example',
+      'bo@quillmere.example',
+    ]
+    expect(stdout).toBe(`id,${COLUMN}\n0d1,${digestOf(ada!)};${digestOf(alias!)}\n0d2,${digestOf(bo!)}\n`)
+    const refused = digest(utf16(ENTRA), '--key', 'mail')
+    expect([refused.status, refused.stdout]).toEqual([2, ''])
+    expect(refused.stderr).toContain('The key column "mail" holds an address in line 2')
+    const shifted = digest('name,mail\nDoe, John,p003@x.example\n', '--column', 'mail')
+    expect([shifted.status, shifted.stdout]).toEqual([2, ''])
+    expect(shifted.stderr).toContain('more cells in line 2 than in its header')
+    expect(refused.stderr + shifted.stderr).not.toMatch(/ada|p003/i)
+  })
+
+  it('of lines: each identity on its own, and what is none is named', () => {
+    const lines = [
+      'SMTP:a@x.example',
+      '{SMTP:',
+      'System.String[]',
+      '<none>',
+      'Bo <b@x.example>, c@x.example',
+      'jdoe',
+    ]
+    const { status, stdout, stderr } = digest(lines.join('\n'))
+    expect(status).toBe(0)
+    const expected = ['a@x.example', null, null, null, 'b@x.example', 'c@x.example', 'jdoe']
+    expect(stdout).toBe(expected.map((form) => `${form === null ? '' : digestOf(form)}\n`).join(''))
+    expect(stderr).toContain('what is no identity has no digest: lines 2, 3, 4')
+    expect(stderr).toContain('each of several identities has a line of its own: lines 5')
+  })
+
+  it('an identity among the arguments is not repeated', () => {
+    for (const words of [
+      ['digest', 'ada@x.example'],
+      ['forget', 'p.yaml', 'ada@x.example'],
+    ]) {
+      const { status, stderr } = spawnSync(process.execPath, [CLI, ...words], {
+        encoding: 'utf8',
+        cwd: here.folder,
+      })
+      expect([status, stderr]).toEqual([2, expect.stringContaining('which is not repeated here')])
+      expect(stderr).not.toContain('ada@')
+    }
   })
 
   it('needs a key of its own length', () => {

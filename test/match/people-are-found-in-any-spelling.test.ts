@@ -192,7 +192,21 @@ describe.each(POLICIES)('secret: $secret, identity: $identity, $load', ({ secret
     const later = rows.filter(({ imported_at }) => imported_at! >= since)
     expect(later.length).toBeGreaterThan(0)
     expect(later.length).toBeLessThan(rows.length)
-    expect(await matched(here, '--since', since)).toEqual(later)
+    const ids = (some: readonly Row[]) => some.map(({ id }) => id).sort()
+    expect(ids(await matched(here, '--since', since))).toEqual(ids(later))
+    // By person, those with a password that meets the policy first.
+    const meets = new Set(
+      rows.filter((row) => row.secret_meets_policy === 'true').map((row) => row.employeeId),
+    )
+    const people = [...new Set(rows.map(({ employeeId }) => employeeId!))]
+    const inOrder = [...EXPECTED.keys(), 'E9'].filter((key) => people.includes(key))
+    expect(people).toEqual([
+      ...inOrder.filter((key) => meets.has(key)),
+      ...inOrder.filter((key) => !meets.has(key)),
+    ])
+    expect(rows.map(({ employeeId }) => employeeId)).toEqual(
+      people.flatMap((key) => rows.filter(({ employeeId }) => employeeId === key).map(() => key)),
+    )
   })
 
   it.runIf(identity === 'hmac')('digests in place of addresses give the same', async () => {
@@ -206,6 +220,19 @@ describe.each(POLICIES)('secret: $secret, identity: $identity, $load', ({ secret
     const { SPILLWAY_MASK_KEY: _, ...env } = here.env
     const keyless = here.with(env)
     expectOurs(await matched(keyless, '--digests'), digest)
+    // Columns that `digest` makes tell their key.
+    const own = createHmac('sha256', MASK_KEY).update('fingerprint').digest('hex').slice(0, 8)
+    const table = (key: string) => `employeeId,identity_hmac_${key}\nE0,${digest(OURS[0]![0])}\n`
+    await writeFile(join(here.folder, 'people.csv'), table(own))
+    expect(new Set((await matched(keyless, '--digests')).map((row) => row.employeeId))).toEqual(
+      new Set(['E0']),
+    )
+    await writeFile(join(here.folder, 'people.csv'), table('0123abcd'))
+    await exits(
+      2,
+      keyless.call('match', 'p.yaml', '--directory', 'people.csv', '--digests'),
+      'The digests were made with another mask key',
+    )
   })
 })
 

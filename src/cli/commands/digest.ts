@@ -1,10 +1,11 @@
 import { createInterface } from 'node:readline'
 import { Readable } from 'node:stream'
 import type { Log } from '../../core/index.ts'
-import { columnIndices, decoded, knownIndices, partsOf, readCsvTable } from '../../data-set/index.ts'
+import { decoded, digestColumn, identitiesIn, readDirectory } from '../../data-set/index.ts'
 import { readKeyOf } from '../../pipeline/index.ts'
+import { keyFingerprint } from '../../state/index.ts'
 import { identityHider } from '../../transform/index.ts'
-import { command, stringValues, wrongUsage } from '../command-line/command.ts'
+import { command, stringValue, stringValues, wrongUsage } from '../command-line/command.ts'
 import { csvText } from '../results/row-text.ts'
 
 const KEY = 'SPILLWAY_MASK_KEY'
@@ -12,40 +13,72 @@ const KEY = 'SPILLWAY_MASK_KEY'
 export const digest = command({
   flags: {
     column: stringValues('stdin is CSV with a header: this column holds the identities; repeatable'),
+    key: stringValue('stdin is CSV with a header: the column that stands for a person [the first]'),
   },
   examples: [
     ['$0 digest < people.txt', 'One identity a line'],
-    ['$0 digest --column mail < people.csv > digests.csv', 'For `match --directory digests.csv --digests`'],
+    [
+      '$0 digest --column mail --key employeeId < people.csv > digests.csv',
+      'For `match --directory digests.csv --digests`',
+    ],
   ],
   epilogue: `The digests are those of transform.identity: hmac, under the key in ${KEY}.`,
-  async run({ column }, io) {
+  async run({ column, key }, io) {
     if (process.stdin.isTTY) throw wrongUsage('No identities are given', 'Pipe them in.')
-    const hide = identityHider({ identity: 'hmac', maskKey: await readKeyOf(KEY, io.env, 'digest') })
-    await io.stdout.parts(column === undefined ? linesOf(hide) : cellsOf(column, hide, io.log))
+    const maskKey = await readKeyOf(KEY, io.env, 'digest')
+    const hide = identityHider({ identity: 'hmac', maskKey })
+    const parts =
+      column === undefined && key === undefined
+        ? linesOf(hide, io.log)
+        : peopleOf({ columns: column ?? [], key: key ?? null }, maskKey, hide, io.log)
+    await io.stdout.parts(parts)
   },
 })
 
 type Hide = (identity: string) => string
 
-async function* linesOf(hide: Hide): AsyncGenerator<string> {
+/** A digest for each identity; an empty line for a line without any. */
+async function* linesOf(hide: Hide, log: Log): AsyncGenerator<string> {
   const input = Readable.from(decoded(process.stdin, 'stdin'))
-  for await (const line of createInterface({ input })) yield `${line.trim() === '' ? '' : hide(line)}\n`
+  const unread: number[] = []
+  const several: number[] = []
+  let number = 0
+  for await (const line of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
+    number++
+    const identities = identitiesIn(line)
+    if (identities.unread > 0) unread.push(number)
+    if (identities.found.length > 1) several.push(number)
+    yield `${identities.found.map(hide).join('\n')}\n`
+  }
+  if (unread.length > 0) log('warn', `what is no identity has no digest: ${linesText(unread)}`)
+  if (several.length > 0)
+    log('warn', `each of several identities has a line of its own: ${linesText(several)}`)
 }
 
-async function* cellsOf(names: readonly string[], hide: Hide, log: Log): AsyncGenerator<string> {
-  const { header, delimiter, rows } = await readCsvTable(process.stdin, 'stdin')
-  const columns = new Set(columnIndices(header, names, 'stdin'))
-  const clear = knownIndices(header).filter((i) => !columns.has(i))
-  if (clear.length > 0)
-    log(
-      'warn',
-      `addresses stay in clear in ${clear.map((i) => header[i]).join(', ')}: name these with --column too`,
-    )
-  yield csvText([header], delimiter)
-  for await (const { cells } of rows) {
-    const hidden = cells.map((cell, i) =>
-      columns.has(i) ? partsOf(cell).map(hide).join(';') || null : cell || null,
-    )
-    yield csvText([hidden], delimiter)
-  }
+const MAX_LINES = 10
+
+function linesText(numbers: readonly number[]): string {
+  const first = numbers.slice(0, MAX_LINES).join(', ')
+  return numbers.length > MAX_LINES ? `lines ${first}, … (${numbers.length})` : `lines ${first}`
+}
+
+/** A row for each person: the key and digests, and nothing else of the table. */
+async function* peopleOf(
+  given: { readonly columns: readonly string[]; readonly key: string | null },
+  maskKey: Uint8Array,
+  hide: Hide,
+  log: Log,
+): AsyncGenerator<string> {
+  const { key, people, addresses, warnings } = await readDirectory(process.stdin, {
+    ...given,
+    hasDigests: false,
+    hidesAddresses: true,
+    storedForm: hide,
+    where: 'stdin',
+  })
+  for (const warning of warnings) log('warn', warning)
+  const digests = people.map((): string[] => [])
+  for (const [form, theirs] of addresses) for (const { person } of theirs) digests[person]!.push(form)
+  yield csvText([[key, digestColumn(keyFingerprint(maskKey))]])
+  for (const [person, cell] of people.entries()) yield csvText([[cell, digests[person]!.join(';') || null]])
 }

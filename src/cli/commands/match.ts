@@ -1,14 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { resolve } from 'node:path'
 import { codeOf, ExportError, parseInstant } from '../../core/index.ts'
-import {
-  type Directory,
-  type Match,
-  type Matches,
-  matchPeople,
-  type QueryStream,
-  readDirectory,
-} from '../../data-set/index.ts'
+import { type Matches, matchPeople, type QueryStream, readDirectory } from '../../data-set/index.ts'
 import { readMaskKey } from '../../pipeline/index.ts'
 import { identityHider, normalIdentity } from '../../transform/index.ts'
 import {
@@ -24,9 +17,8 @@ import { dataSetCommand } from '../command-line/pipeline-options.ts'
 import { requireApart } from '../results/flag-file.ts'
 import { MatchTally } from '../results/match-tally.ts'
 import { csvParts, jsonParts, shownOn } from '../results/row-text.ts'
-import { saveFile } from '../results/save-file.ts'
+import { isSameFile, saveFile } from '../results/save-file.ts'
 import { unannounced, untilStopped } from '../terminal/signals.ts'
-import { counted } from '../terminal/text.ts'
 import { warnOfGaps } from './query.ts'
 
 export const match = dataSetCommand('read', {
@@ -35,7 +27,7 @@ export const match = dataSetCommand('read', {
       'CSV with a header, as Entra ID, Active Directory, Okta or Google Workspace export it',
     ),
     column: stringValues(
-      'Column with addresses; repeatable [those known: mail, userPrincipalName, email, …]',
+      'Column with addresses; repeatable [all known: mail, userPrincipalName, proxyAddresses, email, …]',
     ),
     key: stringValue('Column that stands for a person in the result [the first]'),
     'plus-tags': flag('Take a+shop@b.com for a@b.com too'),
@@ -61,6 +53,8 @@ export const match = dataSetCommand('read', {
       throw wrongUsage(`--since: expected a date such as 2024-05-01, found ${args.since}`, 'Correct it.')
     const output = args.output === undefined ? null : resolve(io.cwd, args.output)
     if (output !== null) await requireApart({ path: output, what: 'The result' }, [pipeline])
+    if (output !== null && (await isSameFile(output, resolve(io.cwd, args.directory))))
+      throw wrongUsage('--output names the directory of --directory', 'Choose another name for the result.')
     const isMasked = pipeline.transform.identity === 'hmac'
     if (args.digests && !isMasked)
       throw wrongUsage('--digests goes with transform.identity: hmac', 'Give a directory with addresses.')
@@ -69,46 +63,55 @@ export const match = dataSetCommand('read', {
       columns: args.column ?? [],
       key: args.key ?? null,
       hasDigests: args.digests,
-      storedForm: isMasked && !args.digests ? identityHider({ identity: 'hmac', maskKey }) : normalIdentity,
+      storedForm: args.digests
+        ? (digest) => digest
+        : isMasked
+          ? identityHider({ identity: 'hmac', maskKey })
+          : normalIdentity,
       where: args.directory,
     })
-    warnOfCells(directory, args.digests, io)
-    const take = async (found: Matches): Promise<MatchTally> => {
-      await warnOfGaps(planned, io)
-      const tally = new MatchTally(directory, found.columns)
-      const parts = FORMATS[args.format](found, tally)
-      if (output === null) await io.stdout.parts(shownOn(io.stdout, parts))
-      else await saveFile(output, parts, 'The result')
-      return tally
-    }
+    for (const warning of directory.warnings) io.log('warn', warning)
+    if (args.digests && directory.fingerprints.length === 0)
+      io.log(
+        'warn',
+        'the name of the column does not tell the key of the digests: with another nobody is found',
+      )
     const options = { since, plusTags: args.plusTags, maskKey }
-    const tally = await untilStopped(
+    const found = await untilStopped(
       io,
-      ({ stop }) => matchPeople(pipeline, directory, { ...options, stop }, take),
+      ({ stop }) => matchPeople(pipeline, directory, { ...options, stop }),
       unannounced,
     )
+    await warnOfGaps(planned, io)
+    const tally = new MatchTally(directory, found)
+    const { format } = pipeline.load
+    const parts = FORMATS[args.format](found, tally, format.kind === 'csv' && format.escapeFormulas)
+    if (output === null) await io.stdout.parts(shownOn(io.stdout, parts))
+    else await saveFile(output, parts, 'The result')
     io.screen.write(`${tally.text()}\n`)
   },
 })
 
 const FORMATS = {
-  csv: (found: Matches, tally: MatchTally) => csvParts(streamOf(found, tally)),
-  json: (found: Matches, tally: MatchTally) => jsonParts(streamOf(found, tally)),
-  async *table(found: Matches, tally: MatchTally): AsyncGenerator<string> {
-    for await (const some of found.matches) for (const each of some) tally.add(each)
+  csv: (found: Matches, _: MatchTally, escapes: boolean) => csvParts(streamOf(found, escapes)),
+  json: (found: Matches) => jsonParts(streamOf(found, false)),
+  async *table(_: Matches, tally: MatchTally): AsyncGenerator<string> {
     for (const line of tally.table()) yield `${line}\n`
   },
 } as const
 
-function streamOf({ columns, matches }: Matches, tally: MatchTally): QueryStream {
-  async function* batches(): AsyncGenerator<readonly Match['cells'][]> {
-    for await (const some of matches) {
-      for (const each of some) tally.add(each)
-      yield some.map(({ cells }) => cells)
-    }
+/** @param escapes whether texts that a spreadsheet would evaluate begin with `'` */
+function streamOf({ columns, matches }: Matches, escapes: boolean): QueryStream {
+  const cellOf = (cell: unknown): unknown =>
+    escapes && typeof cell === 'string' ? cell.replace(/^'*[-=+@\t\r]/, "'$&") : cell
+  async function* batches(): AsyncGenerator<readonly (readonly unknown[])[]> {
+    for (let from = 0; from < matches.length; from += BATCH_ROWS)
+      yield matches.slice(from, from + BATCH_ROWS).map(({ cells }) => cells.map(cellOf))
   }
   return { columns, batches: batches() }
 }
+
+const BATCH_ROWS = 1000
 
 async function* bytesOf(file: string, { cwd }: Io): AsyncGenerator<Uint8Array> {
   try {
@@ -122,21 +125,4 @@ async function* bytesOf(file: string, { cwd }: Io): AsyncGenerator<Uint8Array> {
       next: 'Correct --directory.',
     })
   }
-}
-
-function warnOfCells({ others, linesOfOthers, unaddressed }: Directory, hasDigests: boolean, io: Io): void {
-  const one = hasDigests ? 'digest' : 'address'
-  if (others > 0) {
-    const more = others > linesOfOthers.length ? ', …' : ''
-    const lines = `${linesOfOthers.join(', ')}${more}`
-    io.log(
-      'warn',
-      `${counted(others, 'cell')} with something that is no ${one}, not looked for: lines ${lines}`,
-    )
-  }
-  if (unaddressed > 0)
-    io.log(
-      'warn',
-      `${counted(unaddressed, 'person', 'people')} without ${one === 'address' ? 'an' : 'a'} ${one}`,
-    )
 }

@@ -1,4 +1,4 @@
-import type { Directory, Match } from '../../data-set/index.ts'
+import type { Directory, Match, Matches } from '../../data-set/index.ts'
 import { styleFor } from '../terminal/screen.ts'
 import { alignedTable, resultTable } from '../terminal/table.ts'
 import { count, counted } from '../terminal/text.ts'
@@ -23,16 +23,16 @@ export class MatchTally {
   readonly #name: number
   readonly #meets: number
 
-  /** @param columns of the matches */
-  constructor(directory: Directory, columns: readonly string[]) {
+  constructor(directory: Directory, { columns, matches }: Matches) {
     this.#directory = directory
     this.#importedAt = columns.indexOf('imported_at', 2)
     this.#source = columns.indexOf('source_id', 2)
     this.#name = columns.indexOf('source_name', 2)
     this.#meets = columns.indexOf('secret_meets_policy', 2)
+    for (const each of matches) this.#add(each)
   }
 
-  add({ person, cells }: Match): void {
+  #add({ person, cells }: Match): void {
     const found = this.#people.get(person) ?? newPerson()
     this.#people.set(person, found)
     this.#credentials++
@@ -47,26 +47,24 @@ export class MatchTally {
     if (cells[this.#meets] === true) found.allowed++
   }
 
-  /** A line for each person who was found, in the order of the directory. */
+  /** A line for each person who was found, in the order of the result. */
   table(): Iterable<string> {
     const hasFacts = this.#meets >= 0
     const facts = hasFacts ? ['meets policy'] : []
     const header = [this.#directory.key, 'credentials', ...facts, 'first', 'last', 'sources']
-    const rows = [...this.#people]
-      .sort(([a], [b]) => a - b)
-      .map(([person, { credentials, allowed, first, last, sources }]) => [
-        this.#directory.keys[person],
-        credentials,
-        ...(hasFacts ? [allowed] : []),
-        first.slice(0, 10),
-        last.slice(0, 10),
-        shortList([...sources].sort()),
-      ])
+    const rows = [...this.#people].map(([person, { credentials, allowed, first, last, sources }]) => [
+      this.#directory.people[person],
+      credentials,
+      ...(hasFacts ? [allowed] : []),
+      first.slice(0, 10),
+      last.slice(0, 10),
+      shortList([...sources].sort()),
+    ])
     return rows.length === 0 ? [] : alignedTable(resultTable(header, rows), null, styleFor(false))
   }
 
   text(): string {
-    const people = `${count(this.#people.size)} of ${counted(this.#directory.keys.length, 'person', 'people')}`
+    const people = `${count(this.#people.size)} of ${counted(this.#directory.people.length, 'person', 'people')}`
     const sources = this.#source < 0 ? '' : ` from ${counted(this.#sources.size, 'source')}`
     const allowed = [...this.#people.values()].filter((person) => person.allowed > 0).length
     const facts = this.#meets < 0 ? '' : `; ${count(allowed)} with a password that the policy allows`

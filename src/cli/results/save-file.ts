@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { closeSync, constants, openSync, statSync, writeFileSync } from 'node:fs'
-import { mkdir, realpath, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join, relative, sep } from 'node:path'
 import { codeOf, ExportError } from '../../core/index.ts'
 
@@ -39,12 +39,25 @@ export async function replaceFile(path: string, content: Content, mode: number):
   }
   // The name has an ending of its own: collectors of metrics look for *.prom.
   const unfinished = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}`)
+  await removeUnfinished(path)
   try {
     await writeFile(unfinished, content, { flag: 'wx', mode, flush: true })
     await rename(unfinished, path)
   } catch (error) {
     await rm(unfinished, { force: true }).catch(() => {})
     throw error
+  }
+}
+
+/** Removes what killed commands left of a file: nobody has written to it for a minute. */
+async function removeUnfinished(path: string): Promise<void> {
+  const start = `.${basename(path)}.`
+  const names = await readdir(dirname(path)).catch(() => [])
+  for (const name of names) {
+    if (!name.startsWith(start) || !/^[0-9a-f]{12}$/.test(name.slice(start.length))) continue
+    const left = join(dirname(path), name)
+    const { mtimeMs } = await stat(left).catch(() => ({ mtimeMs: Number.POSITIVE_INFINITY }))
+    if (mtimeMs < Date.now() - 60_000) await rm(left, { force: true }).catch(() => {})
   }
 }
 
@@ -74,6 +87,12 @@ function openDevice(path: string): number {
 
 function closeDevice(fd: number): void {
   if (fd > 2) closeSync(fd)
+}
+
+/** Whether two paths are one file that is there. */
+export async function isSameFile(one: string, other: string): Promise<boolean> {
+  const [a, b] = await Promise.all([one, other].map((path) => realpath(path).catch(() => null)))
+  return a !== null && a === b
 }
 
 /** A folder with symbolic links resolved, as far as it exists. */

@@ -1,26 +1,38 @@
 import { createSecretKey } from 'node:crypto'
 import { ExportError, locationOf, type Pipeline, rulesOf } from '../../core/index.ts'
 import { filedIdentity, identityHider, suppressionDigest } from '../../transform/index.ts'
+import { identitiesIn } from '../match/identities.ts'
 
 /** The people that are to be forgotten, by their identities. */
 export class People {
-  /** Identities in normal form: one for each of them. */
+  /** Normal forms, by which they are kept out: of their identities, and of lines with more as they stand. */
   readonly #forms: ReadonlySet<string>
   /** How files hold them: these forms, or their digests. */
   readonly #stored: ReadonlySet<string>
   readonly #isMasked: boolean
-  /** How files would hold each line with an address and more (of a mail, of a CSV file), by the number of the line. */
-  readonly #unlikely: ReadonlyMap<number, string>
+  /** Different identities that were read. */
+  readonly #count: number
+  /** How files would hold each line of which something could not be read, by the number of the line. */
+  readonly #unread: ReadonlyMap<number, string>
   readonly #found = new Set<string>()
 
   private constructor(lines: readonly string[], isMasked: boolean, storedForm: (line: string) => string) {
-    const named = lines.filter((line) => filedIdentity(line) !== '')
-    this.#forms = new Set(named.map(filedIdentity))
-    this.#stored = new Set(named.map(storedForm))
+    const unread = new Map<number, string>()
+    const all = new Set<string>()
+    const read = new Set<string>()
+    for (const [i, line] of lines.entries()) {
+      if (filedIdentity(line) === '') continue
+      const identities = identitiesIn(line)
+      if (identities.unread > 0) unread.set(i + 1, storedForm(line))
+      for (const identity of identities.found) read.add(filedIdentity(identity))
+      // A row may hold the whole line.
+      for (const identity of [line, ...identities.found]) all.add(identity)
+    }
+    this.#forms = new Set([...all].map(filedIdentity))
+    this.#stored = new Set([...all].map(storedForm))
     this.#isMasked = isMasked
-    const numbered = lines.map((line, i) => [i + 1, line] as const)
-    const unlikely = numbered.filter(([, line]) => MORE_THAN_AN_ADDRESS.test(line.trim()))
-    this.#unlikely = new Map(unlikely.map(([number, line]) => [number, storedForm(line)]))
+    this.#count = read.size
+    this.#unread = unread
   }
 
   /**
@@ -44,9 +56,9 @@ export class People {
       : new People(lines, true, identityHider({ identity, maskKey }))
   }
 
-  /** Different identities, without lines that turned out to be none. */
+  /** Different identities, and lines that turned out to be some. */
   get count(): number {
-    return this.#forms.size - new Set(this.#unmatched().map(([, form]) => form)).size
+    return this.#count + new Set([...this.#unread.values()].filter((form) => this.#found.has(form))).size
   }
 
   /** What to look for by bloom filters; null: spellings differ, so these say nothing. */
@@ -63,20 +75,13 @@ export class People {
     return true
   }
 
-  /** What to correct in lines that are no identity. */
+  /** What to correct in lines of which something could not be read, and nothing was found as it stands. */
   hints(): readonly string[] {
-    const numbers = this.#unmatched().map(([number]) => number)
+    const numbers = [...this.#unread].filter(([, form]) => !this.#found.has(form)).map(([number]) => number)
     if (numbers.length === 0) return []
     const named = numbers.slice(0, MAX_LINES_NAMED).join(', ')
     const more = numbers.length > MAX_LINES_NAMED ? `, … (${numbers.length} lines)` : ''
-    return [
-      `No identity, with more than an address (angle brackets, quotes, commas, blanks): line ${named}${more}. Give the address alone.`,
-    ]
-  }
-
-  /** Lines with more than an address, of which nothing was found. */
-  #unmatched(): readonly (readonly [number: number, form: string])[] {
-    return [...this.#unlikely].filter(([, form]) => !this.#found.has(form))
+    return [`No identity, or more than that: line ${named}${more}. Give the address alone.`]
   }
 
   /** Whether a text that is not masked names one of them. @param partly also if it is a part of an identity */
@@ -93,5 +98,3 @@ export class People {
 }
 
 const MAX_LINES_NAMED = 20
-
-const MORE_THAN_AN_ADDRESS = /[<>",;\s].*@|@.*[<>",;\s]/

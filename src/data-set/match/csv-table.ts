@@ -6,14 +6,16 @@ import { ExportError } from '../../core/index.ts'
 /** A table of CSV as directories and spreadsheets write it. */
 type CsvTable = {
   readonly header: readonly string[]
-  readonly delimiter: string
-  readonly rows: AsyncIterable<{ readonly cells: readonly string[]; readonly line: number }>
+  readonly rows: AsyncIterable<CsvRow>
 }
 
+type CsvRow = { readonly cells: readonly string[]; readonly line: number }
+
 /**
- * Reads CSV with a header, in UTF-8, or in UTF-16 with a byte order mark, with commas, semicolons or tabs.
+ * Reads CSV with a header, in UTF-8, or in UTF-16 with a byte order mark, with commas, semicolons or tabs. CRLF, LF and CR
+ * each end a record. A row may have fewer cells than the header.
  * @param where for messages
- * @throws ExportError `config` when it is in another encoding, is no CSV, or has no header
+ * @throws ExportError `config` when it is in another encoding, is no CSV, has no header, or a row has more cells
  */
 export async function readCsvTable(source: AsyncIterable<Uint8Array>, where: string): Promise<CsvTable> {
   const texts = decoded(source, where)
@@ -23,22 +25,35 @@ export async function readCsvTable(source: AsyncIterable<Uint8Array>, where: str
     if (done === true) break
     head += value
   }
+  if (head.includes('\0'))
+    throw unusable(
+      where,
+      'seems to be UTF-16 without a byte order mark',
+      'Export it in UTF-8, or convert it.',
+    )
   const [own = ''] = OWN_LINES.exec(head) ?? []
-  const [header = ''] = head.slice(own.length).split('\n', 1)
-  const delimiter = delimiterOf(header)
+  const [header = ''] = head.slice(own.length).split(LINE_END, 1)
   async function* rest(): AsyncGenerator<string> {
     yield head.slice(own.length)
     yield* texts
   }
-  const records = recordsOf(rest(), delimiter, own.split('\n').length - 1, where)
+  const records = recordsOf(rest(), delimiterOf(header), own.split(LINE_END).length - 1, where)
   const first = await records.next()
   if (first.done === true) throw unusable(where, 'is empty', 'Give a CSV file with a header.')
-  return { header: first.value.cells.map((name) => name.trim()), delimiter, rows: records }
+  // A row that does not fit the header is reported before the header's names are.
+  const second = await records.next()
+  async function* rows(): AsyncGenerator<CsvRow> {
+    if (second.done === true) return
+    yield second.value
+    yield* records
+  }
+  return { header: first.value.cells.map((name) => name.trim()), rows: rows() }
 }
 
-/** Lines that PowerShell's Export-Csv and Excel may write before the header; and a text with the whole header. */
-const OWN_LINES = /^(?:(?:#TYPE |sep=)[^\n]*\n)*/
-const HEADER = /^(?:(?:#TYPE |sep=)[^\n]*\n)*(?!#TYPE |sep=)[^\n]*\n/
+const LINE_END = /\r\n|\n|\r/
+/** Lines that PowerShell's Export-Csv and Excel may write before the header, and empty ones; and a text with the whole header. */
+const OWN_LINES = /^(?:(?:(?:#TYPE |sep=)[^\r\n]*)?(?:\r\n|\n|\r))*/
+const HEADER = /^(?:(?:(?:#TYPE |sep=)[^\r\n]*)?(?:\r\n|\n|\r))*(?!#TYPE |sep=)[^\r\n]+(?:\r.|\n)/s
 
 /** That which the header has most of. */
 function delimiterOf(header: string): string {
@@ -53,12 +68,12 @@ async function* recordsOf(
   delimiter: string,
   skipped: number,
   where: string,
-): AsyncGenerator<{ readonly cells: readonly string[]; readonly line: number }> {
+): AsyncGenerator<CsvRow> {
   const parser = parse({
     delimiter,
+    record_delimiter: ['\r\n', '\n', '\r'],
     info: true,
-    relax_column_count: true,
-    relax_quotes: true,
+    relax_column_count_less: true,
     skip_empty_lines: true,
   })
   try {
@@ -67,8 +82,15 @@ async function* recordsOf(
     for await (const { record, info } of records) yield { cells: record, line: info.lines + skipped }
   } catch (error) {
     if (!(error instanceof CsvError)) throw error
+    const line = Number(error.lines) + skipped
+    if (error.code === 'CSV_RECORD_INCONSISTENT_FIELDS_LENGTH')
+      throw unusable(
+        where,
+        `has more cells in line ${line} than in its header`,
+        'Quote cells that hold a separator, and remove a title or comment before the header.',
+      )
     // Messages of the package quote what they found.
-    throw unusable(where, `is no CSV (${error.code}, line ${Number(error.lines) + skipped})`, 'Correct it.')
+    throw unusable(where, `is no CSV (${error.code}, line ${line})`, 'Correct the quotes there.')
   }
 }
 

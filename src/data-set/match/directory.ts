@@ -1,6 +1,8 @@
+import { crc32 } from 'node:zlib'
 import { ExportError } from '../../core/index.ts'
-import { columnIndices, isAddress, partsOf } from './addresses.ts'
+import { columnIndices, fingerprintIn } from './columns.ts'
 import { readCsvTable } from './csv-table.ts'
+import { addressesIn, digestsIn } from './identities.ts'
 
 type DirectoryOptions = {
   /** Columns with addresses; none: those that are known. */
@@ -9,6 +11,8 @@ type DirectoryOptions = {
   readonly key: string | null
   /** Whether digests stand in place of addresses. */
   readonly hasDigests: boolean
+  /** Whether the keys are written where no address may be. */
+  readonly hidesAddresses?: boolean
   /** What rows hold of an address. */
   readonly storedForm: (address: string) => string
   /** For messages. */
@@ -18,79 +22,115 @@ type DirectoryOptions = {
 /** An address of a person, as the directory spells it. */
 export type DirectoryAddress = { readonly person: number; readonly spelling: string }
 
-const NONE = -1
-const MAX_LINES = 10
+/** The people whose rows are looked for. */
+export type Directory = {
+  /** The column that stands for a person. */
+  readonly key: string
+  /** Its cells, each once: the people. */
+  readonly people: readonly string[]
+  /** By what rows hold of an address. */
+  readonly addresses: ReadonlyMap<string, readonly DirectoryAddress[]>
+  /** Of the columns of digests, those whose name has the fingerprint of their key. */
+  readonly fingerprints: readonly string[]
+  /** What is not looked for, and what may not be meant so. Nothing of a person is quoted. */
+  readonly warnings: readonly string[]
+}
 
 /**
- * The people whose rows are looked for, each line of the directory being one. A million addresses are kept in columns:
- * an object for each would take twice the memory.
+ * @throws ExportError `config` when it is no such file, has no people, or lacks a column; with `hidesAddresses`, when a key
+ *   is an address
  */
-export class Directory {
-  /** The cells of the column that stands for a person. */
-  readonly keys: string[] = []
-  /** People without any address. */
-  unaddressed = 0
-  /** Cells with something else than addresses, and the first lines of such. */
-  others = 0
-  readonly linesOfOthers: number[] = []
-  /** By what rows hold of an address: the last of these addresses. */
-  readonly #last = new Map<string, number>()
-  readonly #people: number[] = []
-  readonly #spellings: string[] = []
-  /** The address before that has the same form. */
-  readonly #before: number[] = []
-
-  /** @param key the name of the column that stands for a person */
-  constructor(readonly key: string) {}
-
-  /** What rows hold of all addresses. */
-  get forms(): Iterable<string> {
-    return this.#last.keys()
+export async function readDirectory(
+  source: AsyncIterable<Uint8Array>,
+  { columns, key, hasDigests, hidesAddresses = false, storedForm, where }: DirectoryOptions,
+): Promise<Directory> {
+  const { header, rows } = await readCsvTable(source, where)
+  const indices = columnIndices(header, columns, hasDigests, where)
+  const keyIndex = key === null ? 0 : columnIndices(header, [key], hasDigests, where)[0]!
+  const read = hasDigests ? digestsIn : addressesIn
+  const isRead = new Set([...indices, keyIndex])
+  const people: string[] = []
+  const addresses = new Map<string, DirectoryAddress[]>()
+  const byKey = new Map<string, { readonly person: number; readonly others: number; hasAny: boolean }>()
+  const unread = new Lines()
+  const keysOfSeveral = new Lines()
+  const elsewhere = new Map<number, number>()
+  for await (const { cells, line } of rows) {
+    const cell = cells[keyIndex] ?? ''
+    if (hidesAddresses && cell.includes('@')) throw keyWithAddresses(header[keyIndex]!, line, where)
+    // Lines of one person differ in addresses alone.
+    const others = crc32(cells.filter((other, i) => !isRead.has(i) && !other.includes('@')).join('\0'))
+    const known = byKey.get(cell)
+    const entry = known ?? { person: people.push(cell) - 1, others, hasAny: false }
+    if (known === undefined) byKey.set(cell, entry)
+    else if (known.others !== others) keysOfSeveral.add(line)
+    for (const index of indices) {
+      const { found, unread: left } = read(cells[index] ?? '')
+      if (left > 0) unread.add(line)
+      if (found.length > 0) entry.hasAny = true
+      for (const spelling of found) {
+        const form = storedForm(spelling)
+        const before = addresses.get(form)
+        if (before === undefined) addresses.set(form, [{ person: entry.person, spelling }])
+        else if (before.every(({ person }) => person !== entry.person))
+          before.push({ person: entry.person, spelling })
+      }
+    }
+    for (let i = 0; i < cells.length; i++) {
+      if (indices.includes(i) || !cells[i]!.includes('@')) continue
+      const { found, unread: left } = addressesIn(cells[i]!)
+      elsewhere.set(i, (elsewhere.get(i) ?? 0) + found.length + left)
+    }
   }
-
-  add(form: string, person: number, spelling: string): void {
-    const before = this.#last.get(form) ?? NONE
-    if (before !== NONE && this.#people[before] === person) return
-    this.#before.push(before)
-    this.#spellings.push(spelling === form ? form : spelling)
-    this.#last.set(form, this.#people.push(person) - 1)
-  }
-
-  /** @param form what a row holds */
-  addressesOf(form: string): readonly DirectoryAddress[] {
-    const found: DirectoryAddress[] = []
-    for (let at = this.#last.get(form) ?? NONE; at !== NONE; at = this.#before[at]!)
-      found.push({ person: this.#people[at]!, spelling: this.#spellings[at]! })
-    return found.reverse()
+  if (people.length === 0) throw noPeople(where)
+  const one = hasDigests ? 'digest' : 'address'
+  const bare = [...byKey.values()].filter(({ hasAny }) => !hasAny).length
+  return {
+    key: header[keyIndex]!,
+    people,
+    addresses,
+    fingerprints: indices.map((i) => fingerprintIn(header[i]!)).filter((each) => each !== null),
+    warnings: [
+      ...unread.said(
+        (n) => `${n} ${n === 1 ? 'cell' : 'cells'} with something that is no ${one}, not looked for`,
+      ),
+      ...(bare === 0
+        ? []
+        : [`${bare} ${bare === 1 ? 'person' : 'people'} without ${one === 'digest' ? 'a' : 'an'} ${one}`]),
+      ...[...elsewhere].map(
+        ([i, n]) =>
+          `column ${JSON.stringify(header[i])} has ${n} ${n === 1 ? 'address' : 'addresses'}, not looked for: --column ${JSON.stringify(header[i])} reads it${columns.length === 0 ? ', with --column for each of the others' : ''}`,
+      ),
+      ...keysOfSeveral.said(
+        (n) =>
+          `${n} ${n === 1 ? 'line repeats' : 'lines repeat'} a key with different other cells, and count as the same person: name a column with --key that differs (now ${JSON.stringify(header[keyIndex])})`,
+      ),
+    ],
   }
 }
 
-/** @throws ExportError `config` when it is no such file, has no people, or lacks a column */
-export async function readDirectory(
-  source: AsyncIterable<Uint8Array>,
-  { columns, key, hasDigests, storedForm, where }: DirectoryOptions,
-): Promise<Directory> {
-  const { header, rows } = await readCsvTable(source, where)
-  const indices = columnIndices(header, columns, where)
-  const keyIndex = key === null ? 0 : columnIndices(header, [key], where)[0]!
-  const isOne = hasDigests ? isDigest : isAddress
-  const directory = new Directory(header[keyIndex]!)
-  for await (const { cells, line } of rows) {
-    const person = directory.keys.push(cells[keyIndex] ?? '') - 1
-    let found = 0
-    for (const index of indices) {
-      const parts = partsOf(cells[index] ?? '')
-      const fitting = parts.filter(isOne)
-      found += fitting.length
-      for (const spelling of fitting)
-        directory.add(hasDigests ? spelling.toLowerCase() : storedForm(spelling), person, spelling)
-      if (fitting.length === parts.length) continue
-      if (directory.others++ < MAX_LINES) directory.linesOfOthers.push(line)
-    }
-    if (found === 0) directory.unaddressed++
+/** Lines of a file that are named in a warning, as far as a line has room for them. */
+class Lines {
+  #count = 0
+  readonly #first: number[] = []
+
+  add(line: number): void {
+    this.#count++
+    if (this.#first.length < MAX_LINES && this.#first.at(-1) !== line) this.#first.push(line)
   }
-  if (directory.keys.length > 0) return directory
-  throw new ExportError({
+
+  /** @param what makes the sentence of the count */
+  said(what: (count: number) => string): readonly string[] {
+    if (this.#count === 0) return []
+    const more = this.#count > this.#first.length ? ', …' : ''
+    return [`${what(this.#count)}: lines ${this.#first.join(', ')}${more}`]
+  }
+}
+
+const MAX_LINES = 10
+
+function noPeople(where: string): ExportError {
+  return new ExportError({
     kind: 'config',
     what: 'The directory has no people: there is nothing below its header',
     where,
@@ -98,6 +138,11 @@ export async function readDirectory(
   })
 }
 
-function isDigest(part: string): boolean {
-  return /^[0-9a-f]{64}$/i.test(part)
+function keyWithAddresses(key: string, line: number, where: string): ExportError {
+  return new ExportError({
+    kind: 'config',
+    what: `The key column ${JSON.stringify(key)} holds an address in line ${line}, and keys are written as they are`,
+    where,
+    next: 'Name a column without addresses with --key, such as an employee number.',
+  })
 }

@@ -10,9 +10,9 @@ import {
   rulesOf,
 } from '../../core/index.ts'
 import { type ColumnType, columnsOf } from '../../rows/index.ts'
-import { checkMaskKey } from '../../state/index.ts'
+import { checkFingerprint, checkMaskKey } from '../../state/index.ts'
 import { normalIdentity } from '../../transform/index.ts'
-import { findRows, LOOKUP, type QueryRow } from '../../warehouse/index.ts'
+import { findRows, LOOKUP } from '../../warehouse/index.ts'
 import { openDataSet, requireManifest } from '../open-data-set.ts'
 import { requireShards } from '../sign.ts'
 import type { Directory, DirectoryAddress } from './directory.ts'
@@ -38,7 +38,8 @@ export type Match = {
 
 export type Matches = {
   readonly columns: readonly string[]
-  readonly matches: AsyncIterable<readonly Match[]>
+  /** By person: first those with a password that the policy allows, then as in the directory. */
+  readonly matches: readonly Match[]
 }
 
 /** The columns of a result that are those of rows. */
@@ -48,23 +49,21 @@ const ROW_COLUMNS = [
 ]
 
 /**
- * Finds the credentials of people in a data set, each once for a person, in the order of its shards. Rows of others
- * reach no file.
- * @param take gets the result, which cannot be read any more once it has resolved
- * @throws ExportError `config` when nothing is exported, or rows cannot be told apart as it takes; `damaged` when a shard
- *   cannot be read; the reason of `stop`
+ * Finds the credentials of people in a data set, each once for a person. Rows of others reach no file.
+ * @throws ExportError `config` when nothing is exported, rows cannot be told apart as it takes, or digests were made with
+ *   another key; `damaged` when a shard cannot be read; the reason of `stop`
  */
-export async function matchPeople<T>(
+export async function matchPeople(
   pipeline: Pipeline,
   directory: Directory,
   options: MatchOptions,
-  take: (result: Matches) => Promise<T>,
-): Promise<T> {
+): Promise<Matches> {
   requireColumns(pipeline, options)
   const { transform } = pipeline
   const store = openDataSet(pipeline)
   const manifest = await requireManifest(store, pipeline)
   checkMaskKey(manifest, options.maskKey, pipeline)
+  for (const fingerprint of directory.fingerprints) checkFingerprint(manifest, fingerprint, pipeline)
   await requireShards(store, manifest)
   const columns = columnsOf(pipeline)
   const types = new Map(columns.map(({ name, type }) => [name, type]))
@@ -74,9 +73,10 @@ export async function matchPeople<T>(
   const sqlOf = (rows: string): string => `SELECT ${values.join(', ')} FROM (${rows}) WHERE ${where}`
   const groups = shardGroups(pipeline, store, manifest, columns, sqlOf, options.stop)
   const found = new Found(directory, options.plusTags, transform.identity === 'hmac', shown)
-  return findRows(directory.forms, groups, options.stop, (batches) =>
-    take({ columns: [keyName(directory.key), 'identity', ...shown], matches: found.of(batches) }),
-  )
+  await findRows(directory.addresses.keys(), groups, options.stop, (rows) => {
+    for (const row of rows) found.add(row as Match['cells'])
+  })
+  return { columns: [keyName(directory.key), 'identity', ...shown], matches: found.sorted() }
 }
 
 /** How values of a type come from DuckDB: strings as bytes, since its package drops a U+FEFF at their beginning. */
@@ -98,7 +98,7 @@ function conditionOf(isMasked: boolean, { since, plusTags }: MatchOptions): stri
   const isIn = (form: string): string => `${form} IN (SELECT form FROM ${LOOKUP})`
   const isAscii =
     "strlen(identity_name) = length(identity_name) AND NOT contains(lower(identity_name), 'xn--')"
-  const isPlain = plusTags ? `${isAscii} AND NOT contains(identity_name, '+')` : isAscii
+  const isPlain = `${isAscii} AND NOT regexp_matches(identity_name, '${plusTags ? '[+]|' : ''}(?i:mailto:)|[.]\\s*$')`
   const plain = isIn(`lower(trim(identity_name, ' ' || chr(9) || chr(10) || chr(11) || chr(12) || chr(13)))`)
   const isTheirs = isMasked ? isIn('identity_name') : `CASE WHEN ${isPlain} THEN ${plain} ELSE true END`
   return since === null ? isTheirs : `imported_at >= '${formatInstant(since)}'::TIMESTAMPTZ AND ${isTheirs}`
@@ -106,13 +106,20 @@ function conditionOf(isMasked: boolean, { since, plusTags }: MatchOptions): stri
 
 /** What was found, by the rows that may be it. */
 class Found {
+  readonly #matches: Match[] = []
+  /** People with a password that the policy allows. */
+  readonly #urgent = new Set<number>()
   /** By person: ids of their credentials so far. */
   readonly #ids = new Map<number, Set<unknown>>()
+  /** Texts that many rows share, such as names of sources, each kept once. */
+  readonly #texts = new Map<string, string>()
   readonly #directory: Directory
   readonly #plusTags: boolean
   readonly #isMasked: boolean
   readonly #id: number
   readonly #importedAt: number
+  readonly #meets: number
+  readonly #shared: readonly number[]
 
   constructor(directory: Directory, plusTags: boolean, isMasked: boolean, shown: readonly string[]) {
     this.#directory = directory
@@ -120,30 +127,48 @@ class Found {
     this.#isMasked = isMasked
     this.#id = shown.indexOf('id')
     this.#importedAt = shown.indexOf('imported_at')
-  }
-
-  async *of(batches: AsyncIterable<readonly QueryRow[]>): AsyncGenerator<readonly Match[]> {
-    for await (const rows of batches) yield rows.flatMap((row) => this.#matchesOf(row as Match['cells']))
-  }
-
-  #matchesOf([identity, ...values]: Match['cells']): readonly Match[] {
-    const { keys } = this.#directory
-    const at = values[this.#importedAt]
-    if (at != null) values[this.#importedAt] = formatTimestamp(microsOf(at as number | string))
-    return this.#addressesOf(String(identity)).flatMap(({ person, spelling }) =>
-      // Queries may share a credential; so may addresses of a person, by a plus tag.
-      this.#id < 0 || this.#isNew(person, values[this.#id])
-        ? [{ person, cells: [keys[person]!, spelling, ...values] }]
-        : [],
+    this.#meets = shown.indexOf('secret_meets_policy')
+    this.#shared = ['source_id', 'source_name', 'domain', 'hash_type', 'secret_kind'].map((name) =>
+      shown.indexOf(name),
     )
   }
 
+  add([identity, ...values]: Match['cells']): void {
+    const theirs = this.#addressesOf(String(identity)).filter(
+      // Queries may share a credential; so may addresses of a person, by a plus tag.
+      ({ person }) => this.#id < 0 || this.#isNew(person, values[this.#id]),
+    )
+    if (theirs.length === 0) return
+    const at = values[this.#importedAt]
+    if (at != null) values[this.#importedAt] = formatTimestamp(microsOf(at as number | string))
+    for (const i of this.#shared) {
+      const text = values[i]
+      if (typeof text === 'string') values[i] = this.#once(text)
+    }
+    for (const { person, spelling } of theirs) {
+      if (values[this.#meets] === true) this.#urgent.add(person)
+      this.#matches.push({ person, cells: [this.#directory.people[person]!, spelling, ...values] })
+    }
+  }
+
+  sorted(): readonly Match[] {
+    const rank = ({ person }: Match): number => (this.#urgent.has(person) ? 0 : 1)
+    return this.#matches.sort((a, b) => rank(a) - rank(b) || a.person - b.person)
+  }
+
   #addressesOf(identity: string): readonly DirectoryAddress[] {
-    const directory = this.#directory
+    const { addresses } = this.#directory
     const form = this.#isMasked ? identity : normalIdentity(identity)
-    const exact = directory.addressesOf(form)
+    const exact = addresses.get(form) ?? []
     const untagged = this.#plusTags ? form.replace(/^([^+]+)\+.*(?=@[^@]*$)/, '$1') : form
-    return untagged === form ? exact : [...exact, ...directory.addressesOf(untagged)]
+    return untagged === form ? exact : [...exact, ...(addresses.get(untagged) ?? [])]
+  }
+
+  #once(text: string): string {
+    const known = this.#texts.get(text)
+    if (known !== undefined) return known
+    if (this.#texts.size < MAX_SHARED_TEXTS) this.#texts.set(text, text)
+    return text
   }
 
   #isNew(person: number, id: unknown): boolean {
@@ -153,6 +178,8 @@ class Found {
     return true
   }
 }
+
+const MAX_SHARED_TEXTS = 10_000
 
 function microsOf(value: number | string): Int64 {
   return typeof value === 'number' ? value : int64(BigInt(value))

@@ -4,7 +4,8 @@ import { BooleanList, IndexList } from '../columns/lists.ts'
 import { addGroup } from '../columns/text-columns.ts'
 import { type FieldRun, STATE, textVector } from '../columns/text-list.ts'
 import { unescapeJson } from '../columns/unescape-json.ts'
-import { type FactsOf, PLAIN_THAT_MEETS, SECRET_KINDS, saysDigest, secretFacts } from './secret-facts.ts'
+import { saysDigest } from './digest-forms.ts'
+import { type FactsOf, PLAIN_THAT_MEETS, SECRET_KINDS, secretFacts } from './secret-facts.ts'
 
 /** The number of a row without a secret. */
 const NONE = PLAIN_THAT_MEETS + 1

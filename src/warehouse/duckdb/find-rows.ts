@@ -16,21 +16,21 @@ export type ShardGroup = {
 export const LOOKUP = 'lookup'
 
 /** What DuckDB may take for the texts and the rows at work. */
-const MEMORY = '500MB'
+const MEMORY = '300MB'
 
 /**
  * Reads rows of shards, in their order, by SQL that looks texts up. DuckDB writes nothing: what does not fit into its
  * memory is an error.
- * @param take gets batches of rows, which cannot be read any more once it has resolved
+ * @param onRows gets some thousand rows at a time
  * @throws ExportError `damaged` when a shard cannot be read; `config` when the texts need too much memory, or DuckDB is
  *   not installed; the reason of `stop`
  */
-export async function findRows<T>(
+export async function findRows(
   texts: Iterable<string>,
   groups: AsyncIterable<ShardGroup>,
   stop: AbortSignal,
-  take: (batches: AsyncIterable<readonly QueryRow[]>) => Promise<T>,
-): Promise<T> {
+  onRows: (rows: readonly QueryRow[]) => void,
+): Promise<void> {
   const { DuckDBInstance, DuckDBTypeId } = await loadDuckdb()
   const instance = await DuckDBInstance.create(':memory:', { ...INSTANCE_OPTIONS, temp_directory: '' })
   let files: ShardGroup['files'] = new Map()
@@ -47,16 +47,13 @@ export async function findRows<T>(
       appender.endRow()
     }
     appender.closeSync()
-    async function* batches(): AsyncGenerator<readonly QueryRow[]> {
-      for await (const group of groups) {
-        stop.throwIfAborted()
-        files = group.files
-        const result = await connection.stream(group.sql)
-        const texts = result.columnTypes().flatMap(({ typeId }, i) => (typeId === DuckDBTypeId.BLOB ? i : []))
-        yield* batchesOf(result, new Set(texts))
-      }
+    for await (const group of groups) {
+      stop.throwIfAborted()
+      files = group.files
+      const result = await connection.stream(group.sql)
+      const bytes = result.columnTypes().flatMap(({ typeId }, i) => (typeId === DuckDBTypeId.BLOB ? i : []))
+      for await (const rows of batchesOf(result, new Set(bytes))) onRows(rows)
     }
-    return take(batches())
   })
 }
 

@@ -1,0 +1,76 @@
+import { ExportError } from '../../core/index.ts'
+
+/**
+ * Columns in which directories have addresses of people: Active Directory, Entra ID, Exchange, Google Workspace, GAM,
+ * Okta and BambooHR. In the form of {@link folded}.
+ */
+const KNOWN_COLUMNS: ReadonlySet<string> = new Set([
+  ...['mail', 'userprincipalname', 'proxyaddresses', 'othermailbox', 'email', 'emailaddress'],
+  ...['othermails', 'othermail', 'alternateemailaddress', 'alternateemailaddresses', 'imaddresses'],
+  ...['primarysmtpaddress', 'emailaddresses', 'windowsemailaddress', 'windowsliveid', 'externalemailaddress'],
+  ...['microsoftonlineservicesid', 'signinname', 'primaryemail', 'newprimaryemail'],
+  ...['recoveryemail', 'homesecondaryemail', 'worksecondaryemail', 'secondaryemail', 'secondemail'],
+  ...['aliases.n', 'noneditablealiases.n', 'emails.n.address', 'login', 'user.login', 'user.email'],
+  ...['profile.login', 'profile.email', 'profile.secondemail', 'workemail', 'homeemail', 'personalemail'],
+  ...['alternateemail', 'emailaliases', 'smtpaddress', 'emailadresse', 'adresseemail', 'correoelectronico'],
+])
+
+/** Columns of digests, as `digest` names them; with the fingerprint of their key. */
+const DIGEST_COLUMN = /^identity_hmac_([0-9a-f]{8})$/
+
+/** The name of the column of digests under a key. */
+export function digestColumn(fingerprint: string): string {
+  return `identity_hmac_${fingerprint}`
+}
+
+/** The fingerprint of the key of a column of digests; null: its name has none. */
+export function fingerprintIn(name: string): string | null {
+  return DIGEST_COLUMN.exec(name)?.[1] ?? null
+}
+
+/**
+ * The indices of columns; of a name that several have, of each.
+ * @param names as they were given; none: those of `digest`, else all that are known to have addresses
+ * @throws ExportError `config` with the columns that are there
+ */
+export function columnIndices(
+  header: readonly string[],
+  names: readonly string[],
+  hasDigests: boolean,
+  where: string,
+): readonly number[] {
+  const indicesOf = (isIt: (other: string) => boolean): readonly number[] =>
+    header.flatMap((other, i) => (isIt(other) ? [i] : []))
+  if (names.length === 0) {
+    const digests = hasDigests ? indicesOf((name) => fingerprintIn(name) !== null) : []
+    if (digests.length > 0) return digests
+    const known = indicesOf((name) => KNOWN_COLUMNS.has(folded(name)))
+    if (known.length > 0) return known
+    throw noColumn(`No column is known to hold ${hasDigests ? 'digests' : 'addresses'}`, header, where)
+  }
+  return names.flatMap((name) => {
+    const exact = indicesOf((other) => other === name)
+    const found = exact.length > 0 ? exact : indicesOf((other) => other.toLowerCase() === name.toLowerCase())
+    if (found.length === 0) throw noColumn(`There is no column ${JSON.stringify(name)}`, header, where)
+    return found
+  })
+}
+
+/** Without what differs between exports: case, separators, marks such as ` [Required]`, the number in a list. */
+function folded(name: string): string {
+  return name
+    .toLowerCase()
+    .normalize('NFKD')
+    .replace(/\[.*\]|[\s_-]|\p{M}/gu, '')
+    .replace(/\.\d+/g, '.n')
+}
+
+function noColumn(what: string, header: readonly string[], where: string): ExportError {
+  const names = header.map((name) => JSON.stringify(name)).join(', ')
+  const next = header[0]?.startsWith('#')
+    ? 'Line 1 seems to be a comment: remove it.'
+    : header.length === 1 && header[0]?.includes('|')
+      ? 'Its columns seem to be separated by |: export it with commas, semicolons or tabs.'
+      : `Name one of ${names} with --column.`
+  return new ExportError({ kind: 'config', what, where, next })
+}
