@@ -1,7 +1,7 @@
 // `npm run build`: the command and the library in dist/, parts for tests in build/. With --alone, dist/ keeps nothing
 // of earlier builds, as the package needs it.
 import { execFileSync } from 'node:child_process'
-import { rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, rmSync, writeFileSync } from 'node:fs'
 import { publishBuild } from './publish-build.mjs'
 
 const NEXT = 'dist.next'
@@ -17,8 +17,10 @@ await build(parts)
 await build({ ...main, output: { ...main.output, dir: NEXT } })
 // The package has no sources, of which this is the digest.
 const { encoderDigest } = await import('./build/parts/encoder-build.js')
-for (const folder of ['build/parts', `${NEXT}/chunks`])
+for (const folder of ['build/parts', `${NEXT}/chunks`]) {
   writeFileSync(`${folder}/encoder-build.txt`, encoderDigest())
+  copyFileSync('src/transform/scan/item-walker.wasm', `${folder}/item-walker.wasm`)
+}
 publishBuild(NEXT, 'dist', { alone: process.argv.includes('--alone') })
 
 function run(...words) {

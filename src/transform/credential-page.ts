@@ -11,10 +11,9 @@ import type { ChainIds } from './chain-ids.ts'
 import type { CredentialColumns } from './columns/credential-columns.ts'
 import type { ExtraReader } from './extra/extra-reader.ts'
 import type { Suppression } from './mask/index.ts'
-import type { OwnSecret } from './own-secret/own-secret.ts'
-import type { RowSecrets } from './own-secret/row-secrets.ts'
 import { ignoredFilter, PageRange } from './page-range.ts'
 import { type Quarantine, rejectedId, rejectedTime } from './quarantine.ts'
+import { type Hidden, type RowTexts, repeats } from './row-texts.ts'
 import { CREDENTIAL_FIELDS, credentialSchema, SOURCE_FIELDS, UnknownFields, unknownNames } from './schema.ts'
 
 /** What all pages of a decoder share. `columns` and `ids` serve one page at a time. */
@@ -23,7 +22,7 @@ export type PageTools = {
   readonly ids: ChainIds
   readonly quarantine: Quarantine
   readonly extras: ExtraReader | null
-  readonly secrets: RowSecrets
+  readonly texts: RowTexts
   /** null: nobody is forgotten. */
   readonly suppression: Suppression | null
 }
@@ -37,7 +36,7 @@ export class CredentialPage {
   readonly #ids: ChainIds
   readonly #quarantine: Quarantine
   readonly #extras: ExtraReader | null
-  readonly #secrets: RowSecrets
+  readonly #texts: RowTexts
   readonly #quarantined: RejectedItem[] = []
   readonly #forgotten: (number | null)[] = []
 
@@ -47,7 +46,7 @@ export class CredentialPage {
   /** Empties columns and ids. */
   constructor(
     settings: Pick<DecodeSettings, 'order'>,
-    { columns, suppression, ids, quarantine, extras, secrets }: PageTools,
+    { columns, suppression, ids, quarantine, extras, texts }: PageTools,
     context: PageContext,
     room?: BatchAllocator,
   ) {
@@ -58,7 +57,7 @@ export class CredentialPage {
     this.#ids = ids
     this.#quarantine = quarantine
     this.#extras = extras
-    this.#secrets = secrets
+    this.#texts = texts
     columns.reset()
     ids.begin(context)
     this.range = new PageRange(settings.order, context, ids)
@@ -71,22 +70,22 @@ export class CredentialPage {
    */
   add(item: unknown, index: number, body: Buffer, start: number): void {
     const result = credentialSchema.safeParse(item)
-    this.#extras?.item(body, start)
-    const broken = this.#extras?.issues ?? []
-    if (!result.success || broken.length > 0) {
+    const { hash, identity_name } = result.data ?? {}
+    const hidden = this.#texts.hidden([hash], identity_name)
+    const extras = this.#extras?.read(item, body, start, hidden) ?? null
+    if (!result.success || (extras !== null && extras.issues.length > 0)) {
       if (this.#isLeftToOthers(item)) return
       const id = rejectedId(item)
       if (id !== null && !this.#ids.isNewRejection(id)) return
-      const name = identityOf(item)
-      if (name !== null && this.suppression?.has(name) === true) {
+      if (this.#isForgotten(item)) {
         this.forget(rejectedTime(item))
         return
       }
-      const issues = [...(result.error?.issues ?? []), ...broken]
-      this.#quarantined.push(this.#quarantine(item, issues, index, this.#context.queryValue))
+      const issues = [...(result.error?.issues ?? []), ...(extras?.issues ?? [])]
+      this.#quarantined.push(this.#quarantine(item, issues, index))
       return
     }
-    const credential = result.data
+    const credential = this.#texts.shown(result.data)
     const verdict = this.range.admit(credential.id, credential.imported_at)
     if (verdict === 'outside') throw ignoredFilter(index, this.#context)
     if (verdict !== 'keep') return
@@ -95,11 +94,8 @@ export class CredentialPage {
       this.forget(credential.imported_at)
       return
     }
-    const own = this.#secrets.secret(credential.hash)
-    this.#extras?.hide(own, this.#secrets.identity(credential.identity_name))
-    const shown = own === null ? credential : this.#secrets.masked(credential, own, this.#context.queryValue)
-    this.columns.add(shown, this.#extras?.values ?? [])
-    this.#countUnknown(item as object, own)
+    this.columns.add(credential, extras?.values ?? [])
+    this.#countUnknown(extras?.unknown ?? unknownOf(item as object), hidden)
   }
 
   /** Counts an item of a forgotten person, which is dropped. */
@@ -133,18 +129,20 @@ export class CredentialPage {
     return at !== null && this.range.isLeftToOthers(at)
   }
 
-  #countUnknown(item: { source?: object | null }, own: OwnSecret | null): void {
-    const extras = this.#extras
-    const names = [...unknownNames(item, extras?.itemFields ?? CREDENTIAL_FIELDS)]
-    if (item.source)
-      names.push(...unknownNames(item.source, extras?.sourceFields ?? SOURCE_FIELDS, 'source.'))
-    if (extras !== null) names.push(...extras.unknown(extras.unknownOfSource))
-    this.unknown.countAll(names, own)
+  #isForgotten(item: unknown): boolean {
+    if (this.suppression === null || typeof item !== 'object' || item === null) return false
+    const { identity_name: name, hash } = item as { identity_name?: unknown; hash?: unknown }
+    if (typeof name !== 'string') return false
+    return this.suppression.has(this.#texts.identity(name, typeof hash === 'string' ? hash : null))
+  }
+
+  #countUnknown(names: readonly string[], hidden: Hidden): void {
+    this.unknown.countAll(names, (name) => repeats(name, hidden))
   }
 }
 
-function identityOf(item: unknown): string | null {
-  const found =
-    typeof item === 'object' && item !== null && 'identity_name' in item ? item.identity_name : null
-  return typeof found === 'string' ? found : null
+/** Names of the fields of an item and of its source that nobody knows. */
+function unknownOf(item: { source?: object | null }): readonly string[] {
+  const ofSource = item.source ? unknownNames(item.source, SOURCE_FIELDS, 'source.') : []
+  return [...unknownNames(item, CREDENTIAL_FIELDS), ...ofSource]
 }

@@ -5,11 +5,11 @@ import { CredentialColumns } from './columns/credential-columns.ts'
 import type { PageTools } from './credential-page.ts'
 import { ExtraReader } from './extra/extra-reader.ts'
 import { masksOf, Suppression } from './mask/index.ts'
-import { RowSecrets } from './own-secret/row-secrets.ts'
 import { PageReader } from './page-reader.ts'
 import { credentialQuarantine } from './quarantine.ts'
 import { reportDecoder } from './reports.ts'
 import type { Decode } from './response.ts'
+import { RowTexts } from './row-texts.ts'
 
 /**
  * Decodes the bytes of one response into a page. The record batch overwrites these bytes if their memory is shared and
@@ -49,13 +49,13 @@ function credentialDecoder(settings: DecodeSettings): Decode {
 /** What pages of credentials need. */
 export function pageTools(settings: DecodeSettings): PageTools {
   const masks = masksOf(settings)
-  const secrets = new RowSecrets(settings, masks)
+  const texts = new RowTexts(settings)
   return {
     columns: new CredentialColumns(settings, masks),
     ids: new ChainIds(),
-    quarantine: credentialQuarantine(masks, settings.extras, secrets),
+    quarantine: credentialQuarantine(masks, settings.extras, texts),
     extras: settings.extras.length === 0 ? null : new ExtraReader(settings.extras),
-    secrets,
+    texts,
     suppression: Suppression.of(settings.suppress),
   }
 }

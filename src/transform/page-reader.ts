@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { folded, isExportError } from '../core/index.ts'
+import { isExportError } from '../core/index.ts'
 import {
   type BatchAllocator,
   type DecodedPage,
@@ -11,13 +11,12 @@ import type { CredentialColumns } from './columns/credential-columns.ts'
 import type { SourceTable } from './columns/source-table.ts'
 import type { ListList } from './columns/text-list.ts'
 import { CredentialPage, type PageTools } from './credential-page.ts'
-import type { ExtraReader } from './extra/extra-reader.ts'
-import { type KnownSource, sourceReader } from './known-source.ts'
+import { type KnownSource, readSource } from './known-source.ts'
 import type { Verdict } from './page-range.ts'
 import { hasByteOrderMark, MAX_ITEMS, pageLocation, parseResponse, wrongShape } from './response.ts'
+import { type Hidden, type RowTexts, repeats } from './row-texts.ts'
 import { parseExactJson } from './scan/exact-json.ts'
 import {
-  ANY_FIELDS,
   AUTH_DOMAINS,
   DOMAIN,
   HASH,
@@ -47,12 +46,11 @@ import { fieldName } from './schema.ts'
 /**
  * Reads pages of credentials. An item's values go from the response's bytes into columns, without objects or strings. An
  * item that the walker does not understand, or that breaks the schema, is read by JSON.parse and the schema; without a
- * walker all of them are.
+ * walker, and where there are additional columns, all of them are.
  */
 export class PageReader {
   readonly #settings: DecodeSettings
   readonly #tools: PageTools
-  readonly #extras: ExtraReader | null
   readonly #walker: ItemWalker<KnownSource> | null
   #body: Buffer = Buffer.alloc(0)
   #pages = 0
@@ -61,9 +59,7 @@ export class PageReader {
   constructor(settings: DecodeSettings, tools: PageTools) {
     this.#settings = settings
     this.#tools = tools
-    this.#extras = tools.extras
-    const { searched } = tools.secrets
-    this.#walker = itemWalker(sourceReader(tools.extras, searched !== 0), searched)
+    this.#walker = tools.extras === null ? itemWalker(readSource) : null
   }
 
   /** @throws ExportError as {@link parseResponse}; `data` also when an item was not requested */
@@ -208,26 +204,28 @@ export class PageReader {
 
   /** Whether the item of a record becomes a row; 'outside' also when it breaks the schema. */
   #admit(walker: ItemWalker<KnownSource>, record: number, page: CredentialPage): Verdict {
-    const extras = this.#extras
     const { range, unknown } = page
     const slots = record * RECORD_SLOTS
     const source = walker.kinds[slots + SOURCE] === KIND.source ? walker.source(record) : null
-    // First, before the item has any effect: a value may violate the type of its column.
-    if (extras !== null && !this.#readExtras(extras, walker, record, source)) return 'outside'
-    if (mayRepeatSecret(walker, record, source)) return 'outside'
+    if (walker.isLine(record)) return 'outside'
     const verdict = range.admit(walker.id(record), walker.times[record]!)
     if (verdict !== 'keep') return verdict
-    if (page.suppression?.has(textAt(walker, slots + IDENTITY_NAME) ?? '') === true) {
+    const identity = (): string => textAt(walker, slots + IDENTITY_NAME) ?? ''
+    if (page.suppression?.has(identity()) === true) {
       page.forget(walker.times[record]!)
       return 'drop'
+    }
+    let hidden: Hidden | null = null
+    const isHidden = (name: string): boolean => {
+      hidden ??= this.#tools.texts.hidden([textAt(walker, slots + HASH)], identity())
+      return repeats(name, hidden)
     }
     const [first, end] = walker.unknownFields(record)
     for (let field = first; field < end; field++) {
       const name = walker.bytes.toString('utf8', walker.unknownField(field, 0), walker.unknownField(field, 1))
-      if (extras === null || !extras.itemFields.has(name)) unknown.count(fieldName('', name))
+      unknown.count(fieldName('', name), isHidden)
     }
-    if (source !== null && source.unknown.length > 0) unknown.countAll(source.unknown)
-    if (extras !== null) this.#addExtras(extras, walker, slots, page, source)
+    if (source !== null && source.unknown.length > 0) unknown.countAll(source.unknown, isHidden)
     return verdict
   }
 
@@ -246,55 +244,9 @@ export class PageReader {
     columns.knownPasswordId?.addRun(run, KNOWN_PASSWORD_ID)
     for (let row = 0; row < rows; row++)
       columns.sources.addRow(this.#sourceEntry(walker, kept[row]!, columns.sources))
-    addLists(columns.authDomains, walker, AUTH_DOMAINS)
-    addLists(columns.urls, walker, URLS)
+    addLists(columns.authDomains, walker, AUTH_DOMAINS, null)
+    addLists(columns.urls, walker, URLS, this.#tools.texts)
     run.rows = 0
-  }
-
-  /** @returns whether every value is of its type */
-  #readExtras(
-    extras: ExtraReader,
-    walker: ItemWalker<KnownSource>,
-    record: number,
-    source: KnownSource | null,
-  ): boolean {
-    const { bytes, kinds, starts, ends } = walker
-    const slots = record * RECORD_SLOTS
-    extras.begin()
-    for (const root of extras.roots) {
-      const field = ANY_FIELDS.get(root.name)
-      if (field !== undefined) {
-        if (kinds[slots + field] !== KIND.missing)
-          extras.member(root, bytes, starts[slots + field]!, ends[slots + field]!)
-        continue
-      }
-      const { written } = root
-      const [first, last] = walker.unknownFields(record)
-      for (let i = first; i < last; i++) {
-        const [key, end] = [walker.unknownField(i, 0), walker.unknownField(i, 1)]
-        if (end - key !== written.length || bytes.compare(written, 0, end - key, key, end) !== 0) continue
-        extras.member(root, bytes, walker.unknownField(i, 2), walker.unknownField(i, 3))
-      }
-    }
-    extras.end(bytes, source?.extras ?? null)
-    return extras.issues.length === 0
-  }
-
-  #addExtras(
-    extras: ExtraReader,
-    walker: ItemWalker<KnownSource>,
-    slots: number,
-    { columns, unknown }: CredentialPage,
-    source: KnownSource | null,
-  ): void {
-    const names = extras.unknown(source?.extras?.unknown ?? [])
-    const { secrets } = this.#tools
-    // What is documented is read plainly where it may hold the secret.
-    const isSearched = extras.areUnknown || names.length > 0
-    const own = isSearched ? secrets.secret(textAt(walker, slots + HASH)) : null
-    if (extras.areUnknown) extras.hide(own, secrets.identity(textAt(walker, slots + IDENTITY_NAME)))
-    columns.extras?.add(extras.values)
-    unknown.countAll(names, own)
   }
 
   #sourceEntry(walker: ItemWalker<KnownSource>, record: number, table: SourceTable): number {
@@ -314,37 +266,38 @@ export class PageReader {
   }
 }
 
-function addLists(column: ListList | null, walker: ItemWalker<KnownSource>, field: number): void {
+/** @param shorten shortens them; null: they are no URLs */
+function addLists(
+  column: ListList | null,
+  walker: ItemWalker<KnownSource>,
+  field: number,
+  shorten: RowTexts | null,
+): void {
   if (column === null) return
   const { bytes, kinds, starts, ends, texts, run } = walker
   for (let row = 0; row < run.rows; row++) {
     const slot = run.kept[row]! * RECORD_SLOTS + field
     const isThere = kinds[slot] === KIND.texts
     for (let i = isThere ? starts[slot]! : 0; isThere && i < ends[slot]!; i++) {
-      column.items.addJson(bytes, texts[3 * i]!, texts[3 * i + 1]!, texts[3 * i + 2] === 1)
+      const [start, end, hasEscapes] = [texts[3 * i]!, texts[3 * i + 1]!, texts[3 * i + 2] === 1]
+      if (shorten === null) column.items.addJson(bytes, start, end, hasEscapes)
+      else column.items.addText(shorten.url(textIn(bytes, start, end, hasEscapes)))
     }
     column.close(isThere)
   }
-}
-
-/** Whether a text of the item of a record may hold its secret: then it is read plainly, and masked. */
-function mayRepeatSecret(
-  walker: ItemWalker<KnownSource>,
-  record: number,
-  source: KnownSource | null,
-): boolean {
-  if (walker.mayRepeatSecret(record)) return true
-  if (source === null || source.searched === null) return false
-  const secret = textAt(walker, record * RECORD_SLOTS + HASH)
-  return secret !== null && secret !== '' && source.searched.includes(folded(secret))
 }
 
 function textAt({ bytes, kinds, starts, ends }: ItemWalker<KnownSource>, slot: number): string | null {
   const kind = kinds[slot]
   if (kind !== KIND.text && kind !== KIND.escapedText) return null
   const [start, end] = [starts[slot]!, ends[slot]!]
-  if (kind === KIND.text) return bytes.toString('utf8', start, end)
-  return JSON.parse(bytes.toString('utf8', start - 1, end + 1)) as string
+  return textIn(bytes, start, end, kind === KIND.escapedText)
+}
+
+function textIn(bytes: Buffer, start: number, end: number, hasEscapes: boolean): string {
+  return hasEscapes
+    ? (JSON.parse(bytes.toString('utf8', start - 1, end + 1)) as string)
+    : bytes.toString('utf8', start, end)
 }
 
 function requireUtf8(bytes: Uint8Array): void {

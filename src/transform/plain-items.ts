@@ -46,8 +46,7 @@ export function plainDecoder(
       const refusal = id === null ? null : refuse(id, context)
       if (refusal !== null) throw refusal
       if (data === undefined) {
-        if (id === null || ids.isNewRejection(id))
-          quarantined.push(quarantine(item, error.issues, index, context.queryValue))
+        if (id === null || ids.isNewRejection(id)) quarantined.push(quarantine(item, error.issues, index))
         continue
       }
       const { imported_at: at } = data

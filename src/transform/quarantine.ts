@@ -2,9 +2,16 @@ import type * as z from 'zod'
 import { type ExtraField, type Int64, type Int64Json, int64, numberOf } from '../core/index.ts'
 import type { RejectedItem } from '../rows/index.ts'
 import { type Mask, type Masks, maskText, REDACTED } from './mask/index.ts'
-import { withoutOwnSecrets } from './own-secret/rejected-item.ts'
-import type { RowSecrets } from './own-secret/row-secrets.ts'
-import { CREDENTIAL_FIELDS, fieldName, integer as int64Schema, SOURCE_FIELDS, timestamp } from './schema.ts'
+import { type Hidden, type RowTexts, repeats } from './row-texts.ts'
+import {
+  CREDENTIAL_FIELDS,
+  fieldName,
+  integer as int64Schema,
+  isKnownField,
+  SOURCE_FIELDS,
+  timestamp,
+  UNNAMED_FIELDS,
+} from './schema.ts'
 
 const MAX_ISSUES = 20
 // Limits: UTF-16 units of a string, elements of a list, unknown fields of an object.
@@ -19,21 +26,16 @@ type Rule = (value: unknown) => unknown
 type Issue = Pick<z.core.$ZodIssue, 'path' | 'message'>
 
 /** Makes the quarantine entry of an item that violates the schema: the values that may be shown, and the issues. */
-export type Quarantine = (
-  item: unknown,
-  issues: readonly Issue[],
-  index: number,
-  queryValue: string,
-) => RejectedItem
+export type Quarantine = (item: unknown, issues: readonly Issue[], index: number) => RejectedItem
 
 /**
  * @param extras additional columns
- * @param secrets masks the item's secret wherever else it is
+ * @param texts what other texts of the item may not contain
  */
 export function credentialQuarantine(
   masks: Masks,
   extras: readonly ExtraField[],
-  secrets: RowSecrets,
+  texts: RowTexts,
 ): Quarantine {
   const isNamed = extras.some(({ name }) => name === 'credential_hash')
   // These fields are not strings. A string in them has an unknown origin and may be the secret.
@@ -50,10 +52,59 @@ export function credentialQuarantine(
       imported_at: time,
       source,
       auth_domains: listed,
-      urls: listed,
+      urls: (value) => {
+        const urls = listed(value)
+        return Array.isArray(urls)
+          ? urls.map((url) => (typeof url === 'string' ? texts.url(url) : url))
+          : urls
+      },
     }),
   )
-  return quarantine((item, queryValue) => withoutOwnSecrets(show(item), item, secrets, queryValue))
+  return quarantine((item) => {
+    if (typeof item !== 'object' || item === null) return show(item)
+    const { hash, identity_name: identity } = item as { hash?: unknown; identity_name?: unknown }
+    const secrets = scalars(hash)
+    const bare =
+      typeof identity === 'string'
+        ? secrets.reduce((text, secret) => texts.identity(text, secret), identity)
+        : identity
+    const hidden = texts.hidden(secrets, typeof bare === 'string' ? bare : null)
+    return withheld(show('identity_name' in item ? { ...item, identity_name: bare } : item), hidden)
+  })
+}
+
+/** The first strings and numbers in a value, which may be nested deeper than calls can be. */
+function scalars(value: unknown): readonly string[] {
+  const found: string[] = []
+  const open = [value]
+  while (open.length > 0 && found.length < MAX_SECRETS) {
+    const next = open.pop()
+    if (typeof next === 'object' && next !== null) open.push(...Object.values(next).slice(0, MAX_SECRETS))
+    else if (next !== null && typeof next !== 'boolean') found.push(String(next))
+  }
+  return found
+}
+
+const MAX_SECRETS = 100
+
+/** Fields that have rules of their own, or are numbers and times. */
+const AS_THEY_ARE: ReadonlySet<string> = new Set([
+  ...['id', 'hash', 'identity_name', 'imported_at', 'breached_at', 'leaked_at'],
+])
+
+/** What is shown, with `[REDACTED]` for each text and number that contains what it may not. */
+function withheld(shown: unknown, hidden: Hidden): unknown {
+  if (hidden.length === 0) return shown
+  if (typeof shown === 'string' || typeof shown === 'number')
+    return repeats(String(shown), hidden) ? REDACTED : shown
+  if (Array.isArray(shown)) return shown.map((each) => withheld(each, hidden))
+  if (typeof shown !== 'object' || shown === null) return shown
+  return Object.fromEntries(
+    Object.entries(shown).map(([name, value]) => [
+      !isKnownField(name) && repeats(name, hidden) ? UNNAMED_FIELDS : name,
+      AS_THEY_ARE.has(name) ? value : withheld(value, hidden),
+    ]),
+  )
 }
 
 /** @param fields the known fields of an item that holds no secret */
@@ -61,8 +112,8 @@ export function plainQuarantine(fields: ReadonlySet<string>): Quarantine {
   return quarantine(object(rules([...fields], {})))
 }
 
-function quarantine(show: (item: unknown, queryValue: string) => unknown): Quarantine {
-  return (item, issues, index, queryValue) => ({
+function quarantine(show: (item: unknown) => unknown): Quarantine {
+  return (item, issues, index) => ({
     at: timeOf(item),
     index,
     id: idOf(item),
@@ -72,7 +123,7 @@ function quarantine(show: (item: unknown, queryValue: string) => unknown): Quara
       message,
       found: kindOf(valueAt(item, path)),
     })),
-    item: item === null ? REDACTED : show(item, queryValue),
+    item: item === null ? REDACTED : show(item),
   })
 }
 

@@ -100,16 +100,18 @@ export const UNNAMED_FIELDS = '…'
 export class UnknownFields {
   readonly #counts = new Map<string, number>()
 
-  /** @param name from {@link fieldName} */
-  count(name: string): void {
-    const isFull = this.#counts.size >= MAX_NAMES && !this.#counts.has(name)
-    const key = isFull ? UNNAMED_FIELDS : name
+  /**
+   * @param name from {@link fieldName}
+   * @param isHidden whether a name that is new repeats what the row hides
+   */
+  count(name: string, isHidden: (name: string) => boolean = () => false): void {
+    const isNew = !this.#counts.has(name)
+    const key = isNew && (this.#counts.size >= MAX_NAMES || isHidden(name)) ? UNNAMED_FIELDS : name
     this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1)
   }
 
-  /** @param own the secret of the row, which a name must not tell */
-  countAll(names: readonly string[], own: { isIn(text: string): boolean } | null = null): void {
-    for (const name of names) this.count(own?.isIn(name) ? UNNAMED_FIELDS : name)
+  countAll(names: readonly string[], isHidden?: (name: string) => boolean): void {
+    for (const name of names) this.count(name, isHidden)
   }
 
   record(): Readonly<Record<string, number>> {

@@ -51,6 +51,7 @@ it('holds what users need, and nothing else', async () => {
       'dist/cli/main.js',
       `dist/${chunks}/worker.js`,
       `dist/${chunks}/encoder-build.txt`,
+      `dist/${chunks}/item-walker.wasm`,
       'dist/THIRD-PARTY-NOTICES.txt',
       'docs/architecture.md',
       'pipelines/demo.yaml',

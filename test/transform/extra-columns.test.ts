@@ -195,35 +195,6 @@ test('fields that are not in the plan are counted, also beside the path of an ex
   })
 })
 
-test("the row's secret is masked if it occurs in an undocumented field", () => {
-  const note = unknownField('note', 'note', 'string')
-  const shown = (text: string, hash: string | null = SECRET, plan: Partial<DecodeSettings> = {}) =>
-    extraValue(`"note":${JSON.stringify(text)}`, note, { hash }, plan)
-  // In other forms: extra-columns-hide-quoted-secrets.
-  for (const text of [SECRET, `the password is ${SECRET}!`]) {
-    for (const secret of ['redact', 'partial', 'hmac', 'drop'] as const) {
-      const mask = maskText(masksOf(decodeSettings({ secret })).secret, SECRET)
-      expect(shown(text, SECRET, { secret })).toBe(text.replace(SECRET, mask))
-    }
-    expect(shown(text, SECRET, { secret: 'plaintext' })).toBe(text)
-    expect(shown(text, null)).toBe(text)
-    expect(shown(text, 'another-one')).toBe(text)
-  }
-  // A short secret is part of many strings by chance.
-  expect(shown('high', 'hi')).toBe('high')
-  expect(shown('hi', 'hi')).toBe('[REDACTED]')
-})
-
-test('a hidden identity is masked as well', () => {
-  const note = unknownField('note', 'note', 'string')
-  const json = '"note":"seen by ada.loam@scatterholt.com"'
-  expect(extraValue(json, note)).toBe('seen by ada.loam@scatterholt.com')
-  for (const identity of ['hmac', 'drop'] as const)
-    expect(extraValue(json, note, {}, { identity })).toBe(
-      `seen by ${maskText(masksOf(decodeSettings({ identity })).identity, 'ada.loam@scatterholt.com')}`,
-    )
-})
-
 test('a documented field is exported unchanged, and quarantine shows the digest only if the plan has it', () => {
   const item = JSON.stringify(credential({ event_uid: SECRET, credential_hash: 'c0ffee', domain: 7 }))
   const quarantined = (extras: readonly ExtraField[]) => decoded(item, extras).quarantined[0]!.item

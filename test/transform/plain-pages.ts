@@ -5,7 +5,7 @@ import { type Decode, hasByteOrderMark, parseResponse } from '../../src/transfor
 import {
   CLOSE_BRACKET,
   COMMA,
-  eachMember,
+  memberAt,
   OPEN_BRACKET,
   skipSpace,
   skipValue,
@@ -26,17 +26,14 @@ export function plainPages(plan: DecodeSettings): Decode {
 /** Where the items of a valid response begin, in their order: for values that JSON.parse does not keep as they are. */
 function itemStarts(body: Buffer): readonly number[] {
   const starts: number[] = []
-  eachMember(body, skipSpace(body, hasByteOrderMark(body) ? 3 : 0), (key, keyEnd, value) => {
-    if (JSON.parse(body.toString('utf8', key, keyEnd)) !== 'items') return
-    // Of two members of one name the last counts.
-    starts.length = 0
-    let at = skipSpace(body, value + 1)
-    while (body[value] === OPEN_BRACKET && body[at] !== CLOSE_BRACKET) {
-      starts.push(at)
-      at = skipSpace(body, skipValue(body, at))
-      if (body[at] === COMMA) at = skipSpace(body, at + 1)
-    }
-  })
+  const [value] = memberAt(body, skipSpace(body, hasByteOrderMark(body) ? 3 : 0), 'items') ?? []
+  if (value === undefined || body[value] !== OPEN_BRACKET) return starts
+  let at = skipSpace(body, value + 1)
+  while (body[at] !== CLOSE_BRACKET) {
+    starts.push(at)
+    at = skipSpace(body, skipValue(body, at))
+    if (body[at] === COMMA) at = skipSpace(body, at + 1)
+  }
   return starts
 }
 

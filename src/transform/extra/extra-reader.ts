@@ -1,162 +1,133 @@
-import type { ExtraField } from '../../core/index.ts'
+import { type ExtraField, getOrInsert } from '../../core/index.ts'
 import type { ColumnValue } from '../columns/value-columns.ts'
-import type { OwnSecret } from '../own-secret/own-secret.ts'
-import { OPEN_BRACE } from '../scan/json-steps.ts'
-import { CREDENTIAL_FIELDS, SOURCE_FIELDS } from '../schema.ts'
-import { type ExtraNode, ExtraTree } from './extra-tree.ts'
-import { EXPECTED, readExtra } from './read-extra.ts'
+import { REDACTED } from '../mask/index.ts'
+import { type Hidden, repeats } from '../row-texts.ts'
+import { memberAt } from '../scan/json-steps.ts'
+import { CREDENTIAL_FIELDS, SOURCE_FIELDS, unknownNames } from '../schema.ts'
+import { compactJson, EXPECTED, readExtra } from './read-extra.ts'
 
 /** What is wrong with a field, in the form of the schema's own issues. */
 type ExtraIssue = { readonly path: string[]; readonly message: string }
 
-/** Values of additional columns that a source gives to its rows. */
-export type SourceExtras = {
-  /** By field number. */
-  readonly values: readonly (readonly [field: number, value: ColumnValue])[]
-  /** By field number: digits and times as they are written. */
-  readonly raw: readonly string[]
-  /** Names of unknown fields inside those on the way. */
+/** What an item gives to additional columns. */
+export type ExtraValues = {
+  /** By field number; a field that is missing or null is null. */
+  readonly values: readonly ColumnValue[]
+  readonly issues: readonly ExtraIssue[]
+  /** Names of fields, as they may be shown, that nobody knows. */
   readonly unknown: readonly string[]
 }
 
-/**
- * Reads the fields of `transform.extra_columns` from the JSON of items. Of an item it keeps the
- * values until the next one; a field that is missing or null is null.
- */
+/** An object on the way of paths. */
+type Crossing = {
+  readonly path: readonly string[]
+  /** Names that paths go on with. */
+  readonly names: Set<string>
+  /** Whether a field takes it as a whole: then nothing in it is unknown. */
+  readonly isTaken: boolean
+}
+
+/** Reads the fields of `transform.extra_columns` from items. */
 export class ExtraReader {
-  /** By field number. */
-  readonly values: ColumnValue[]
-  issues: ExtraIssue[] = []
-  /** Names of fields that are no news, at the top of an item and of its source. */
-  readonly itemFields: ReadonlySet<string>
-  readonly sourceFields: ReadonlySet<string>
-  /** Whether fields of the source are among them. */
-  readonly hasSource: boolean
-  /** Whether there are fields of which nobody knows what they hold. */
-  readonly areUnknown: boolean
-  readonly #own: ExtraTree
-  readonly #ofSource: ExtraTree
-  readonly #raw: string[]
   readonly #fields: readonly ExtraField[]
+  readonly #crossings: readonly Crossing[]
+  /** Names that are known at the top of an item. */
+  readonly #itemFields: ReadonlySet<string>
 
   constructor(fields: readonly ExtraField[]) {
     this.#fields = fields
-    this.#own = new ExtraTree(fields, (field) => !isOfSource(field))
-    this.#ofSource = new ExtraTree(fields, isOfSource)
-    this.values = fields.map(() => null)
-    this.#raw = fields.map(() => '')
-    this.hasSource = fields.some(isOfSource)
-    this.itemFields = new Set([...CREDENTIAL_FIELDS, ...this.#own.root.children.map(({ name }) => name)])
-    this.sourceFields = new Set([
-      ...SOURCE_FIELDS,
-      ...this.#ofSource.root.children.flatMap(({ children }) => children.map(({ name }) => name)),
-    ])
-    this.areUnknown = fields.some(({ meaning }) => meaning === null)
-  }
-
-  /** Members of an item that paths begin with, but for its source. */
-  get roots(): readonly ExtraNode[] {
-    return this.#own.root.children
-  }
-
-  /** Reads all of the item at `start`. */
-  item(bytes: Buffer, start: number): void {
-    this.begin()
-    if (bytes[start] !== OPEN_BRACE) return
-    this.#own.members(this.#own.root, bytes, start)
-    this.#read(this.#own, bytes)
-    if (!this.hasSource) return
-    this.#ofSource.clear()
-    this.#ofSource.members(this.#ofSource.root, bytes, start)
-    this.#read(this.#ofSource, bytes)
-  }
-
-  /** Begins an item that is given member by member. */
-  begin(): void {
-    this.#own.clear()
-    this.issues = []
-    this.values.fill(null)
-  }
-
-  member(root: ExtraNode, bytes: Buffer, start: number, end: number): void {
-    this.#own.visit(root, bytes, start, end)
-  }
-
-  /** Ends it. @param source what {@link source} made of its source; null: it has none */
-  end(bytes: Buffer, source: SourceExtras | null): void {
-    this.#read(this.#own, bytes)
-    if (source === null) return
-    for (const [field, value] of source.values) {
-      this.values[field] = value
-      this.#raw[field] = source.raw[field] ?? ''
+    // The source has fields of its own that nobody knows.
+    const crossings = new Map<string, Crossing>()
+    const crossingAt = (path: readonly string[], names: Iterable<string>): Crossing => {
+      const key = path.join('.')
+      const isTaken = fields.some((field) => field.path.join('.') === key)
+      return getOrInsert(crossings, key, () => ({ path, names: new Set(names), isTaken }))
     }
-  }
-
-  /** The fields of the source at [start, end); null when one of them breaks its type. */
-  source(bytes: Buffer, start: number, end: number): SourceExtras | null {
-    const [root] = this.#ofSource.root.children
-    if (root === undefined) return NONE
-    this.#ofSource.clear()
-    this.#ofSource.visit(root, bytes, start, end)
-    this.issues = []
-    this.values.fill(null)
-    this.#read(this.#ofSource, bytes)
-    if (this.issues.length > 0) return null
-    const values = this.values.map((value, field) => [field, value] as const)
-    return {
-      values: values.filter(([field]) => isOfSource(this.#fields[field]!)),
-      raw: [...this.#raw],
-      unknown: [...this.#ofSource.unknown],
+    crossingAt(['source'], SOURCE_FIELDS)
+    for (const { path } of fields) {
+      for (let depth = 1; depth < path.length; depth++)
+        crossingAt(path.slice(0, depth), []).names.add(path[depth]!)
     }
+    this.#crossings = [...crossings.values()]
+    this.#itemFields = new Set([...CREDENTIAL_FIELDS, ...fields.map(({ path }) => path[0]!)])
   }
 
-  /** Names of unknown fields beside those on the way of paths, in an order that does not depend on the item's. */
-  unknown(ofSource: readonly string[]): readonly string[] {
-    if (this.#own.unknown.size === 0 && ofSource.length === 0) return ofSource
-    return [...this.#own.unknown, ...ofSource].sort()
-  }
-
-  /** Those of the source of the item that {@link item} has read. */
-  get unknownOfSource(): readonly string[] {
-    return [...this.#ofSource.unknown]
-  }
-
-  /** Masks the row's own secret and identity in the values; null: there is none, or it is shown anyway. */
-  hide(secret: OwnSecret | null, identity: OwnSecret | null): void {
-    if (secret === null && identity === null) return
-    for (const [field, { type, meaning, path }] of this.#fields.entries()) {
-      // Of a documented field it is known that it holds no identity.
-      for (const own of meaning === null ? [secret, identity] : [secret]) {
-        const value = this.values[field]!
-        if (value === null || own === null) continue
-        const isOfSource = meaning !== null && path[0] === 'source'
-        this.values[field] = own.maskedInValue(value, type, this.#raw[field]!, isOfSource)
-      }
+  /**
+   * @param item parsed with all digits; its JSON begins at `start` of `bytes`
+   * @param hidden what the values and names may not contain
+   */
+  read(item: unknown, bytes: Buffer, start: number, hidden: Hidden): ExtraValues {
+    const issues: ExtraIssue[] = []
+    const names: string[] = isObject(item) ? [...unknownNames(item, this.#itemFields)] : []
+    for (const { path, names: known, isTaken } of this.#crossings) {
+      const value = valueAt(item, path)
+      if (isObject(value)) {
+        if (!isTaken) names.push(...unknownNames(value, known, `${path.join('.')}.`))
+      } else if (value != null && (path.length > 1 || path[0] !== 'source'))
+        // Of the source itself the schema says it.
+        issues.push({ path: [...path], message: IN_THE_WAY })
     }
-  }
-
-  #read(tree: ExtraTree, bytes: Buffer): void {
-    for (const { path } of tree.inTheWay) {
-      // Of the source itself the schema says it.
-      if (path.length > 1 || path[0] !== 'source') this.issues.push({ path: [...path], message: IN_THE_WAY })
-    }
-    for (let field = 0; field < this.#fields.length; field++) {
-      const end = tree.ends[field]!
-      if (end === 0) continue
-      const { type, path } = this.#fields[field]!
-      const start = tree.starts[field]!
-      const value = readExtra(type, bytes, start, end)
-      if (value === undefined) this.issues.push({ path: [...path], message: EXPECTED[type] })
-      else this.values[field] = value
-      if (type === 'int64') this.#raw[field] = bytes.toString('latin1', start, end)
-      else if (type === 'timestamp') this.#raw[field] = bytes.toString('utf8', start + 1, end - 1)
-    }
+    const values = this.#fields.map((field): ColumnValue => {
+      const { type, path } = field
+      const found = valueAt(item, path)
+      if (found === undefined || found === null) return null
+      const value = type === 'json' ? jsonAt(bytes, start, path) : readExtra(type, found)
+      if (value !== undefined) return isHidden(field, found, value, hidden) ? withheld(type) : value
+      issues.push({ path: [...path], message: EXPECTED[type] })
+      return null
+    })
+    return { values, issues, unknown: names.sort() }
   }
 }
 
 const IN_THE_WAY = 'Invalid input: expected object'
-const NONE: SourceExtras = { values: [], raw: [], unknown: [] }
 
-function isOfSource({ path }: ExtraField): boolean {
-  return path[0] === 'source'
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function valueAt(item: unknown, path: readonly string[]): unknown {
+  return path.reduce<unknown>(
+    (value, name) => (isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined),
+    item,
+  )
+}
+
+/** As the service wrote it: parsed, a number would lose digits, and an object the order of some members. */
+function jsonAt(bytes: Buffer, start: number, path: readonly string[]): string {
+  let range: readonly [start: number, end: number] = [start, bytes.length]
+  for (const name of path) range = memberAt(bytes, range[0], name)!
+  return compactJson(bytes, ...range)
+}
+
+/** Whether a value contains what it may not. What the service documents of a source is the same for many rows. */
+function isHidden(
+  { type, meaning, path }: ExtraField,
+  found: unknown,
+  value: ColumnValue,
+  hidden: Hidden,
+): boolean {
+  if (hidden.length === 0 || (meaning !== null && path[0] === 'source')) return false
+  const texts =
+    type === 'json' ? textsOf(value as string) : type === 'strings' ? (found as string[]) : [String(found)]
+  return texts.some((text) => repeats(text, hidden))
+}
+
+/** JSON as it is written, and its strings and names: parsed, it would lack all but the last of members of one name. */
+function textsOf(json: string): readonly string[] {
+  return [json, ...Array.from(json.matchAll(/"(?:[^"\\]|\\.)*"/g), ([token]) => JSON.parse(token) as string)]
+}
+
+/** A column of numbers, times or booleans can hold no text. */
+function withheld(type: ExtraField['type']): ColumnValue {
+  switch (type) {
+    case 'string':
+      return REDACTED
+    case 'strings':
+      return [REDACTED]
+    case 'json':
+      return JSON.stringify(REDACTED)
+    default:
+      return null
+  }
 }

@@ -39,11 +39,3 @@ export const SOURCE_ID = 7
 export const SOURCE = 8
 export const AUTH_DOMAINS = 9
 export const URLS = 10
-export const CREDENTIAL_HASH = 11
-export const EVENT_UID = 12
-
-/** Fields whose value the scanner does not look into, by their names. */
-export const ANY_FIELDS: ReadonlyMap<string, number> = new Map([
-  ['credential_hash', CREDENTIAL_HASH],
-  ['event_uid', EVENT_UID],
-])

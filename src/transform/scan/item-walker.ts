@@ -1,9 +1,9 @@
 import { isUtf8 } from 'node:buffer'
+import { readFileSync } from 'node:fs'
 import { type Int64, int64 } from '../../core/index.ts'
 import { copyBytes } from '../../rows/index.ts'
 import type { FieldRun } from '../columns/text-list.ts'
 import { FIELDS } from './item-fields.ts'
-import { ITEM_WALKER } from './item-walker-wasm.ts'
 
 /** Reads a source that is new to the walker, at [start, end) of its bytes; null: it is not understood. */
 export type ReadSource<Source> = (bytes: Buffer, start: number, end: number) => Source | null
@@ -12,7 +12,7 @@ export type ReadSource<Source> = (bytes: Buffer, start: number, end: number) => 
 export const RECORD_SLOTS = 16
 const IS_SOURCE_ID = 13
 const UNKNOWN = 14
-const MAY_REPEAT = 15
+const IS_LINE = 15
 const KEY_BYTES = 64
 /** Stands for the number of a source that is not kept. */
 const NOT_KEPT = -2
@@ -36,7 +36,6 @@ type Exports = {
   readonly position: Global
   readonly sourceStart: Global
   readonly sourceEnd: Global
-  search(fields: number): void
   open(bytes: number): void
   walk(start: number): number
   endOfValue(at: number): number
@@ -183,9 +182,9 @@ export class ItemWalker<Source extends { readonly id: string }> {
     return this.kinds[record * RECORD_SLOTS + IS_SOURCE_ID] === 1
   }
 
-  /** Whether one of the searched texts of the record may hold its secret; true more often than it is so. */
-  mayRepeatSecret(record: number): boolean {
-    return this.kinds[record * RECORD_SLOTS + MAY_REPEAT] === 1
+  /** Whether the identity of the record may be a line of a list: it has a `:`, `;`, `|` or an escape. */
+  isLine(record: number): boolean {
+    return this.kinds[record * RECORD_SLOTS + IS_LINE] === 1
   }
 
   /** Its unknown fields, as numbers for {@link unknownField}: the first, and the one after the last. */
@@ -285,17 +284,12 @@ class RecordRun implements FieldRun {
   }
 }
 
-/**
- * Null where there is no WebAssembly with SIMD, or no memory for it.
- * @param searched fields that are searched for the secret of their item, a bit each; 0: none
- */
+/** Null where there is no WebAssembly with SIMD, or no memory for it. */
 export function itemWalker<Source extends { readonly id: string }>(
   readSource: ReadSource<Source>,
-  searched: number,
 ): ItemWalker<Source> | null {
   const walker = instance()
   if (walker === null) return null
-  walker.search(searched)
   const bytes = Buffer.from(walker.memory.buffer)
   for (const [field, [name, kinds]] of FIELDS.entries()) {
     const key = Buffer.from(`"${name}"`)
@@ -312,8 +306,8 @@ function instance(): Exports | null {
   // It is not there in a process without a compiler.
   if (typeof WebAssembly === 'undefined') return null
   try {
-    return new WebAssembly.Instance(new WebAssembly.Module(Buffer.from(ITEM_WALKER, 'base64')))
-      .exports as Exports
+    const binary = readFileSync(new URL('item-walker.wasm', import.meta.url))
+    return new WebAssembly.Instance(new WebAssembly.Module(binary)).exports as Exports
   } catch (error) {
     if (error instanceof WebAssembly.CompileError || error instanceof RangeError) return null
     throw error

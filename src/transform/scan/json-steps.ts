@@ -55,38 +55,24 @@ export function skipValue(bytes: Uint8Array, start: number): number {
 }
 
 /**
- * Goes through the members of the object at `start`, which must be valid JSON.
- * @param onMember gets start and end of the key, quotes included, and of the value
+ * Where the value of a member lies in the object at `start`, which must be valid JSON; null: it has no such member. Of
+ * several of one name it is the last, as in JSON.parse.
  */
-export function eachMember(
-  bytes: Uint8Array,
+export function memberAt(
+  bytes: Buffer,
   start: number,
-  onMember: (key: number, keyEnd: number, value: number, valueEnd: number) => void,
-): void {
+  name: string,
+): readonly [start: number, end: number] | null {
+  let found: readonly [number, number] | null = null
   let at = skipSpace(bytes, start + 1)
   while (at < bytes.length && bytes[at] !== CLOSE_BRACE) {
     const keyEnd = skipString(bytes, at)
     const value = skipSpace(bytes, skipSpace(bytes, keyEnd) + 1)
     const end = skipValue(bytes, value)
-    onMember(at, keyEnd, value, end)
+    if (JSON.parse(bytes.toString('utf8', at, keyEnd)) === name) found = [value, end]
     at = afterComma(bytes, end)
   }
-}
-
-/** Whether a key, with its quotes, is this name: `written` is the name as most write it. */
-export function isKey(bytes: Buffer, key: number, keyEnd: number, name: string, written: Buffer): boolean {
-  const length = keyEnd - key - 2
-  let same = 0
-  for (; same < length; same++) {
-    const byte = bytes[key + 1 + same]
-    if (byte === BACKSLASH) return JSON.parse(bytes.toString('utf8', key, keyEnd)) === name
-    if (byte !== written[same]) break
-  }
-  if (same === length) return length === written.length
-  return (
-    bytes.subarray(key, keyEnd).includes(BACKSLASH) &&
-    JSON.parse(bytes.toString('utf8', key, keyEnd)) === name
-  )
+  return found
 }
 
 function afterComma(bytes: Uint8Array, start: number): number {

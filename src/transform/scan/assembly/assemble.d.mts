@@ -1,2 +1,2 @@
 export const WRITTEN: string
-export function assemble(): Promise<string>
+export function assemble(): Promise<Buffer>

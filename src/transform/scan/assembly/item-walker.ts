@@ -1,4 +1,5 @@
 import {
+  BACKSLASH,
   CLOSE_BRACE,
   CLOSE_BRACKET,
   COLON,
@@ -20,6 +21,7 @@ import {
   ESCAPED_TEXT,
   FIELD_COUNT,
   ID,
+  IDENTITY_NAME,
   IMPORTED_AT,
   INTEGER,
   LIST,
@@ -38,6 +40,7 @@ import {
   FIELD_SLOTS,
   FOLLOWING,
   IDS,
+  IS_LINE,
   IS_SOURCE_ID,
   ITEMS,
   KEPT,
@@ -49,7 +52,6 @@ import {
   MAX_TEXTS,
   MAX_UNKNOWN,
   MAX_UNKNOWN_OF_ITEM,
-  MAY_REPEAT,
   RUN_ENDS,
   RUN_OFFSETS,
   RUN_STARTS,
@@ -62,12 +64,10 @@ import {
   UNKNOWN,
   UNKNOWN_FIELDS,
 } from './layout'
-import { mayRepeatSecret } from './own-secret'
 import { find, isIdOf, lengthOf } from './sources'
 import { NO_TIME, timestamp } from './timestamp'
 
 export { gatherTexts } from './field-run'
-export { search } from './own-secret'
 export { idOf, learn } from './sources'
 export {
   ALLOWED,
@@ -216,8 +216,21 @@ function item(start: usize): usize {
     const source = load<i32>(SOURCES + 4 * records)
     if (source >= 0) store<u8>(kinds, isIdOf(source, startOf(SOURCE_ID), endOf(SOURCE_ID)), IS_SOURCE_ID)
   }
-  if (mayRepeatSecret(records, <usize>startOf(UNKNOWN), unknownCount)) store<u8>(kinds, 1, MAY_REPEAT)
+  if (hasSeparator(startOf(IDENTITY_NAME), endOf(IDENTITY_NAME))) store<u8>(kinds, 1, IS_LINE)
   return at + 1
+}
+
+/** Whether the text at [start, end) has a `:`, `;` or `|`, or an escape. */
+function hasSeparator(start: usize, end: usize): bool {
+  for (let at = start; at < end; at += 16) {
+    const text = v128.load(at)
+    const first = v128.or(i8x16.eq(text, i8x16.splat(COLON)), i8x16.eq(text, i8x16.splat(0x3b)))
+    const second = v128.or(i8x16.eq(text, i8x16.splat(0x7c)), i8x16.eq(text, i8x16.splat(BACKSLASH)))
+    const left = end - at
+    const inside = left >= 16 ? 0xffff : (1 << (<i32>left)) - 1
+    if ((i8x16.bitmask(v128.or(first, second)) & inside) !== 0) return true
+  }
+  return false
 }
 
 function startOf(field: usize): usize {

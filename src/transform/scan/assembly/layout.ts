@@ -7,8 +7,8 @@
 export const FIELD_SLOTS: usize = 16
 /** Of the kinds of a record: 1 if its `source_id` is written as the `id` of its source. */
 export const IS_SOURCE_ID: usize = 13
-/** Of the kinds of a record: 1 if a text of it may hold its secret. */
-export const MAY_REPEAT: usize = 15
+/** Of the kinds of a record: 1 if its identity may be a line of a list. */
+export const IS_LINE: usize = 15
 /** Of starts and ends of a record: its first unknown field, and the one after its last. */
 export const UNKNOWN: usize = 14
 
@@ -18,8 +18,6 @@ export const MAX_UNKNOWN: usize = 4096
 export const MAX_UNKNOWN_OF_ITEM: usize = 256
 export const MAX_TEXTS: usize = 8192
 
-/** What a secret is looked for by. */
-export const PATTERNS: usize = 512
 /** By field number: 32 bytes of its name in quotes, 32 bytes that say which of these count. */
 export const KEYS: usize = 1024
 export const KEY_BYTES: usize = 64

@@ -1,0 +1,89 @@
+import type { DecodeSettings } from '../rows/index.ts'
+import type { Credential } from './schema.ts'
+
+/** Shorter secrets and identities occur in texts by chance. */
+const MIN_REPEATED = 4
+
+type Policies = Pick<DecodeSettings, 'secret' | 'identity'>
+
+/**
+ * What becomes of the texts of a row beside its secret. The rules follow the structure of a text: a search for the secret,
+ * with a mask where it is found, would tell the secret to everyone who knows the text from elsewhere.
+ */
+export class RowTexts {
+  readonly #hidesSecret: boolean
+  readonly #hidesIdentity: boolean
+
+  constructor({ secret, identity }: Policies) {
+    this.#hidesSecret = secret !== 'plaintext'
+    this.#hidesIdentity = identity !== 'keep'
+  }
+
+  /** A URL without what may be a person or a secret. */
+  url(url: string): string {
+    if (this.#hidesIdentity) return hostOnly(url)
+    return this.#hidesSecret ? withoutUserAndQuery(url) : url
+  }
+
+  /** An identity that is a line of a list, `a@b.c:secret`, without the secret. */
+  identity(identity: string, secret: string | null | undefined): string {
+    return this.#hidesSecret && secret != null && secret !== '' && SEPARATOR.test(identity)
+      ? withoutSecret(identity, secret)
+      : identity
+  }
+
+  /** The credential with its identity and URLs as rows show them, before masking. */
+  shown(credential: Credential): Credential {
+    const { identity_name, urls, hash } = credential
+    const identity = this.identity(identity_name, hash)
+    if (identity === identity_name && urls == null) return credential
+    return { ...credential, identity_name: identity, urls: urls?.map((url) => this.url(url)) ?? urls }
+  }
+
+  /** What no additional column, no quarantined text and no name of a field may contain. */
+  hidden(secrets: readonly (string | null | undefined)[], identity: string | null | undefined): Hidden {
+    const texts = [...(this.#hidesSecret ? secrets : []), this.#hidesIdentity ? identity : null]
+    return texts.filter((text) => text != null && text.length >= MIN_REPEATED) as Hidden
+  }
+}
+
+/** Texts as they stand in an item. */
+export type Hidden = readonly string[]
+
+/** Whether a text contains one of them as it stands. */
+export function repeats(text: string, hidden: Hidden): boolean {
+  return hidden.some((each) => text.includes(each))
+}
+
+/** User information: what stands between `://`, or the beginning, and the last `@` before the path. */
+const PARTS = /^(?<scheme>[^/?#]*?:\/\/)?(?:[^/?#]*@)?(?<authority>[^/?#]*)(?<path>[^?#]*)/s
+
+function withoutUserAndQuery(url: string): string {
+  const { scheme = '', authority = '', path = '' } = PARTS.exec(url)!.groups!
+  return scheme + authority + path
+}
+
+/** Without a port, since lines of lists are written as URLs, too: `https://host:user:secret`. */
+function hostOnly(url: string): string {
+  const { scheme = '', authority = '' } = PARTS.exec(url)!.groups!
+  const [host = ''] = /^(?:\[[^\]]*\]|[^:]*)/.exec(authority)!
+  return `${scheme}${host}/`
+}
+
+const SEPARATOR = /[:;|]/
+
+/** The text without the secret where it is a part between separators or ends, and without one separator beside it. */
+function withoutSecret(text: string, secret: string): string {
+  let left = text
+  for (let at = left.indexOf(secret); at >= 0; at = left.indexOf(secret, at + 1)) {
+    const before = left.slice(0, at).trimEnd()
+    const after = left.slice(at + secret.length).trimStart()
+    const follows = SEPARATOR.test(before.at(-1) ?? '')
+    const precedes = SEPARATOR.test(after[0] ?? '')
+    if (follows && (after === '' || precedes)) left = before.slice(0, -1).trimEnd() + after
+    else if (before === '' && precedes) left = after.slice(1).trimStart()
+    else continue
+    at = -1
+  }
+  return left
+}
