@@ -76,11 +76,6 @@ function onlyErrors(message) {
   if (message.logLevel !== 'error') message.logLevel = 'none'
 }
 
-/** Scripts of worker threads. They are in the same folder as the chunks that start them. */
-const threads = {
-  worker: 'src/run/cpu/worker.ts',
-}
-
 const SRC = join(import.meta.dirname, 'src') + sep
 const folderOf = (path) => path.slice(SRC.length).split(sep)[0]
 
@@ -144,7 +139,6 @@ const parts = defineConfig({
     sandbox: 'test/support/sandbox.ts',
     state: 'src/state/index.ts',
     transform: 'src/transform/index.ts',
-    ...threads,
   },
   output: { dir: 'build/parts', format: 'esm' },
 })
@@ -157,7 +151,6 @@ const main = defineConfig({
   input: {
     index: 'src/index.ts',
     main: 'src/cli/main.ts',
-    ...threads,
   },
   preserveEntrySignatures: 'allow-extension',
   plugins: [ascii, notices, executable, declarations],
@@ -166,7 +159,7 @@ const main = defineConfig({
     entryFileNames: ({ name }) => ({ index: 'index.js', main: 'cli/main.js' })[name] ?? 'chunks/[name].js',
     chunkFileNames: 'chunks/[name]-[hash].js',
     // Without groups, each set of modules with the same importers becomes a file, and opening a file takes a
-    // millisecond. Importing a chunk runs its modules, so the script of a thread is in none.
+    // millisecond.
     codeSplitting: {
       includeDependenciesRecursively: false,
       groups: [{ name: chunkOf, test: (id) => chunkOf(id) !== null }],

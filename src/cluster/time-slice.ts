@@ -8,13 +8,7 @@ import {
   plainError,
   serial,
 } from '../core/index.ts'
-import {
-  type Progress,
-  type RunOptions,
-  type RunSummary,
-  runPipeline,
-  type SharedThread,
-} from '../run/index.ts'
+import { type Progress, type RunOptions, type RunSummary, runPipeline } from '../run/index.ts'
 import { type Queue, withTimeout } from './queue.ts'
 import {
   jobSchema,
@@ -70,7 +64,6 @@ export class TimeSlice {
   readonly #job: Job
   /** The token by which the queue identifies the owner of the job. */
   readonly #token: string
-  readonly #thread: SharedThread
   readonly #options: SliceOptions
   readonly #stop = new AbortController()
   readonly #startedMs: number
@@ -80,10 +73,9 @@ export class TimeSlice {
   /** End of the pause that the service demanded, by the monotonic clock. */
   #pausedUntilMs = Number.NEGATIVE_INFINITY
 
-  constructor(job: Job, token: string, thread: SharedThread, options: SliceOptions) {
+  constructor(job: Job, token: string, options: SliceOptions) {
     this.#job = job
     this.#token = token
-    this.#thread = thread
     this.#options = options
     this.#startedMs = options.clock.monotonicMs()
     this.#renewedMs = this.#startedMs
@@ -280,7 +272,6 @@ export class TimeSlice {
           succeeds: status === null ? [] : [status.hold],
           confirm: () => this.#confirm(),
         },
-        thread: this.#thread,
       })
       const { error, ...summary } = await runPipeline(pipeline, options)
       return { summary, error }

@@ -1,5 +1,4 @@
 import { hostname } from 'node:os'
-import { shareThread } from '../run/index.ts'
 import { withTimeout } from './queue.ts'
 import { type SliceOptions, TimeSlice } from './time-slice.ts'
 
@@ -28,12 +27,11 @@ const MAX_CLOCK_OFFSET_MS = 2_000
 export async function work(options: WorkerOptions): Promise<void> {
   const { queue, clock, concurrency, stop, log, leaseMs = LEASE_MS } = options
   const { DelayedError, UnrecoverableError } = await import('bullmq')
-  const thread = shareThread()
   const slices = new Map<string, TimeSlice>()
   let failure = null as { readonly error: unknown } | null
   const worker = queue.worker(
     async (job, token) => {
-      const slice = new TimeSlice(job, token, thread, { ...options, leaseMs })
+      const slice = new TimeSlice(job, token, { ...options, leaseMs })
       slices.set(job.id ?? '', slice)
       // The job may have been fetched while the worker was stopping.
       if (stop.aborted) slice.end(STOPPED)
@@ -107,7 +105,6 @@ export async function work(options: WorkerOptions): Promise<void> {
   } finally {
     onStop()
     await worker.close()
-    await thread.close()
     log('info', 'worker ended', { event: 'worker.end', worker: worker.id })
   }
   if (failure !== null) throw failure.error

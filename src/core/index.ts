@@ -1,4 +1,3 @@
-export * from './buffer-pool.ts'
 export * from './compacted.ts'
 export * from './concurrency.ts'
 export * from './errors.ts'

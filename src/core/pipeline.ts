@@ -45,6 +45,8 @@ export type ServiceSettings = {
   readonly requestsPerSecond: number
   /** Rate limit of all requests except searches: tokens, reports. */
   readonly basicRequestsPerSecond: number
+  /** Rows that one search of the quota covers; null: a page is one search. */
+  readonly rowsPerSearch: number | null
   readonly timeoutMs: number
   readonly retries: number
   readonly maxResponseBytes: number

@@ -1,4 +1,3 @@
-import type { BufferPool } from './buffer-pool.ts'
 import { ExportError } from './errors.ts'
 
 /**
@@ -7,12 +6,8 @@ import { ExportError } from './errors.ts'
  * disk the files of the log grow, by `extend`. Every method rejects with an ExportError `storage` that names the path.
  */
 export type Store = {
-  /**
-   * Bytes `[start, end)` of a file, as far as there are any; by default all of them.
-   * @param memory may be used for the bytes
-   * @returns null: the file does not exist
-   */
-  read(path: string, start?: number, end?: number, memory?: BufferPool): Promise<Uint8Array | null>
+  /** Bytes `[start, end)` of a file, as far as there are any; by default all of them. Null: the file does not exist. */
+  read(path: string, start?: number, end?: number): Promise<Uint8Array | null>
   /** The file in chunks; for files that may not fit in memory. Rejects if the file does not exist. */
   stream(path: string): AsyncIterable<Uint8Array>
   /** Size in bytes; null: the file does not exist. */

@@ -1,7 +1,6 @@
 import { type Stats, statfsSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import type { BufferPool } from '../core/index.ts'
 import { Folders, linkError, pathIn } from './folders.ts'
 import { openFile, readRange, statOf } from './open-file.ts'
 import { isAbsent, nullIfAbsent, unlessAbsent } from './storage-error.ts'
@@ -26,8 +25,8 @@ export class DiskFiles {
     this.folders = new Folders(options.root, options.dirMode)
   }
 
-  async read(path: string, start: number, end: number, memory?: BufferPool): Promise<Uint8Array | null> {
-    return unlessAbsent(() => readRange(this.checked(path), start, end, memory))
+  async read(path: string, start: number, end: number): Promise<Uint8Array | null> {
+    return unlessAbsent(() => readRange(this.checked(path), start, end))
   }
 
   async *stream(path: string): AsyncGenerator<Uint8Array> {

@@ -17,7 +17,7 @@ export function diskStore(options: DiskOptions): Store {
 
 function storeOf(files: DiskFiles): Store {
   return {
-    read: (path, start = 0, end = Infinity, memory?) => at(path, () => files.read(path, start, end, memory)),
+    read: (path, start = 0, end = Infinity) => at(path, () => files.read(path, start, end)),
     async *stream(path) {
       try {
         yield* files.stream(path)

@@ -11,7 +11,6 @@ import {
   writevSync,
 } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
-import { type BufferPool, freshBuffers } from '../core/index.ts'
 import { unlessAbsent } from './storage-error.ts'
 
 // Opening fails on a link, and does not wait for the writer of a pipe. Windows has neither flag.
@@ -108,18 +107,13 @@ export async function fsyncFolder(folder: string): Promise<void> {
 }
 
 /** Bytes `[start, end)` of a file, as far as there are any. */
-export function readRange(
-  full: string,
-  start: number,
-  end: number,
-  memory: BufferPool = freshBuffers,
-): Uint8Array {
+export function readRange(full: string, start: number, end: number): Uint8Array {
   const file = openSync(full, READ)
   try {
     const found = fstatSync(file)
     requireFile(found)
     const length = Math.max(0, Math.min(end, found.size) - start)
-    const bytes = new Uint8Array(memory.take(length), 0, length)
+    const bytes = new Uint8Array(length)
     let done = 0
     for (let read = -1; done < length && read !== 0; done += read)
       read = readSync(file, bytes, done, length - done, start + done)

@@ -32,7 +32,6 @@ const MAX_EMPTY_PAGES = 100
  * Follows a chain of cursors to its end. Only a missing `next` ends it: short and empty pages do not. If
  * `chain.mayPrefetch` permits it, the page after one with new rows is requested beside the commit of that one; otherwise
  * when the consumer requests it. A chain may be over before its last page: see `Chain.isOver`.
- * @param release called with a decoded page that the consumer does not get
  * @throws ExportError `data` when a cursor is repeated or too long, or when pages without new rows keep coming; else as
  *   `Service.request`
  */
@@ -40,7 +39,6 @@ export async function* extractPages(
   service: Service,
   chain: Chain,
   decode: DecodePage,
-  release: (page: DecodedPage) => void = () => {},
 ): AsyncGenerator<ExtractedPage, void, undefined> {
   const { cursor, cursorSize, pageSize, seen, sizes } = chain
   const group = service.group()
@@ -58,10 +56,7 @@ export async function* extractPages(
       const page = await current.response
       const { next } = page
       const fault = next === null ? null : cursorFault(next, seen, current.about)
-      if (fault !== null) {
-        release(page)
-        throw fault
-      }
+      if (fault !== null) throw fault
       if (next !== null) seen.add(next)
       recent = withPage(recent, page.ids)
       const { requests, size, ms } = current
@@ -79,7 +74,7 @@ export async function* extractPages(
     }
   } finally {
     group.end()
-    following?.response.then(release, () => {})
+    following?.response.catch(() => {})
   }
 }
 

@@ -60,6 +60,8 @@ type Contact = {
   hasSucceeded: boolean
   /** Metered requests that were sent again. */
   retries: number
+  /** The service's time less this machine's, by the last response; null: none has told it. */
+  clockOffsetMs: number | null
 }
 
 export type SenderParts = {
@@ -74,6 +76,4 @@ export type SenderParts = {
   readonly hidesTexts: boolean
   readonly contact: Contact
   readonly board: WaitBoard
-  /** As in `ServiceDeps`. */
-  readonly onDate?: ((dateMs: number) => void) | undefined
 }

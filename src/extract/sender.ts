@@ -128,8 +128,7 @@ export class Sender {
     const ms = hasEnded({ status: response.status })
     const isUsable = isSuccess(response.status) && !isHtml(response)
     this.#readLimits(response, outgoing, reservation.search, isUsable)
-    // Of a free request every response tells the time: not every service has what is requested.
-    if (!metered && !isUsable) this.#readDate(response)
+    this.#readDate(response)
     if (isUsable) return { response, ms }
     const error = this.#errorResponses.failure(response, outgoing, sentMs)
     const isRejected = response.status === 401 && isExportError(error, 'credentials')
@@ -207,7 +206,6 @@ export class Sender {
       if (search !== null) this.#parts.searches.read(search, rows)
     }
     try {
-      this.#readDate(response)
       const value = await read(response.body, where, { ms, size, hasRows })
       this.#retries.succeeded()
       this.#parts.contact.hasSucceeded ||= metered
@@ -218,8 +216,9 @@ export class Sender {
   }
 
   #readDate({ headers }: HttpResponse): void {
+    const { contact, clock } = this.#parts
     const dateMs = Date.parse(headers.date ?? '')
-    if (!Number.isNaN(dateMs)) this.#parts.onDate?.(dateMs)
+    if (!Number.isNaN(dateMs)) contact.clockOffsetMs = dateMs - clock.now()
   }
 }
 

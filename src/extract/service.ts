@@ -1,7 +1,6 @@
 import { setMaxListeners } from 'node:events'
 import {
   type Auth,
-  type BufferPool,
   type Clock,
   type Log,
   type Measures,
@@ -28,8 +27,6 @@ export type ServiceDeps = {
   readonly stop: AbortSignal
   /** Aborts requests in flight too. */
   readonly abort: AbortSignal
-  /** The pool of response buffers. */
-  readonly buffers: BufferPool
   readonly log: Log
   /** Whether texts of the service are left out of messages: `hidesQueries` of the pipeline. */
   readonly hidesTexts: boolean
@@ -37,8 +34,6 @@ export type ServiceDeps = {
   readonly hasSucceeded?: boolean
   /** Measurements of earlier runs; undefined: none. */
   readonly measures?: Measures
-  /** Receives the service's time with each successful response, before it is read. What it throws ends the request. */
-  readonly onDate?: (dateMs: number) => void
 }
 
 export type ServiceLimits = RunLimits & {
@@ -67,7 +62,7 @@ export class Service {
 
   /** @throws ExportError `config` when an address is no URL */
   constructor(settings: ServiceSettings, limits: ServiceLimits, deps: ServiceDeps) {
-    const { clock, stop, abort, log, hidesTexts, onDate, measures = NOT_MEASURED } = deps
+    const { clock, stop, abort, log, hidesTexts, measures = NOT_MEASURED } = deps
     const { auth, timeoutMs, maxResponseBytes } = settings
     this.endpoints = endpointsOf(settings)
     const signal = AbortSignal.any([stop, abort])
@@ -75,7 +70,7 @@ export class Service {
     // There is one listener per wait: with many chains in flight this is not a leak.
     setMaxListeners(0, stop, abort, signal)
     const searches = new SearchCount(
-      measures,
+      settings.rowsPerSearch,
       measures.reportsSearchesLeft ?? (isSecondSearch(this.endpoints.search.pathname) ? false : null),
     )
     this.board = new WaitBoard(() => clock.now())
@@ -85,7 +80,6 @@ export class Service {
         connections,
         timeoutMs,
         maxResponseBytes,
-        buffers: deps.buffers,
         keys: SETTING_KEYS,
       }),
       pace: rateLimits(settings, this.endpoints, clock),
@@ -95,9 +89,13 @@ export class Service {
       clock,
       log,
       hidesTexts,
-      contact: { isReached: false, hasSucceeded: deps.hasSucceeded ?? false, retries: 0 },
+      contact: {
+        isReached: false,
+        hasSucceeded: deps.hasSucceeded ?? false,
+        retries: 0,
+        clockOffsetMs: null,
+      },
       board: this.board,
-      onDate,
     }
     this.#sender = new Sender(this.#parts)
     this.#tokens = serviceTokens({
@@ -120,8 +118,6 @@ export class Service {
       searchesSpent: searches.spent,
       searchesRemaining: searches.remaining,
       reportsSearchesLeft: searches.isReported,
-      /** What pages cost; null: not shown yet. */
-      reading: searches.reading,
       /** The end of the pause after a 429 (epoch ms); null: no pause. */
       pausedUntilMs: pausedForMs === 0 ? null : Math.round(clock.now() + pausedForMs),
     }
@@ -190,6 +186,11 @@ export class Service {
       if (error instanceof ResponseError) return error.status
       throw error
     }
+  }
+
+  /** Makes sure that there is a token: an API key is exchanged for one. */
+  async obtainToken(): Promise<void> {
+    await this.#tokens.current()
   }
 
   /** Closes every connection. */

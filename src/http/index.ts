@@ -1,12 +1,14 @@
 export { clientCredentials } from './client-credentials.ts'
 export {
+  type HttpClient,
   type HttpRequest,
+  type HttpResponse,
+  httpClient,
   interrupted,
   isSuccess,
   type RequestSignals,
   ResponseTimeout,
-} from './exchange.ts'
-export { type HttpClient, type HttpResponse, httpClient } from './http-client.ts'
+} from './http-client.ts'
 export { jsonBody } from './json-body.ts'
 export { type JsonRequest, JsonRequests, type JsonResponse } from './json-requests.ts'
 export { UnreachableError } from './network-error.ts'

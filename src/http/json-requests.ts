@@ -1,7 +1,6 @@
 import * as z from 'zod'
-import { type Clock, type ErrorKind, ExportError, freshBuffers, isExportError } from '../core/index.ts'
-import { interrupted, isSuccess } from './exchange.ts'
-import { type HttpClient, type HttpResponse, httpClient } from './http-client.ts'
+import { type Clock, type ErrorKind, ExportError, isExportError } from '../core/index.ts'
+import { type HttpClient, type HttpResponse, httpClient, interrupted, isSuccess } from './http-client.ts'
 import { jsonBody } from './json-body.ts'
 import { backoffMs, retryAfterMs } from './retry-waits.ts'
 import { serverTexts } from './server-texts.ts'
@@ -58,7 +57,6 @@ export class JsonRequests {
       connections: 1,
       timeoutMs: options.timeoutMs,
       maxResponseBytes: MAX_RESPONSE_BYTES,
-      buffers: freshBuffers,
       keys: { address: options.key, timeout: null },
     })
   }

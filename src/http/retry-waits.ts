@@ -1,4 +1,4 @@
-import type { ResponseHeaders } from './exchange.ts'
+import type { ResponseHeaders } from './http-client.ts'
 
 const BASE_MS = 500
 const CAP_MS = 60_000

@@ -131,9 +131,6 @@ export class OpenShard {
       batches.map((batch) => (batch instanceof Uint8Array ? batch : batch.take())),
     )
     const encoded = await (await this.#begun()).encode(taken)
-    for (const [i, batch] of batches.entries()) {
-      if (!(batch instanceof Uint8Array)) batch.give(taken[i]!)
-    }
     this.#encoded += encoded.rows
     this.#replaced += encoded.replaced
     await this.#append(encoded.parts)

@@ -1,9 +1,6 @@
-import { type BufferPool, bufferPool, ExportError, freshBuffers } from '../core/index.ts'
+import { ExportError } from '../core/index.ts'
 import type { BlobRef, CommitLog } from '../state/index.ts'
 import { joinShort, SHORT_BYTES } from './encode/decode-record-batches.ts'
-
-/** Record batches that are not short are read into buffers that are used again, as many as a row group has. */
-const MAX_BUFFERS = 16
 
 /**
  * Memory for the rows of open shards, which are in the log. Many short record batches are kept until they are encoded,
@@ -11,7 +8,6 @@ const MAX_BUFFERS = 16
  */
 export class RowCache {
   readonly #log: CommitLog
-  readonly #buffers = bufferPool(MAX_BUFFERS)
   readonly #largest: number
   #free: number
 
@@ -25,10 +21,9 @@ export class RowCache {
   /** @param at location of the record batch, once it is committed */
   add(bytes: Uint8Array, at: Promise<BlobRef>): LoggedBatch {
     const { byteLength } = bytes
-    if (byteLength > Math.min(this.#free, this.#largest))
-      return new LoggedBatch(this.#log, at, byteLength < SHORT_BYTES ? freshBuffers : this.#buffers)
+    if (byteLength > Math.min(this.#free, this.#largest)) return new LoggedBatch(this.#log, at)
     this.#free -= byteLength
-    return new LoggedBatch(this.#log, at, freshBuffers, new Uint8Array(bytes), (freed) => {
+    return new LoggedBatch(this.#log, at, new Uint8Array(bytes), (freed) => {
       this.#free += freed
     })
   }
@@ -38,20 +33,17 @@ export class RowCache {
 export class LoggedBatch {
   readonly at: Promise<BlobRef>
   readonly #log: CommitLog
-  readonly #memory: BufferPool
   readonly #free: (bytes: number) => void
   #kept: Uint8Array | null
 
   constructor(
     log: CommitLog,
     at: Promise<BlobRef>,
-    memory: BufferPool,
     kept: Uint8Array | null = null,
     free: (bytes: number) => void = () => {},
   ) {
     this.#log = log
     this.at = at
-    this.#memory = memory
     this.#kept = kept
     this.#free = free
     // Whoever encodes the batch gets the error.
@@ -65,7 +57,7 @@ export class LoggedBatch {
     const before = batches.reduce((sum, { shortBytes }) => sum + shortBytes, 0)
     first.#free(before - joined.reduce((sum, { byteLength }) => sum + byteLength, 0))
     const at = Promise.all(batches.map((batch) => batch.at)).then((places) => places[0]!)
-    return joined.map((bytes) => new LoggedBatch(first.#log, at, first.#memory, bytes, first.#free))
+    return joined.map((bytes) => new LoggedBatch(first.#log, at, bytes, first.#free))
   }
 
   /** Bytes of a short record batch that is kept; else 0. */
@@ -74,23 +66,18 @@ export class LoggedBatch {
     return bytes < SHORT_BYTES ? bytes : 0
   }
 
-  /** Its bytes, in memory that the caller may transfer unless it is shared. Call it once, and `give` them back. */
+  /** Its bytes. Call it once. */
   async take(): Promise<Uint8Array> {
     const kept = this.#kept
     if (kept === null) {
       const at = await this.at
-      const bytes = await this.#log.read(at, this.#memory)
+      const bytes = await this.#log.read(at)
       if (bytes === null) throw lostRows(at)
       return bytes
     }
     this.#kept = null
     this.#free(kept.byteLength)
     return kept
-  }
-
-  /** Takes back what is not read any more. */
-  give({ buffer }: Uint8Array): void {
-    this.#memory.give(buffer)
   }
 }
 

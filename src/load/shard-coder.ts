@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { decodeRecordBatches } from './encode/decode-record-batches.ts'
 import type { ShardEncoder, WrittenRowGroup } from './encode/encoder.ts'
 
-/** Encodes shards, in this thread or another one. */
+/** Encodes shards. */
 export type ShardCoder = {
   begin(): ShardCoding | Promise<ShardCoding>
 }
@@ -10,8 +10,7 @@ export type ShardCoder = {
 /** One shard while it is encoded: its row groups, its footer and its SHA-256. */
 export type ShardCoding = {
   /**
-   * Encodes rows as the next row group. Transfers the buffers of the record batches, except shared memory: they may be
-   * detached afterwards. The parts are valid until the next call for any shard of the coder.
+   * Encodes rows as the next row group. The parts are valid until the next call for any shard of the coder.
    */
   encode(recordBatches: readonly Uint8Array[]): Promise<EncodedRows>
   /** Ends the shard. */
@@ -28,7 +27,6 @@ export type EncodedRows = {
 /** Its last bytes. */
 export type ShardEnd = { readonly parts: readonly Uint8Array[]; readonly sha256: string }
 
-/** Encodes in the calling thread. */
 export function shardCoder(encoder: ShardEncoder): { begin(): ShardCoding } {
   return {
     begin() {

@@ -13,7 +13,7 @@ import {
 } from '../core/index.ts'
 import type { ColumnSpec } from './schema.ts'
 
-/** The settings for decoding all pages of a run. Plain data and bytes only: it is sent to a worker thread once. */
+/** The settings for decoding all pages of a run. */
 export type DecodeSettings = {
   readonly resource: Resource
   readonly columns: readonly ColumnSpec[]

@@ -78,14 +78,8 @@ type Header = {
 /** Numbers are buffer indices; -1 means none. */
 type HeaderColumn = { name: string; group: number; kind: Vector['kind']; parts: number[] }
 
-/** Allocates the bytes of a record batch; their contents are undefined. */
-export type BatchAllocator = (bytes: number) => Uint8Array
-
-/** Encodes a record batch as one run of bytes, whose length is a multiple of 8. Every byte is overwritten. */
-export function encodeRecordBatch(
-  recordBatch: RecordBatch,
-  room: BatchAllocator = (length) => new Uint8Array(length),
-): Uint8Array {
+/** Encodes a record batch as one run of bytes, whose length is a multiple of 8. */
+export function encodeRecordBatch(recordBatch: RecordBatch): Uint8Array {
   const buffers: Uint8Array[] = []
   const add = (view: Uint8Array | Uint32Array | Float64Array | BigInt64Array | null): number => {
     if (view === null) return -1
@@ -116,7 +110,7 @@ export function encodeRecordBatch(
     columns,
     buffers: buffers.map((b) => b.byteLength),
   }
-  return assemble(Buffer.from(JSON.stringify(header)), buffers, room)
+  return assemble(Buffer.from(JSON.stringify(header)), buffers)
 }
 
 /**
@@ -175,11 +169,11 @@ export function decodeRecordBatch(bytes: Uint8Array): RecordBatch {
   }
 }
 
-function assemble(header: Uint8Array, buffers: readonly Uint8Array[], room: BatchAllocator): Uint8Array {
+function assemble(header: Uint8Array, buffers: readonly Uint8Array[]): Uint8Array {
   const headerLength = padded(header.byteLength)
   let length = 8 + headerLength
   for (const buffer of buffers) length += padded(buffer.byteLength)
-  const bytes = room(length)
+  const bytes = new Uint8Array(length)
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   view.setUint32(0, MAGIC, true)
   view.setUint32(4, headerLength, true)
@@ -187,28 +181,12 @@ function assemble(header: Uint8Array, buffers: readonly Uint8Array[], room: Batc
   bytes.set(header, 8)
   let at = 8 + headerLength
   for (const buffer of buffers) {
-    copyBytes(buffer, bytes, at)
-    const end = at + padded(buffer.byteLength)
-    // The previous contents of the buffer may be a secret.
-    bytes.fill(0, at + buffer.byteLength, end)
-    at = end
+    bytes.set(buffer, at)
+    at += padded(buffer.byteLength)
   }
   return bytes
 }
 
 function padded(length: number): number {
   return (length + 7) & ~7
-}
-
-/** Below this length the call costs more than it saves. */
-const SHORT_COPY = 256
-
-/**
- * Copies bytes to an offset in another buffer. In shared memory `set` of a typed array may copy byte by byte, which
- * takes ten times as long. `fill` with a source of the same length is one plain copy.
- */
-export function copyBytes(from: Uint8Array, to: Uint8Array, at: number): void {
-  const { length } = from
-  if (length < SHORT_COPY) to.set(from, at)
-  else Buffer.prototype.fill.call(to, from, at, at + length)
 }

@@ -2,7 +2,6 @@ import type { DataSetOptions } from '../data-set/index.ts'
 import type { Waits } from '../extract/index.ts'
 import type { RunCounts } from '../state/index.ts'
 import type { AllowedRequests } from './chains/allowed-requests.ts'
-import type { SharedThread } from './cpu/cpu.ts'
 
 /** The flags of a run, as they are if nobody sets them. */
 export const RUN_FLAGS = {
@@ -39,8 +38,6 @@ export type RunOptions = DataSetOptions &
      * run continues that one: its requests and rows count, also against the budget.
      */
     readonly runId?: string
-    /** The thread that runs of one process share; undefined: this run has its own. */
-    readonly thread?: SharedThread
   }
 
 /** `lock`: another run may hold the data set. Its lease expires at this time (epoch ms) unless a heartbeat comes. */

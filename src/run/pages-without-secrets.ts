@@ -1,19 +1,16 @@
 import { ExportError, LEFT_OUT, repeatsSecret, unlessSecret } from '../core/index.ts'
-import { type DecodedPage, type DecodePage, MAX_CURSOR_BYTES, type PageContext } from '../rows/index.ts'
+import { type DecodePage, MAX_CURSOR_BYTES, type PageContext } from '../rows/index.ts'
 import { isKnownField, UNNAMED_FIELDS } from '../transform/index.ts'
 
 /**
  * A decoder whose pages hold known secrets only in their rows, which are the data itself: not in names of unknown
  * fields, nor in quarantine. A cursor with a secret cannot be stored, so the chain fails.
- * @param release gets a page that is discarded because of its cursor
  */
-export function pagesWithoutSecrets(decode: DecodePage, release: (page: DecodedPage) => void): DecodePage {
+export function pagesWithoutSecrets(decode: DecodePage): DecodePage {
   return async (body, context) => {
     const page = await decode(body, context)
-    if (page.next !== null && isKept(page.next) && repeatsSecret(page.next, 'long')) {
-      release(page)
+    if (page.next !== null && isKept(page.next) && repeatsSecret(page.next, 'long'))
       throw secretInCursor(context)
-    }
     return {
       ...page,
       unknownFields: countedBy(page.unknownFields),

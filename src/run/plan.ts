@@ -1,13 +1,12 @@
 import {
   type Measures,
-  mayCost,
   monthOf,
   type NamedPipeline,
   NOT_MEASURED,
   type Pipeline,
-  type Reading,
   type ResponseTime,
   rulesOf,
+  searchesOf,
 } from '../core/index.ts'
 import {
   type Continuation,
@@ -34,7 +33,6 @@ import { requireEngine } from '../load/index.ts'
 import type { Plan, PlannedChain } from '../pipeline/index.ts'
 import { type CheckpointState, type PlanStates, searchesByMonth } from '../state/index.ts'
 import { requirePolicies } from './admission/require-policies.ts'
-import { MIN_PAGES_A_PART } from './chains/division.ts'
 import { type Forecast, forecast } from './forecast.ts'
 import type { RunOptions } from './options.ts'
 
@@ -48,39 +46,22 @@ export type PlanResult = {
   /** Estimates by earlier windows of the data set; null: there are none. */
   readonly expectedRequests: number | null
   readonly expectedSeconds: number | null
-  /** Estimate by measured costs of pages; null: there are no measurements, or no earlier windows. */
+  /** By `service.rows_per_search`; null also where the endpoint has no quota. */
   readonly expectedSearches: number | null
-  /**
-   * By the two readings of the documentation: one search a request, and one for each 100 rows; null: the number of rows
-   * cannot be estimated, or the endpoint has no quota.
-   */
-  readonly searches: { readonly low: number | null; readonly high: number | null }
-  /** What a full page costs, as far as it is known; null: the endpoint has no quota. */
-  readonly searchesAPage: { readonly low: number; readonly high: number } | null
+  /** What a full page costs; null: the endpoint has no quota. */
+  readonly searchesAPage: number | null
   /** The size of most requested pages. */
   readonly pageSize: number
-  /** Average estimate of rows for an unfinished partition; null as above. */
-  readonly rowsPerPartition: number | null
-  /**
-   * With `extract.monthly_searches`: calendar months (UTC) that the export takes, this one included, by measured costs
-   * of pages, or else by the more expensive reading; without estimates, the minimum. null: no such share.
-   */
-  readonly months: number | null
+  /** Whether slow responses leave slots idle that parts of long chains could use. */
+  readonly isBoundByChains: boolean
   /** Searches that earlier runs have spent in this month. */
   readonly searchesThisMonth: number
   /** Searches left, as the service last reported; null: never. */
   readonly searchesRemaining: number | null
   /** The status of each partition, in the order of export; made on demand. */
   each(): Iterable<PartitionStatus>
-  /** Totals of each query with its cost, over the wanted partitions (default: all). */
-  queries(isWanted?: PartitionFilter): readonly QueryPlan[]
-}
-
-/** The plan of one query. */
-type QueryPlan = QueryStatus & {
-  /** As of {@link PlanResult}. */
-  readonly minRequests: number
-  readonly expectedRequests: number | null
+  /** Totals of each query, over the wanted partitions (default: all). */
+  queries(isWanted?: PartitionFilter): readonly QueryStatus[]
 }
 
 /**
@@ -108,104 +89,67 @@ export async function readPlan(
   const nowMs = options.clock.now()
   const plan = planFor(pipeline, nowMs, state)
   const { total, done, begun, pruned } = countPartitions(pipeline, plan, state)
-  const { requests, parts, expected, rows, searches, high } = sumOf(chainCosts(plan, pipeline, state))
-  const month = monthOf(nowMs)
-  const searchesThisMonth = searchesByMonth(state?.runs ?? []).get(month) ?? 0
-  const { resource, monthlySearches } = pipeline.extract
+  const { chains, divisible, expected, searches } = costOf(plan, pipeline, state)
+  const { extract, service } = pipeline
   const rate = requestRate(pipeline)
   const measures = state?.service ?? NOT_MEASURED
   const pageSize = pageSizeOf(pipeline, measures)
-  // If responses are slow, each chain, or part of one, has one request in flight.
+  // If responses are slow, each chain has one request in flight.
   const ms = millisecondsAPage(measures.times, pageSize) ?? 0
-  const inFlight = Math.min(pipeline.extract.concurrency, Math.max(1, parts))
-  const secondsAPage = Math.max(1 / rate, ms / 1000 / inFlight)
+  const secondsAPage = ms / 1000 / Math.min(extract.concurrency, Math.max(1, chains))
   const isFree =
-    rulesOf(resource).reading !== 'search' ||
+    rulesOf(extract.resource).reading !== 'search' ||
     measures.reportsSearchesLeft === false ||
-    isSecondSearch(pipeline.service.addresses.search_path)
-  const dearest = isFree ? null : high
+    isSecondSearch(service.addresses.search_path)
   return {
     partitions: { total, done, partial: begun, pending: total - done - begun, pruned },
-    minRequests: requests,
-    minSeconds: requests / rate,
+    minRequests: chains,
+    minSeconds: chains / rate,
     expectedRequests: expected,
-    expectedSeconds: expected === null ? null : expected * secondsAPage,
+    expectedSeconds: expected === null ? null : expected * Math.max(1 / rate, secondsAPage),
     expectedSearches: isFree ? null : searches,
-    searches: { low: isFree ? null : expected, high: dearest },
-    searchesAPage: isFree
-      ? null
-      : { low: mayCost(measures.reading ?? 'request', pageSize), high: mayCost(measures.reading, pageSize) },
+    searchesAPage: isFree ? null : searchesOf(pageSize, service.rowsPerSearch),
     pageSize,
-    rowsPerPartition: rows === null || total === done ? null : rows / (total - done),
-    months:
-      isFree || monthlySearches === null
-        ? null
-        : monthsNeeded(searches ?? high ?? requests, monthlySearches, searchesThisMonth),
-    searchesThisMonth,
+    isBoundByChains: divisible && chains < extract.concurrency && secondsAPage > 1 / rate,
+    searchesThisMonth: searchesByMonth(state?.runs ?? []).get(monthOf(nowMs)) ?? 0,
     searchesRemaining: state?.searchesRemaining ?? null,
     each: () => statusOfEach(plan, state),
-    queries(isWanted = () => true) {
-      const costs = new Map<string, Cost>()
-      for (const { query, ...cost } of chainCosts(plan, pipeline, state)) {
-        costs.set(query, sumOf([costs.get(query) ?? NOTHING, cost]))
-      }
-      return statusByQuery(plan, state, isWanted).map((status) => {
-        const { requests, expected } = costs.get(status.query) ?? NOTHING
-        return { ...status, minRequests: requests, expectedRequests: expected }
-      })
-    },
+    queries: (isWanted = () => true) => statusByQuery(plan, state, isWanted),
   }
 }
 
-/** The cost of one chain or several; null: no estimate. */
+/** The cost of all chains; null: no estimate. */
 type Cost = {
-  readonly requests: number
-  /** How many can be followed beside each other, once they are divided. */
-  readonly parts: number
+  readonly chains: number
+  /** Whether one of them may have enough pages and windows to be divided. */
+  readonly divisible: boolean
+  /** Requests. */
   readonly expected: number | null
-  readonly rows: number | null
-  /** By measured costs of pages. */
   readonly searches: number | null
-  /** By the more expensive reading of the documentation. */
-  readonly high: number | null
 }
 
-const NOTHING: Cost = { requests: 0, parts: 0, expected: 0, rows: 0, searches: 0, high: 0 }
+/** A part of a chain costs a request more, which should not matter. */
+const MIN_PAGES_A_PART = 20
 
-function* chainCosts(
-  plan: Plan,
-  pipeline: NamedPipeline,
-  state: CheckpointState | null,
-): Generator<Cost & { readonly query: string }> {
+function costOf(plan: Plan, pipeline: NamedPipeline, state: CheckpointState | null): Cost {
   const seen = forecast(pipeline, state)
+  const size = pageSizeOf(pipeline, state?.service ?? NOT_MEASURED)
+  let chains = 0
+  let divisible = false
+  let expected: number | null = 0
+  let searches: number | null = 0
   for (const chain of plan.chains()) {
     if (chain.kind === 'begun' && chain.wanted === 0) continue
+    chains++
     const rows = rowsOf(chain, seen, state)
-    const query = chain.query.name
-    const measures = state?.service ?? NOT_MEASURED
-    const size = pageSizeOf(pipeline, measures)
-    const expected = rows === null ? null : Math.max(1, Math.ceil(rows / size))
-    const high = rows === null || expected === null ? null : Math.max(expected, mayCost(null, rows))
-    const searches =
-      rows === null || expected === null ? null : expectedCost(measures.reading, { requests: expected, rows })
-    const parts = Math.max(1, Math.floor((expected ?? 0) / MIN_PAGES_A_PART))
-    yield { query, requests: 1, parts, expected, rows, searches, high }
+    const pages = rows === null ? null : Math.max(1, Math.ceil(rows / size))
+    divisible ||= chain.kind === 'new' && chain.windows.count > 1 && (pages ?? 0) >= 2 * MIN_PAGES_A_PART
+    expected = expected === null || pages === null ? null : expected + pages
+    // Each page costs one search at least.
+    const cost = rows === null ? null : Math.max(pages!, searchesOf(rows, pipeline.service.rowsPerSearch))
+    searches = searches === null || cost === null ? null : searches + cost
   }
-}
-
-function sumOf(costs: Iterable<Cost>): Cost {
-  const sum: { -readonly [K in keyof Cost]: Cost[K] } = { ...NOTHING }
-  const plus = (a: number | null, b: number | null): number | null =>
-    a === null || b === null ? null : a + b
-  for (const { requests, parts, expected, rows, searches, high } of costs) {
-    sum.requests += requests
-    sum.parts += parts
-    sum.expected = plus(sum.expected, expected)
-    sum.rows = plus(sum.rows, rows)
-    sum.searches = plus(sum.searches, searches)
-    sum.high = plus(sum.high, high)
-  }
-  return sum
+  return { chains, divisible, expected, searches }
 }
 
 /** The size of pages, by measurements. */
@@ -218,23 +162,6 @@ function rowsOf(chain: PlannedChain, seen: Forecast, state: CheckpointState | nu
   const folded = state?.chains.get(chain.chain)
   if (folded === undefined) return null
   return seen.rowsOf(chain.query.name, folded.windows.part(folded.watermark, chain.wanted).range)
-}
-
-/** Number of months that this many searches take: the rest of this month, then whole months. */
-export function monthsNeeded(searches: number, share: number, spentThisMonth: number): number {
-  if (searches === 0) return 0
-  const later = Math.max(0, searches - Math.max(0, share - spentThisMonth))
-  return 1 + Math.ceil(later / share)
-}
-
-/** Estimated searches of chains with this many requests and rows; null: not measured, and the readings differ. */
-export function expectedCost(
-  reading: Reading | null,
-  { requests, rows }: { readonly requests: number; readonly rows: number },
-): number | null {
-  const most = Math.max(requests, mayCost(null, rows))
-  if (reading === null) return most === requests ? most : null
-  return reading === 'request' ? requests : most
 }
 
 /** Milliseconds that a page of this size takes; null: not measured. */

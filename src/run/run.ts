@@ -32,6 +32,7 @@ import {
   unmark,
   withLocation,
 } from '../data-set/index.ts'
+import type { Service } from '../extract/index.ts'
 import { requireEngine } from '../load/index.ts'
 import type { Plan } from '../pipeline/index.ts'
 import { isBlank } from '../pipeline/index.ts'
@@ -45,8 +46,11 @@ import {
 } from '../state/index.ts'
 import { requirePolicies, warnIfWorldReadable } from './admission/require-policies.ts'
 import { exportChains, statusFor } from './chains/export-chains.ts'
+import { Halt } from './chains/halt.ts'
+import type { RunContext } from './chains/run-context.ts'
 import { Tally } from './chains/tally.ts'
 import type { RunOptions } from './options.ts'
+import { dependsOnNow, runService, serviceClock } from './run-service.ts'
 import { openSession, type Session } from './session.ts'
 import { endFigures, logSummary, type RunSummary, reasonOf, summarize } from './summary.ts'
 
@@ -99,9 +103,7 @@ async function runOnDataSet(
     if (fresh) await clearDataSet(store, onLog, () => readSuppression(pipeline, store, null, options))
     const session = await openSession(pipeline, store, secrets, held)
     try {
-      const plan = planFor(pipeline, clock.now(), session.journal.state)
-      warnOfIdleWindows(pipeline, session.journal.state, plan, onLog)
-      const summary = await carryOut(pipeline, store, { session, plan, secrets }, held)
+      const summary = await carryOut(pipeline, store, { session, secrets }, held)
       return lost.aborted ? { ...summary, status: 'failed', error: lost.reason } : summary
     } finally {
       await session.close()
@@ -135,27 +137,57 @@ function warnOfBlanks({ maskKey, onLog }: RunOptions): void {
   onLog('warn', 'the mask key begins or ends with a blank, which is a part of it')
 }
 
-type Work = {
-  readonly session: Session
-  readonly plan: Plan
-  readonly secrets: QuerySecrets
-}
+type Work = { readonly session: Session; readonly secrets: QuerySecrets }
 
 async function carryOut(
   pipeline: NamedPipeline,
   store: OwnedStore,
-  { session, plan, secrets }: Work,
+  work: Work,
+  given: RunOptions,
+): Promise<RunSummary> {
+  const { version } = given
+  const { journal } = work.session
+  const begin = { run: given.runId ?? randomUUID(), started_at: isoTime(given.clock.now()), version }
+  const last = journal.state.runs.at(-1)
+  // A copy, because the folded run grows with the run.
+  const earlier = last?.run === begin.run ? { ...last } : { ...NEW_RUN, ...begin, months: [] }
+  const halt = new Halt(given.stop)
+  const service = runService({ pipeline, session: work.session, options: given, earlier }, halt)
+  try {
+    const nowMs = given.clock.now()
+    const isTimed = dependsOnNow(pipeline, nowMs) && !isPlanDone(pipeline, journal.state, nowMs)
+    const clock = isTimed ? await serviceClock(service, pipeline, given.clock) : given.clock
+    return await exportAndSettle(
+      pipeline,
+      store,
+      { ...work, begin, earlier, halt, service },
+      { ...given, clock },
+    )
+  } finally {
+    await service.close()
+  }
+}
+
+type BegunWork = Work & {
+  readonly begin: { readonly run: string; readonly started_at: string; readonly version: string }
+  readonly earlier: RunContext['earlier']
+  readonly halt: Halt
+  readonly service: Service
+}
+
+async function exportAndSettle(
+  pipeline: NamedPipeline,
+  store: OwnedStore,
+  { session, secrets, begin, earlier, halt, service }: BegunWork,
   options: RunOptions,
 ): Promise<RunSummary> {
   const { clock, version } = options
   const log = options.onLog
   const { journal, sealed } = session
   const startedMs = clock.monotonicMs()
-  const begin = { run: options.runId ?? randomUUID(), started_at: isoTime(clock.now()), version }
   const { run } = begin
-  const last = journal.state.runs.at(-1)
-  // A copy, because the folded run grows with the run.
-  const earlier = last?.run === run ? { ...last } : { ...NEW_RUN, ...begin, months: [] }
+  const plan = planFor(pipeline, clock.now(), journal.state)
+  warnOfIdleWindows(pipeline, journal.state, plan, log)
   const isOfFeeds = rulesOf(pipeline.extract.resource).reading === 'feed'
   const found = countPartitions(pipeline, plan, journal.state)
   const scope = { kind: 'scope', ...scopeOf(pipeline) } as const
@@ -174,7 +206,7 @@ async function carryOut(
     partitions_done: counts.done,
   })
   const context = { pipeline, store, session, plan, counts, tally, secrets, options, earlier }
-  const ending = await exportChains(context)
+  const ending = await exportChains(context, service, halt)
   if (sealed.replacedNuls > 0) {
     log('warn', 'NUL characters, which readers of CSV refuse, were replaced by U+FFFD', {
       characters: sealed.replacedNuls,
@@ -190,7 +222,6 @@ async function carryOut(
     return journal.append([endEntry(run, told, figures)])
   }
   const unfinished = await failureOf(async () => {
-    await session.cpu.close()
     await settle(pipeline, store, journal, {
       ...options,
       runId: run,

@@ -1,7 +1,7 @@
-import { type BufferPool, bufferPool, type NamedPipeline, type OwnedStore } from '../core/index.ts'
+import type { NamedPipeline, OwnedStore } from '../core/index.ts'
 import type { QuerySecrets } from '../data-set/index.ts'
 import {
-  encodeSettings,
+  coderOf,
   invalidationOf,
   isOfCatalog,
   openOwnJournal,
@@ -9,11 +9,11 @@ import {
   settle,
   shardSetOptions,
 } from '../data-set/index.ts'
-import { ShardSet, type ShardSetOptions } from '../load/index.ts'
+import { type ShardCoder, ShardSet, type ShardSetOptions } from '../load/index.ts'
 import type { DecodePage } from '../rows/index.ts'
 import { isInOrder, type Journal, presentOf } from '../state/index.ts'
-import { type Cpu, openCpu } from './cpu/cpu.ts'
-import { decodeSettings } from './cpu/decode-settings.ts'
+import type { Decoder } from '../transform/index.ts'
+import { decodeSettings } from './decode-settings.ts'
 import type { RunOptions } from './options.ts'
 import { pagesWithoutSecrets } from './pages-without-secrets.ts'
 
@@ -28,11 +28,8 @@ export type Session = {
     readonly replacedNuls: number
   }
   readonly shards: ShardSet
-  readonly cpu: Cpu
-  /** Decodes in `cpu`; its pages repeat no known secret. */
+  /** Its pages repeat no known secret. */
   readonly decode: DecodePage
-  /** For the bodies of responses. */
-  readonly buffers: BufferPool
   /** A number that no other chain of the data set has. */
   nextChain(): number
   close(): Promise<void>
@@ -63,14 +60,21 @@ export async function openSession(
     }
   }
   try {
-    // One for each response in flight or not committed yet, and one more for responses that grow.
-    const buffers = bufferPool(pipeline.extract.concurrency + 1)
-    const settings = [
-      decodeSettings(pipeline, options.maskKey, suppress),
-      encodeSettings(pipeline, options),
-    ] as const
-    const cpu = openCpu(...settings, buffers, options.thread ?? null)
-    closing.unshift(() => cpu.close())
+    // Made when they are needed: some runs have nothing to decode or to encode.
+    let decoder: Promise<Decoder> | null = null
+    let encoder: Promise<ShardCoder> | null = null
+    const decode: DecodePage = async (body, context) => {
+      decoder ??= import('../transform/index.ts').then(({ createDecoder }) =>
+        createDecoder(decodeSettings(pipeline, options.maskKey, suppress)),
+      )
+      return (await decoder)(body, context)
+    }
+    const coder: ShardCoder = {
+      async begin() {
+        encoder ??= coderOf(pipeline, options)
+        return (await encoder).begin()
+      },
+    }
     const sealed = { shards: 0, bytes: 0, replacedNuls: 0 }
     const onSealed: ShardSetOptions['onSealed'] = ({ path, rows, bytes, replaced = 0 }) => {
       sealed.shards++
@@ -79,7 +83,7 @@ export async function openSession(
       options.onLog('info', 'shard sealed', { event: 'shard.sealed', path, rows, bytes })
     }
     const shards = await openShards(journal, options, () => ({
-      ...shardSetOptions(pipeline, store, cpu, journal, options),
+      ...shardSetOptions(pipeline, store, { coder }, journal, options),
       onSealed,
     }))
     closing.unshift(() => shards.close())
@@ -94,9 +98,7 @@ export async function openSession(
     return {
       journal,
       sealed,
-      cpu,
-      decode: pagesWithoutSecrets(cpu.decode, cpu.release),
-      buffers,
+      decode: pagesWithoutSecrets(decode),
       shards,
       nextChain: () => chains++,
       close,

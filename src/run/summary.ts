@@ -1,6 +1,5 @@
 import {
   type ExportError,
-  figuresOf,
   inSnakeCase,
   type Log,
   type Pipeline,
@@ -56,7 +55,7 @@ export type RunSummary = RunCounts & {
   readonly repeated: number
   /** Items that were dropped because their people were forgotten. */
   readonly forgotten: number
-  /** What pages cost and how large they may be, as measured by all runs of the data set. */
+  /** As measured by all runs of the data set. */
   readonly service: ServiceFigures
   readonly durationMs: number
   /** When a run of this data set last ended as `complete`, epoch ms; null: none has. */
@@ -121,7 +120,7 @@ export function summarize(
     ...session.sealed,
     repeated: run.repeated,
     forgotten: run.forgotten,
-    service: figuresOf(state.service),
+    service: { pageSize: state.service.pageSize },
     durationMs: Math.round(durationMs),
     lastCompleteMs: lastCompleteMs(state),
     manifest: hasManifest ? pathIn(pipeline, MANIFEST_PATH) : null,

@@ -1,4 +1,3 @@
-import type { BufferPool } from '../core/index.ts'
 import type { Span } from '../rows/index.ts'
 import type { BlobTuple, JournalEntry } from './journal-entry.ts'
 
@@ -25,8 +24,8 @@ export type CommitLog = {
    * @returns the location of each of the `blobs`
    */
   commit(entries: readonly JournalEntry[], blobs?: readonly Uint8Array[]): Promise<readonly BlobRef[]>
-  /** Committed bytes, in `memory` if possible; null: they are lost or changed. */
-  read(ref: BlobRef, memory?: BufferPool): Promise<Uint8Array | null>
+  /** Committed bytes; null: they are lost or changed. */
+  read(ref: BlobRef): Promise<Uint8Array | null>
 }
 
 export type ShardIdentity = {

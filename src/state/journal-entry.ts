@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { ERROR_KINDS, MAX_WINDOWS, READINGS } from '../core/index.ts'
+import { ERROR_KINDS, MAX_WINDOWS } from '../core/index.ts'
 import type { JsonValue } from '../rows/index.ts'
 import { RUN_STATUSES } from './run-status.ts'
 
@@ -370,8 +370,6 @@ export type SwapEntry = Entry<'swap'>
 /** What responses have shown about the service since the last such entry. */
 const measured = z.object({
   kind: z.literal('measured'),
-  /** What pages cost, once a page has told. */
-  reading: z.enum(READINGS).optional(),
   /** Rows requested with a page, and milliseconds. */
   times: z.array(z.tuple([count, count])).optional(),
   /** Whether responses report how many searches are left. */

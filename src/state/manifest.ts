@@ -2,9 +2,7 @@ import { createHash, type KeyObject, sign, verify } from 'node:crypto'
 import * as z from 'zod'
 import {
   ExportError,
-  figuresOf,
   formatTimestamp,
-  inSnakeCase,
   int64FromJson,
   type OwnedStore,
   type Pipeline,
@@ -112,12 +110,10 @@ const manifestSchema = z.object({
       version: z.string(),
       /** Why it is not complete; null: it is, or was killed. */
       error: runError.nullable(),
-      /** Only of the last run: measured costs and page size of the service; null: not measured yet. */
+      /** Only of the last run: measured page size of the service; null: not measured yet. */
       service: z
         .object({
           page_size: count.nullable(),
-          searches_per_request: z.number().nullable(),
-          searches_per_1000_rows: z.number().nullable(),
         })
         .optional(),
     }),
@@ -266,7 +262,7 @@ function* manifestText(
     scope,
     planned,
     retired,
-    service = inSnakeCase({ ...figuresOf(state.service) }),
+    service = { page_size: state.service.pageSize },
     feeds = manifestFeeds(state),
   }: ManifestPlan,
 ): Generator<string> {

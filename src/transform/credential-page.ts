@@ -1,6 +1,5 @@
 import type { Int64 } from '../core/index.ts'
 import {
-  type BatchAllocator,
   type DecodedPage,
   type DecodeSettings,
   encodeRecordBatch,
@@ -41,17 +40,14 @@ export class CredentialPage {
   readonly #forgotten: (number | null)[] = []
 
   readonly #context: PageContext
-  readonly #room: BatchAllocator | undefined
 
   /** Empties columns and ids. */
   constructor(
     settings: Pick<DecodeSettings, 'order'>,
     { columns, suppression, ids, quarantine, extras, texts }: PageTools,
     context: PageContext,
-    room?: BatchAllocator,
   ) {
     this.#context = context
-    this.#room = room
     this.columns = columns
     this.suppression = suppression
     this.#ids = ids
@@ -108,8 +104,7 @@ export class CredentialPage {
     const { query, queryValue } = this.#context
     return {
       next,
-      recordBatch:
-        rows === 0 ? null : encodeRecordBatch(this.columns.recordBatch(query.type, queryValue), this.#room),
+      recordBatch: rows === 0 ? null : encodeRecordBatch(this.columns.recordBatch(query.type, queryValue)),
       rows,
       items,
       repeated: this.#ids.repeated,

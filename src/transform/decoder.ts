@@ -1,5 +1,5 @@
 import { kindOfRows, type RowKind } from '../core/index.ts'
-import type { BatchAllocator, DecodedPage, DecodeSettings, PageContext } from '../rows/index.ts'
+import type { DecodedPage, DecodeSettings, PageContext } from '../rows/index.ts'
 import { ChainIds } from './chain-ids.ts'
 import { CredentialColumns } from './columns/credential-columns.ts'
 import type { PageTools } from './credential-page.ts'
@@ -11,10 +11,7 @@ import { reportDecoder } from './reports.ts'
 import type { Decode } from './response.ts'
 import { RowTexts } from './row-texts.ts'
 
-/**
- * Decodes the bytes of one response into a page. The record batch overwrites these bytes if their memory is shared and
- * large enough: rows then take no memory of their own. Nothing else in the result points into them.
- */
+/** Decodes the bytes of one response into a page. Nothing in the result points into them. */
 export type Decoder = (body: Uint8Array, context: PageContext) => DecodedPage
 
 /**
@@ -25,8 +22,7 @@ export type Decoder = (body: Uint8Array, context: PageContext) => DecodedPage
  */
 export function createDecoder(settings: DecodeSettings): Decoder {
   const decode = DECODERS[kindOfRows(settings.resource)](settings)
-  return (body, context) =>
-    decode(Buffer.from(body.buffer, body.byteOffset, body.byteLength), context, roomIn(body.buffer))
+  return (body, context) => decode(Buffer.from(body.buffer, body.byteOffset, body.byteLength), context)
 }
 
 const DECODERS: Readonly<Record<RowKind, (settings: DecodeSettings) => Decode>> = {
@@ -34,16 +30,9 @@ const DECODERS: Readonly<Record<RowKind, (settings: DecodeSettings) => Decode>> 
   reports: reportDecoder,
 }
 
-function roomIn(response: ArrayBufferLike): BatchAllocator {
-  return (bytes) =>
-    response instanceof SharedArrayBuffer && bytes <= response.byteLength
-      ? new Uint8Array(response, 0, bytes)
-      : new Uint8Array(bytes)
-}
-
 function credentialDecoder(settings: DecodeSettings): Decode {
   const reader = new PageReader(settings, pageTools(settings))
-  return (body, context, room) => reader.read(body, context, room)
+  return (body, context) => reader.read(body, context)
 }
 
 /** What pages of credentials need. */

@@ -10,5 +10,6 @@ export {
   normalIdentity,
   REDACTED,
   suppressionDigest,
+  withoutEnd,
 } from './mask/index.ts'
 export { isKnownField, UNNAMED_FIELDS } from './schema.ts'

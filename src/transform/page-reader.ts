@@ -1,12 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { isExportError } from '../core/index.ts'
-import {
-  type BatchAllocator,
-  type DecodedPage,
-  type DecodeSettings,
-  hasTooManyValues,
-  type PageContext,
-} from '../rows/index.ts'
+import { type DecodedPage, type DecodeSettings, hasTooManyValues, type PageContext } from '../rows/index.ts'
 import type { CredentialColumns } from './columns/credential-columns.ts'
 import type { SourceTable } from './columns/source-table.ts'
 import type { ListList } from './columns/text-list.ts'
@@ -63,11 +57,11 @@ export class PageReader {
   }
 
   /** @throws ExportError as {@link parseResponse}; `data` also when an item was not requested */
-  read(body: Buffer, context: PageContext, room?: BatchAllocator): DecodedPage {
+  read(body: Buffer, context: PageContext): DecodedPage {
     this.#body = body
     this.#walker?.begin(body)
     try {
-      return this.#readResponse(() => new CredentialPage(this.#settings, this.#tools, context, room))
+      return this.#readResponse(() => new CredentialPage(this.#settings, this.#tools, context))
     } catch (error) {
       if (!(error instanceof SyntaxError) && !isExportError(error)) throw error
       // Says what is wrong with the response as a whole, which counts before a single item does. The message of a

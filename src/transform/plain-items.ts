@@ -31,7 +31,7 @@ export function plainDecoder(
   const times = new NumberList()
   const hasTimes = fields.has('imported_at')
 
-  return (body, context, room) => {
+  return (body, context) => {
     const { next, items } = parseResponse(body, context)
     let rows = 0
     const quarantined: RejectedItem[] = []
@@ -70,7 +70,7 @@ export function plainDecoder(
     }
     return {
       next,
-      recordBatch: rows === 0 ? null : encodeRecordBatch(recordBatch, room),
+      recordBatch: rows === 0 ? null : encodeRecordBatch(recordBatch),
       rows,
       items: items.length,
       repeated: ids.repeated,

@@ -1,14 +1,10 @@
 import { isUtf8 } from 'node:buffer'
 import { ExportError, type Query } from '../core/index.ts'
-import { type BatchAllocator, type DecodedPage, hasTooManyValues, type PageContext } from '../rows/index.ts'
+import { type DecodedPage, hasTooManyValues, type PageContext } from '../rows/index.ts'
 import { parseExactJson } from './scan/exact-json.ts'
 
 /** Makes a page from a response's body. @see createDecoder */
-export type Decode<Result = DecodedPage> = (
-  body: Buffer,
-  context: PageContext,
-  room?: BatchAllocator,
-) => Result
+export type Decode<Result = DecodedPage> = (body: Buffer, context: PageContext) => Result
 
 /** A response of the right shape, its items not yet validated. */
 type ParsedResponse = {

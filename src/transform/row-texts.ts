@@ -74,16 +74,18 @@ const SEPARATOR = /[:;|]/
 
 /** The text without the secret where it is a part between separators or ends, and without one separator beside it. */
 function withoutSecret(text: string, secret: string): string {
-  let left = text
-  for (let at = left.indexOf(secret); at >= 0; at = left.indexOf(secret, at + 1)) {
-    const before = left.slice(0, at).trimEnd()
-    const after = left.slice(at + secret.length).trimStart()
-    const follows = SEPARATOR.test(before.at(-1) ?? '')
-    const precedes = SEPARATOR.test(after[0] ?? '')
-    if (follows && (after === '' || precedes)) left = before.slice(0, -1).trimEnd() + after
-    else if (before === '' && precedes) left = after.slice(1).trimStart()
-    else continue
-    at = -1
+  if (SEPARATOR.test(secret)) {
+    if (text.endsWith(secret) && SEPARATOR.test(text.at(-1 - secret.length) ?? ''))
+      return text.slice(0, -1 - secret.length).trimEnd()
+    const isFirst = text.startsWith(secret) && SEPARATOR.test(text[secret.length] ?? '')
+    return isFirst ? text.slice(secret.length + 1).trimStart() : text
   }
-  return left
+  // Parts, and the separators between them.
+  const pieces = text.split(/([:;|])/)
+  const kept: string[] = []
+  for (let i = 0; i < pieces.length; i += 2) {
+    if (pieces[i] !== secret && pieces[i]!.trim() !== secret)
+      kept.push(kept.length === 0 ? '' : pieces[i - 1]!, pieces[i]!)
+  }
+  return kept.length === pieces.length + 1 ? text : kept.join('').trim()
 }

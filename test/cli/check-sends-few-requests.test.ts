@@ -34,12 +34,6 @@ it('the token is tested where the service has a token test', async () => {
   expect(bad.stdout + bad.stderr).not.toContain('another-one')
 })
 
-it('a mistyped field of include is found by --probe', async () => {
-  const probed = await (await trial({ extract: { include: ['known_pasword_id'] } })).call('check', '--probe')
-  expect(probed.code).toBe(1)
-  expect(probed.stdout).toMatch(/^no {2}probe +The service responded with 422: body\.include\.0/m)
-})
-
 const elsewhere: Readonly<Record<string, RequestListener>> = {
   'that responds 404': (_request, response) => response.writeHead(404).end('{}'),
   'that responds 403, as gateways do': (_request, response) => response.writeHead(403).end('{}'),
@@ -112,19 +106,4 @@ it('without a token no request is sent', async () => {
   const { sandbox, call } = await trial({}, {}, { SPILLWAY_TOKEN: '' })
   expect((await call('check')).code).toBe(2)
   expect(sandbox.requests).toEqual([])
-})
-
-it('--probe measures what a page costs with two requests; without the flag none is sent', async () => {
-  const { searches, call } = await trial({}, { records: 3000, quota: 1000 })
-  const { code, stdout } = await call('check', '--probe')
-  expect([code, searches().length]).toEqual([0, 2])
-  expect(stdout).toMatch(/^ok {2}probe +each 100 rows are one search: \d+ searches at most for a page of/m)
-  const again = await call('check', '--probe', '--json')
-  const { checks } = JSON.parse(again.stdout) as { checks: { name: string; finding: string }[] }
-  expect(checks.at(-1)).toMatchObject({
-    name: 'probe',
-    finding: expect.stringMatching(
-      /^nothing was measured: the page was free, .*; probe again ten minutes after/,
-    ),
-  })
 })

@@ -39,7 +39,6 @@ const WRONG: readonly (readonly [line: string, message: string])[] = [
     [
       ['plan a.yaml --json --query x', '--json and --query'],
       ['summary a.yaml --format markdown --json', '--json and --format markdown'],
-      ['check a.yaml --resolved --probe', '--resolved and --probe'],
       ['query a.yaml --csv --json', '--csv and --json'],
       ['run a.yaml --fresh --from 2024-01-01', '--fresh and --from'],
     ] as const

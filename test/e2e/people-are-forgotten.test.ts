@@ -204,11 +204,14 @@ it('lines that are no identity are named by their numbers, which count empty lin
   expect(code).toBe(0)
   const { notes } = value as { notes: string[] }
   expect(value).toMatchObject({ identities: 2 })
-  expect(notes).toEqual([expect.stringMatching(/^No identity, .*: line 4, 5\. /)])
+  expect(notes).toEqual([
+    expect.stringMatching(/^No identity, .*: line 4, 5\. /),
+    expect.stringMatching(/^Each address of a line is one of theirs, .*: line 3\./),
+  ])
   expect(notes.join()).not.toContain(second)
   expect((await forget(here, [`SMTP:${second}; "${second}"`], '--dry-run')).value).toMatchObject({
     identities: 1,
-    notes: [],
+    notes: [expect.stringContaining('line 1.')],
     rows: expect.any(Number),
   })
 })

@@ -35,7 +35,7 @@ it('a request that lost its reservation before it was written is sent later, and
     clock,
     settings: { requestsPerSecond: 1 },
     limits: { minSearchesRemaining: 0 },
-    measures: { ...NOT_MEASURED, reading: '100 rows' },
+    measures: NOT_MEASURED,
     log: (_level, message, fields) => void (message === 'request' && attempts.push(fields?.attempt)),
   })
   const pages: Promise<unknown>[] = []

@@ -1,12 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { figuresOf, mayCost, NOT_MEASURED, type Reading } from '../../src/core/index.ts'
+import { searchesOf } from '../../src/core/index.ts'
 import { SearchCount } from '../../src/extract/pace/search-count.ts'
-import { expectedCost } from '../../src/run/plan.ts'
 
-const countOf = () => new SearchCount({ reading: null }, null)
+const countOf = (rowsPerSearch: number | null = 100) => new SearchCount(rowsPerSearch, null)
 
-/** A page that is sent alone. */
 function page(count: SearchCount, remaining: number | null, rows: number): void {
   const request = count.begin(100)
   count.write(request)
@@ -15,72 +13,10 @@ function page(count: SearchCount, remaining: number | null, rows: number): void 
   count.end(request)
 }
 
-/** What pages of so many rows show, by how much the number left falls with each. */
-function shown(rows: number, ...falls: number[]): Reading | null {
-  const count = countOf()
-  let left = 1000
-  page(count, left, rows)
-  for (const fall of falls) {
-    left -= fall
-    page(count, left, rows)
-  }
-  return count.reading
-}
-
-describe('what pages cost', () => {
-  it('is the dearer reading until pages show another', () => {
-    expect([mayCost(null, 10_000), mayCost('100 rows', 5000), mayCost('request', 10_000)]).toEqual([
-      100, 50, 1,
-    ])
-    expect(expectedCost(null, { requests: 3, rows: 30_000 })).toBeNull()
-    expect(expectedCost('request', { requests: 3, rows: 30_000 })).toBe(3)
-    expect(expectedCost('100 rows', { requests: 3, rows: 250 })).toBe(3)
-  })
-
-  it('is shown by two pages in a row, however much others spend', () => {
-    expect(shown(500, 1, 1)).toBe('request')
-    expect(shown(500, 3, 4)).toBe('request')
-    expect(shown(500, 5, 5)).toBe('100 rows')
-    expect(shown(500, 1)).toBeNull()
-    expect(shown(500, 1, 7)).toBeNull()
-    expect(shown(500, 1, 7, 1, 1)).toBe('request')
-    expect(shown(500, 5, 5, 1, 2)).toBe('request')
-    expect(shown(500, 7, 9, 6)).toBeNull()
-  })
-
-  it('is not shown by pages of few rows, by free ones, by a count that lags or is renewed', () => {
-    expect(shown(100, 1, 1, 1)).toBeNull()
-    expect(shown(500, 0, 0, 0)).toBeNull()
-    // Two replicas, of which one is ten behind.
-    expect(shown(500, -5, 15, -5, 15, -5)).toBeNull()
-    expect(shown(500, 2, 8, 2, 8)).toBeNull()
-    expect(shown(500, -9000, 1)).toBeNull()
-    // Parts of searches: 130 rows are two searches, 260 are three, 390 are four.
-    expect(shown(130, 1, 1)).toBeNull()
-  })
-
-  it('is not shown by pages that were on the way together', () => {
-    const count = countOf()
-    page(count, 1000, 500)
-    for (let left = 998; left > 980; left -= 2) {
-      const both = [count.begin(100), count.begin(100)]
-      for (const request of both) count.write(request)
-      for (const [i, request] of both.entries()) {
-        count.responded(request, left - i)
-        count.read(request, 500)
-        count.end(request)
-      }
-    }
-    expect(count.reading).toBeNull()
-  })
-
-  it('has no figures before', () => {
-    expect(figuresOf({ ...NOT_MEASURED, pageSize: 500, reportsSearchesLeft: true })).toEqual({
-      pageSize: 500,
-      searchesPerRequest: null,
-      searchesPer1000Rows: null,
-    })
-  })
+it('a page costs a search for each 100 rows, or as many as are set, or one search', () => {
+  expect([0, 1, 100, 101, 10_000].map((rows) => searchesOf(rows, 100))).toEqual([1, 1, 1, 2, 100])
+  expect([0, 250, 10_000].map((rows) => searchesOf(rows, 250))).toEqual([1, 1, 40])
+  expect([0, 10_000].map((rows) => searchesOf(rows, null))).toEqual([1, 1])
 })
 
 describe('what is spent', () => {
@@ -96,8 +32,8 @@ describe('what is spent', () => {
 
   it('is the sum over our own pages, whatever the header says, in whatever order responses come', () => {
     fc.assert(
-      fc.property(pages, (all) => {
-        const count = countOf()
+      fc.property(pages, fc.constantFrom(null, 100, 7), (all, rowsPerSearch) => {
+        const count = countOf(rowsPerSearch)
         let left = 1_000_000
         const onTheWay: { at: number; respond: () => void }[] = []
         const respondUntil = (time: number): void => {
@@ -109,7 +45,7 @@ describe('what is spent', () => {
         for (const [i, { rows, others, lag, late }] of all.entries()) {
           const request = count.begin(100)
           count.write(request)
-          left -= mayCost(null, rows) + others
+          left -= searchesOf(rows, rowsPerSearch) + others
           const remaining = left + lag
           onTheWay.push({
             at: i + late,
@@ -122,21 +58,11 @@ describe('what is spent', () => {
           respondUntil(i)
         }
         respondUntil(Number.POSITIVE_INFINITY)
-        const dear = all.reduce((sum, { rows }) => sum + mayCost(null, rows), 0)
-        const byPage = count.reading === 'request'
-        expect(count.spent).toBe(all.length === 0 ? null : byPage ? all.length : dear)
-        expect(count.uncounted).toBe(0)
+        const sum = all.reduce((sum, { rows }) => sum + searchesOf(rows, rowsPerSearch), 0)
+        expect(count.spent).toBe(all.length === 0 ? null : sum)
+        expect(count.reserved).toBe(0)
       }),
     )
-  })
-
-  it('is the lower sum for all pages once it is shown that each costs one', () => {
-    const count = countOf()
-    page(count, 1000, 500)
-    expect(count.spent).toBe(5)
-    page(count, 999, 500)
-    page(count, 998, 500)
-    expect(count.spent).toBe(3)
   })
 
   it('does not include pages that were refused or did not come', () => {
@@ -148,7 +74,7 @@ describe('what is spent', () => {
       count.end(request)
     }
     page(count, 100, 500)
-    expect(count).toMatchObject({ spent: 10, remaining: 100, uncounted: 0 })
+    expect(count).toMatchObject({ spent: 10, remaining: 100, reserved: 0 })
   })
 
   it('is unknown where the service tells of no quota', () => {
@@ -158,13 +84,12 @@ describe('what is spent', () => {
   })
 })
 
-it('a page is counted once: on its way by what it may cost, then by its rows', () => {
+it('a page is counted once: reserved as a full one, then by its rows', () => {
   const count = countOf()
   const request = count.begin(100)
-  expect([count.untold, count.uncounted]).toEqual([100, 100])
   count.write(request)
   count.responded(request, 900)
-  expect([count.untold, count.uncounted, count.spent]).toEqual([0, 100, 0])
+  expect([count.reserved, count.spent]).toEqual([100, 0])
   count.read(request, 150)
-  expect([count.untold, count.uncounted, count.spent]).toEqual([0, 0, 2])
+  expect([count.reserved, count.spent]).toEqual([0, 2])
 })

@@ -2,8 +2,6 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { createServer as createSocketServer, type Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
 import {
-  type BufferPool,
-  bufferPool,
   type Clock,
   ExportError,
   isFeed,
@@ -166,7 +164,6 @@ export type OpenOptions = {
   abort?: AbortSignal
   log?: ServiceDeps['log']
   hidesTexts?: boolean
-  buffers?: BufferPool
   measures?: Measures
 }
 
@@ -186,6 +183,7 @@ export function open(url: string, options: OpenOptions = {}): Service {
       organization: null,
       requestsPerSecond: 10_000,
       basicRequestsPerSecond: 10_000,
+      rowsPerSearch: 100,
       timeoutMs: 10_000,
       retries: 3,
       maxResponseBytes: 1_000_000,
@@ -197,7 +195,6 @@ export function open(url: string, options: OpenOptions = {}): Service {
       readSecret: async (name) => ({ TOKEN: 'the-token', ...options.secrets })[name] ?? null,
       stop: options.stop ?? new AbortController().signal,
       abort: options.abort ?? new AbortController().signal,
-      buffers: options.buffers ?? bufferPool(2),
       log: options.log ?? (() => {}),
       hidesTexts: options.hidesTexts ?? false,
       ...(options.measures === undefined ? {} : { measures: options.measures }),

@@ -63,27 +63,3 @@ it('rows that the log has lost during a run end it, and are never left out', asy
   expect(await cache.add(Uint8Array.of(1), at(1)).take()).toEqual(Uint8Array.of(1))
   await expect(cache.add(Uint8Array.of(2), at(2)).take()).rejects.toEqual(anError('damaged', '_state/log'))
 })
-
-it('long record batches are read into shared memory, which is used again once it is given back', async () => {
-  const memory: ArrayBufferLike[] = []
-  const log: CommitLog = {
-    commit: () => expect.unreachable(),
-    async read({ bytes }, buffers) {
-      const buffer = buffers!.take(bytes)
-      memory.push(buffer)
-      return new Uint8Array(buffer, 0, bytes)
-    },
-  }
-  const cache = new RowCache(log, 0)
-  const bytes = 100_000
-  const batchAt = (offset: number) =>
-    cache.add(new Uint8Array(bytes), Promise.resolve({ file: 7, offset, bytes, crc: 0 }))
-  const [first, second, third] = [batchAt(1), batchAt(2), batchAt(3)]
-  const taken = await first.take()
-  await second.take()
-  first.give(taken)
-  await third.take()
-  expect(memory[0]).toBeInstanceOf(SharedArrayBuffer)
-  expect(memory[1]).not.toBe(memory[0])
-  expect(memory[2]).toBe(memory[0])
-})

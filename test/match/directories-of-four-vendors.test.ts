@@ -154,6 +154,9 @@ describe('what is no directory is refused, or said', () => {
   })
 })
 
+/** A guest as the tenant names it. */
+const BO = 'bo_quillmere.example#ext#@scatterholt.example'
+
 describe('digest', () => {
   const COLUMN = `identity_hmac_${createHmac('sha256', MASK_KEY).update('fingerprint').digest('hex').slice(0, 8)}`
   const digestOf = (text: string): string =>
@@ -188,10 +191,14 @@ describe('digest', () => {
       'alias@scatterholt.example',
       'bo@quillmere.example',
     ]
-    expect(stdout).toBe(`id,${COLUMN}\n0d1,${digestOf(ada!)};${digestOf(alias!)}\n0d2,${digestOf(bo!)}\n`)
+    expect(stdout).toBe(
+      `id,${COLUMN}\n0d1,${digestOf(ada!)};${digestOf(alias!)}\n0d2,${digestOf(bo!)};${digestOf(BO)}\n`,
+    )
     const refused = digest(utf16(ENTRA), '--key', 'mail')
     expect([refused.status, refused.stdout]).toEqual([2, ''])
     expect(refused.stderr).toContain('The key column "mail" holds an address in line 2')
+    const guest = digest('nick,mail\nada_x.example#EXT#,a@x.example\n', '--column', 'mail')
+    expect([guest.status, guest.stdout]).toEqual([2, ''])
     const shifted = digest('name,mail\nDoe, John,p003@x.example\n', '--column', 'mail')
     expect([shifted.status, shifted.stdout]).toEqual([2, ''])
     expect(shifted.stderr).toContain('more cells in line 2 than in its header')
@@ -238,5 +245,9 @@ describe('digest', () => {
     })
     expect([status, stderr]).toEqual([2, expect.stringContaining('masking key in SPILLWAY_MASK_KEY')])
     expect(digest(Buffer.from([0xff, 0x41])).status).toBe(2)
+    expect(digest(Buffer.from('ada@x.example', 'utf16le')).stderr).toContain(
+      'UTF-16 without a byte order mark',
+    )
+    expect([digest('').status, digest('\n').status]).toEqual([2, 2])
   })
 })

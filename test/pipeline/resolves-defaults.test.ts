@@ -27,6 +27,7 @@ test('the smallest file gets every default', async () => {
       organization: null,
       requestsPerSecond: 1,
       basicRequestsPerSecond: 4,
+      rowsPerSearch: 100,
       timeoutMs: 60_000,
       retries: 8,
       maxResponseBytes: 256_000_000,

@@ -31,16 +31,6 @@ describe('record batches', () => {
     )
   })
 
-  it('overwrite everything that was in their memory', () => {
-    fc.assert(
-      fc.property(anyRecordBatch, (recordBatch) => {
-        const used = (length: number) => new Uint8Array(length).fill(0xee)
-        expect(encodeRecordBatch(recordBatch, used)).toEqual(encodeRecordBatch(recordBatch))
-      }),
-      { numRuns: cases(500, 60) },
-    )
-  })
-
   it('are views on their bytes, not copies', () => {
     const bytes = encodeRecordBatch(numbers(new Float64Array([1, 2, 3])))
     for (const column of decodeRecordBatch(bytes).columns) {

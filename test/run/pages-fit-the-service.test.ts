@@ -72,7 +72,7 @@ describe('a service that serves no more than 300 rows in time', () => {
     const first = await here.run(sandbox.origin, sandbox.token, budget, SECOND)
     expect(first).toMatchObject({ status: 'budget', requests: 14 })
     const { service } = await here.status(sandbox.origin, EXTRACT)
-    expect(service).toEqual({ pageSize: 156, searchesPerRequest: null, searchesPer1000Rows: null })
+    expect(service).toEqual({ pageSize: 156 })
     const { status } = await here.run(sandbox.origin, sandbox.token, EXTRACT, SECOND)
     expect(status).toBe('complete')
     // The sandbox binds sizes to cursors.

@@ -10,10 +10,7 @@ import { decodeSettings, pageContext } from '../transform/plans.ts'
 async function shownNames(names: readonly string[]) {
   const { plain } = readersOf(decodeSettings())
   const items = names.map((name, id) => credential({ id, [name]: 1 }))
-  const decode = pagesWithoutSecrets(
-    async (body, context) => plain(Buffer.from(body), context),
-    () => {},
-  )
+  const decode = pagesWithoutSecrets(async (body, context) => plain(Buffer.from(body), context))
   const all = [...items, credential({ id: null, [names[0]!]: 1 })]
   const page = await decode(Buffer.from(JSON.stringify({ items: all, next: null })), pageContext())
   const inQuarantine = Object.keys(page.quarantined[0]!.item as object).filter(

@@ -142,8 +142,8 @@ export function exportsTo() {
       const onLog = (_level: string, message: string, fields = {}) => void log.push({ message, fields })
       return runPipeline(pipeline, await runOptions(pipeline, { env, clock: IMPATIENT, onLog }))
     },
-    async plan(url: string, extract: string) {
-      const pipeline = await read(url, extract)
+    async plan(url: string, extract: string, service?: string) {
+      const pipeline = await read(url, extract, service)
       const options = await runOptions(pipeline, { env: { SPILLWAY_TOKEN: 't' }, clock: IMPATIENT })
       return readPlan(pipeline, options)
     },

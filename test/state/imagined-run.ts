@@ -108,7 +108,6 @@ class ImaginedRun {
     this.#write(
       {
         kind: 'measured',
-        reading: isOdd ? '100 rows' : 'request',
         times: [[100, count]],
         ...(isOdd ? { tells_searches: true, spent: count, left: 2000 - count } : {}),
       },

@@ -54,16 +54,14 @@ test('searches count for the month in which they were sent, those of killed runs
   expect(Object.fromEntries(searchesByMonth(again.runs))).toEqual(months)
 })
 
-test.each<Partial<JournalEntry>>([
-  { reading: 'request' },
-  { tells_searches: true },
-  { left: 3 },
-  { page_size: 50 },
-])('a rewrite of the checkpoint keeps %j where nothing else of the service is known', (known) => {
-  const state = folded([{ kind: 'measured', ...known } as JournalEntry])
-  expect(folded([...snapshot(state)].slice(1))).toEqual(state)
-  expect(state).not.toEqual(folded([]))
-})
+test.each<Partial<JournalEntry>>([{ tells_searches: true }, { left: 3 }, { page_size: 50 }])(
+  'a rewrite of the checkpoint keeps %j where nothing else of the service is known',
+  (known) => {
+    const state = folded([{ kind: 'measured', ...known } as JournalEntry])
+    expect(folded([...snapshot(state)].slice(1))).toEqual(state)
+    expect(state).not.toEqual(folded([]))
+  },
+)
 
 test('the last 32 times of pages count, and none from before the service showed a limit', () => {
   const measured = (rows: number): JournalEntry => ({ kind: 'measured', times: [[rows, 90]] })

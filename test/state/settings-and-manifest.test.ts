@@ -290,7 +290,6 @@ describe('the manifest', () => {
       { kind: 'forget', at: '2024-07-03T00:00:00Z', identities: 2, rows: 0, shards: 0, quarantined: 0 },
       {
         kind: 'measured',
-        reading: '100 rows',
         times: [[500, 90]],
         tells_searches: true,
         spent: 20,
@@ -371,7 +370,7 @@ describe('the manifest', () => {
           searches_remaining: 968,
           version: '1.2.3',
           error: null,
-          service: { page_size: 500, searches_per_request: 5, searches_per_1000_rows: 10 },
+          service: { page_size: 500 },
         },
       ],
     })

@@ -9,11 +9,7 @@ const count = z.int().nonnegative()
 const instant = z.iso.datetime()
 const moment = z.string().regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/)
 
-const service = z.object({
-  page_size: count.nullable(),
-  searches_per_request: z.number().nullable(),
-  searches_per_1000_rows: z.number().nullable(),
-})
+const service = z.object({ page_size: count.nullable() })
 
 const retired = z.object({ query: z.string(), partitions: count, rows: count })
 
@@ -45,7 +41,6 @@ export const planShape = z.object({
   expected_requests: count.nullable(),
   expected_seconds: z.number().nonnegative().nullable(),
   expected_searches: count.nullable(),
-  searches: z.object({ low: count.nullable(), high: count.nullable() }),
 })
 
 /** `status --json` */

@@ -74,13 +74,7 @@ function rowOf(item: CredentialJson, wanted: Wanted): Row {
     const micros = microsOf(time)
     return String(milliseconds ? (micros / 1000n) * 1000n : micros)
   }
-  const { hash } = item
-  // A text of a source may hold the secret of its row, by chance. Ordinary words stay there.
-  const isHidden = secret !== 'plaintext' && hash !== null && hash.length >= 4 && MIXED.test(hash)
-  const ofSource = (text: string | null | undefined): string | null =>
-    isHidden && text != null
-      ? well(text).replaceAll(well(hash), () => maskSecret(hash, secret, key))
-      : well(text ?? null)
+  const ofSource = (text: string | null | undefined): string | null => well(text ?? null)
   const known = item.known_password_id
   const row: Record<string, Value> = {
     id: String(item.id),
@@ -102,14 +96,11 @@ function rowOf(item: CredentialJson, wanted: Wanted): Row {
     query_type: query.type,
     query_value: queryValue(query, { secret, identity, key }),
     ...(include.includes('auth_domains') ? { auth_domains: item.auth_domains ?? null } : {}),
-    ...(include.includes('urls') ? { urls: item.urls ?? null } : {}),
+    ...(include.includes('urls') ? { urls: item.urls?.map(bareUrl) ?? null } : {}),
   }
   if (columns === undefined) return row
   return Object.fromEntries(Object.entries(row).filter(([name]) => columns.includes(name)))
 }
-
-/** In one word. */
-const MIXED = /(?<!\S)(?=\S*\p{L})(?=\S*\p{N})/u
 
 function queryValue(query: SearchQuery, { secret, identity, key }: Required<Masking>): string {
   switch (query.type) {
@@ -204,4 +195,10 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 
 function isStringOrNull(value: unknown): boolean {
   return value === null || typeof value === 'string'
+}
+
+/** A URL of the sandbox's as rows show it under any policy but `plaintext`. */
+function bareUrl(text: string): string {
+  const { protocol, host, pathname } = new URL(text)
+  return `${protocol}//${host}${pathname}`
 }

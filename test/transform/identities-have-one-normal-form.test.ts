@@ -1,8 +1,10 @@
 import { domainToUnicode } from 'node:url'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { addressesIn } from '../../src/data-set/match/identities.ts'
 import { normalIdentity } from '../../src/transform/index.ts'
 import { normalizePlain } from '../../src/transform/mask/normal-form.ts'
+import { RowTexts } from '../../src/transform/row-texts.ts'
 import { cases } from '../support/thorough.ts'
 
 const same: readonly (readonly [form: string, ...spellings: string[]])[] = [
@@ -128,4 +130,14 @@ it('plain bytes become the same form in place; of others at most the case of let
     }),
     { numRuns: cases(5000, 500) },
   )
+})
+
+it('long runs of dots, blanks and separators take no more time than other texts', () => {
+  const long = `é@x${'.'.repeat(1_000_000)}x`
+  expect(normalIdentity(long)).toHaveLength(long.length)
+  expect(addressesIn(`a@x${'!'.repeat(1_000_000)}x`)).toEqual({ found: [], unread: 1 })
+  expect(addressesIn(`${'+a'.repeat(500_000)}@x.test`).found).toHaveLength(1)
+  const texts = new RowTexts({ secret: 'redact', identity: 'keep' })
+  expect(texts.identity('a:'.repeat(500_000), 'a').length).toBeLessThan(1_000_000)
+  expect(texts.url(`x${'@'.repeat(1_000_000)}`)).toBe('')
 })

@@ -14,9 +14,9 @@ import {
 /** Decodes pages by JSON.parse and the schema alone: what pages must come to, in the simplest way. */
 export function plainPages(plan: DecodeSettings): Decode {
   const tools = pageTools(plan)
-  return (body, context, room) => {
+  return (body, context) => {
     const { items, next } = parseResponse(body, context)
-    const page = new CredentialPage(plan, tools, context, room)
+    const page = new CredentialPage(plan, tools, context)
     const starts = itemStarts(body)
     for (const [index, item] of items.entries()) page.add(item, index, body, starts[index]!)
     return page.finish(items.length, next)

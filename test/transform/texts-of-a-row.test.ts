@@ -89,6 +89,7 @@ it.each([
   ['ada:Tr0ub4dor2', 'ada:Tr0ub4dor2'],
   ['Tr0ub4dor@x.test', 'Tr0ub4dor@x.test'],
   ['a\\:b@x.test', 'a\\:b@x.test'],
+  ['Tr0ub4dor:Tr0ub4dor', ''],
 ])('an identity that is a line of a list loses the secret: %s', (identity, shown) => {
   expect(rowOf({ identity_name: identity, hash: 'Tr0ub4dor' }).identity_name).toBe(shown)
   expect(rowOf({ identity_name: identity, hash: 'Tr0ub4dor' }, { secret: 'plaintext' }).identity_name).toBe(

@@ -15,16 +15,7 @@ import {
   resolvedSettings,
   warningsFor,
 } from '../../pipeline/index.ts'
-import {
-  clockCheck,
-  type Probe,
-  probeService,
-  requireRoom,
-  type SearchPath,
-  type TokenTest,
-  testService,
-  testToken,
-} from '../../run/index.ts'
+import { requireRoom, type SearchPath, type TokenTest, testService, testToken } from '../../run/index.ts'
 import { command, flag, type Io } from '../command-line/command.ts'
 import {
   FILE,
@@ -45,14 +36,11 @@ export const check = command({
     ...RUN_OVERRIDES,
     resolved: flag(
       'Instead, print the pipeline with everything resolved, as YAML: flags, variables, defaults',
-      { excludes: ['probe'] },
     ),
     json: flag('Print it as JSON'),
-    probe: flag('Send at most two requests, which cost searches, to measure what a page costs'),
   },
   examples: [
     ['$0 check pipeline.yaml', 'Before the first run; costs no search'],
-    ['$0 check pipeline.yaml --probe', 'Is a page one search of the quota, or one for each 100 rows?'],
     ['$0 check pipeline.yaml --resolved', 'What the file, its flags and variables come to'],
     ['$0 check pipeline.yaml && $0 run pipeline.yaml', 'Only run if the check passes'],
   ],
@@ -73,8 +61,6 @@ export const check = command({
     let code = DONE
     for (const message of await warningsFor(pipeline, io.env)) io.log('warn', message)
     for (const [name, step] of stepsOf(pipeline, args, io)) {
-      // A probe costs searches.
-      if (name === 'probe' && code !== DONE) continue
       try {
         const finding = await step()
         if (finding !== null) await show(name, true, finding)
@@ -110,7 +96,7 @@ function line(name: string, verdict: string, finding: string): string {
 
 /** Resolves to its finding; null: nothing could be tested, for a reason that a step before has given. */
 type Step = () => Promise<string | null>
-type Consents = { readonly allowPlaintext: boolean; readonly probe: boolean }
+type Consents = { readonly allowPlaintext: boolean }
 
 /** The checks of a run in the same order, so that the first failure has the run's exit code. */
 function stepsOf(
@@ -124,7 +110,6 @@ function stepsOf(
     ['data set', () => checkDataSet(pipeline, io)],
     ['service', () => checkService(pipeline, io)],
     ...(pipeline.load.catalog === null ? [] : [['catalog', () => checkCatalog(pipeline, io)] as const]),
-    ...(consents.probe ? [['probe', () => checkCost(pipeline, io)] as const] : []),
   ]
 }
 
@@ -158,8 +143,7 @@ async function checkService(pipeline: Pipeline, io: Io): Promise<string | null> 
   const variable = auth.kind === 'token' ? auth.tokenEnv : auth.apiKeyEnv
   if ((await readSecret(variable, io.env)) === null) return null
   return untilStopped(io, async ({ stop }) => {
-    const onDate = clockCheck(pipeline, systemClock, io.log)
-    const options = { ...requestOptions(pipeline, stop, io), onDate }
+    const options = requestOptions(pipeline, stop, io)
     if (rulesOf(extract.resource).reading !== 'search') return tokenText(await testToken(service, options))
     const { token, search } = await testService(service, options)
     return `${tokenText(token)}; ${searchText(search)}`
@@ -175,15 +159,6 @@ async function checkCatalog(pipeline: Pipeline, io: Io): Promise<string | null> 
   return catalogText(compared)
 }
 
-/** What a page costs, by at most two requests. */
-async function checkCost(pipeline: Pipeline, io: Io): Promise<string> {
-  const { resource } = pipeline.extract
-  if (rulesOf(resource).reading !== 'search') return `not measured: resource: ${resource} costs no searches`
-  return untilStopped(io, async ({ stop }) =>
-    probeText(await probeService(pipeline, requestOptions(pipeline, stop, io))),
-  )
-}
-
 function requestOptions(pipeline: Pipeline, stop: AbortSignal, { env, log }: Io) {
   return {
     clock: systemClock,
@@ -192,23 +167,6 @@ function requestOptions(pipeline: Pipeline, stop: AbortSignal, { env, log }: Io)
     log,
     hidesTexts: hidesQueries(pipeline),
   }
-}
-
-function probeText({ reading, page, requests, searchesRemaining }: Probe): string {
-  const sent = `${counted(requests, 'request')} sent`
-  const left = searchesRemaining === null ? '' : `, ${counted(searchesRemaining, 'search', 'searches')} left`
-  const cost =
-    page === null
-      ? ''
-      : `: ${counted(page.searches, 'search', 'searches')} at most for a page of ${counted(page.rows, 'row')}`
-  const readings: Record<Probe['reading'], string> = {
-    request: `a page is one search, however many rows it has${cost}`,
-    '100 rows': `each 100 rows are one search${cost}`,
-    nothing: 'the service does not say how many searches are left: none are counted here',
-    free: 'nothing was measured: the page was free, as it is if it was requested in the last ten minutes; probe again ten minutes after the last probe or run',
-    unknown: `unknown${page === null ? ': the first query has too few rows, or pages are too small' : cost}`,
-  }
-  return `${readings[reading]} (${sent}${left})`
 }
 
 function tokenText({ url, info }: TokenTest): string {

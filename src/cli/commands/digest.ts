@@ -43,13 +43,16 @@ async function* linesOf(hide: Hide, log: Log): AsyncGenerator<string> {
   const unread: number[] = []
   const several: number[] = []
   let number = 0
+  let hasAny = false
   for await (const line of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
     number++
     const identities = identitiesIn(line)
+    hasAny ||= identities.unread + identities.found.length > 0
     if (identities.unread > 0) unread.push(number)
     if (identities.found.length > 1) several.push(number)
     yield `${identities.found.map(hide).join('\n')}\n`
   }
+  if (!hasAny) throw wrongUsage('No identities are given', 'Pipe them in, one a line.')
   if (unread.length > 0) log('warn', `what is no identity has no digest: ${linesText(unread)}`)
   if (several.length > 0)
     log('warn', `each of several identities has a line of its own: ${linesText(several)}`)

@@ -61,7 +61,7 @@ async function readAll(source: AsyncIterable<Buffer>, where: string): Promise<st
   }
   const bytes = Buffer.concat(parts)
   if (size > MAX_BYTES) throw none(`${where} is larger than 64 MB`, 'Give the identities in several calls.')
-  if (isUtf8(bytes)) return bytes.toString()
+  if (isUtf8(bytes) && !bytes.includes(0)) return bytes.toString()
   // In another encoding an identity would not be found, and nobody would know.
   throw none(`${where} is not UTF-8 text`, 'Convert it first, with iconv for example.')
 }

@@ -136,14 +136,10 @@ function* serviceLines(
   { totals, service, searchesRemaining, searchesThisMonth }: StatusResult,
   { extract }: Pipeline,
 ): Generator<string> {
-  const { pageSize, searchesPerRequest, searchesPer1000Rows } = service
+  const { pageSize } = service
   if (totals.searchesSpent !== null) {
-    const rates = [
-      ...(searchesPerRequest === null ? [] : [`${searchesPerRequest} a full page`]),
-      ...(searchesPer1000Rows === null ? [] : [`${searchesPer1000Rows} for 1,000 rows`]),
-    ]
-    const spent = `${counted(totals.searchesSpent, 'search', 'searches')} of the quota spent`
-    yield `${[spent, ...rates].join(', ')}${searchesRemaining === null ? '' : `; ${count(searchesRemaining)} left`}`
+    const left = searchesRemaining === null ? '' : `; ${count(searchesRemaining)} left`
+    yield `${counted(totals.searchesSpent, 'search', 'searches')} of the quota spent${left}`
   }
   if (extract.monthlySearches !== null)
     yield `this month: ${count(searchesThisMonth)} of ${counted(extract.monthlySearches, 'search', 'searches')}`

@@ -55,14 +55,6 @@ const METRICS: Readonly<Record<string, Metric>> = {
   last_run_rows: ['Rows that the last run exported.', 'rows'],
   last_run_requests: ['Requests that the last run sent, retries among them.', 'requests'],
   last_run_searches: ['Searches of the quota that the pages of the last run cost.', 'searchesSpent'],
-  searches_per_request: [
-    'Searches of the quota that a request was measured to cost.',
-    ({ service }) => service?.searchesPerRequest,
-  ],
-  searches_per_thousand_rows: [
-    'Searches of the quota that 1,000 rows were measured to cost.',
-    ({ service }) => service?.searchesPer1000Rows,
-  ],
   page_size_rows: ['Rows requested with the last page.', ({ service }) => service?.pageSize],
   last_run_retries: ['Requests that the last run sent again.', 'retries'],
   last_run_quarantined: ['Items that the last run quarantined.', 'quarantined'],

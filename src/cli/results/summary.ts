@@ -2,10 +2,8 @@ import { resolve } from 'node:path'
 import {
   type ErrorKind,
   type ExportError,
-  figuresOf,
   inSnakeCase,
   kindOfRows,
-  NOT_MEASURED,
   type Pipeline,
   shellWord,
 } from '../../core/index.ts'
@@ -69,7 +67,7 @@ const NOTHING_DONE = {
   replacedNuls: 0,
   repeated: 0,
   forgotten: 0,
-  service: figuresOf(NOT_MEASURED),
+  service: { pageSize: null },
   durationMs: 0,
   manifest: null,
   error: null,
@@ -145,16 +143,12 @@ function openRows({ rows, inShards }: RunSummary['dataSet']): string | null {
   return `${count(inShards)} of ${counted(rows, 'row')}; ${count(rows - inShards)} wait for their shards to end`
 }
 
-/** The quota that was spent, the cost of pages, and their size if the service did not serve full ones. */
+/** The quota that was spent, and the size of pages if the service did not serve full ones. */
 function quotaFigures(summary: RunSummary): readonly Figure[] {
   const { searchesSpent, searchesRemaining } = summary
-  const { searchesPerRequest, searchesPer1000Rows, pageSize } = summary.service
-  const by1000Rows = searchesPer1000Rows === null ? '' : `, ${searchesPer1000Rows} for 1,000 rows`
-  const rate = searchesPerRequest === null ? '' : ` (${searchesPerRequest} a full page${by1000Rows})`
-  // While the price of a page is not known, the dearer one counts.
-  const atMost = searchesPerRequest === null && searchesSpent !== 0 ? 'at most ' : ''
+  const { pageSize } = summary.service
   return [
-    ['searches spent', searchesSpent === null ? null : `${atMost}${count(searchesSpent)}${rate}`],
+    ['searches spent', searchesSpent === null ? null : count(searchesSpent)],
     ['searches left', searchesRemaining === null ? null : count(searchesRemaining)],
     ['page size', pageSize === null ? null : counted(pageSize, 'row')],
   ]

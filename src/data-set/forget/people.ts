@@ -14,17 +14,22 @@ export class People {
   readonly #count: number
   /** How files would hold each line of which something could not be read, by the number of the line. */
   readonly #unread: ReadonlyMap<number, string>
+  /** The numbers of lines with several identities, or with words around one. */
+  readonly #withMore: readonly number[]
   readonly #found = new Set<string>()
 
   private constructor(lines: readonly string[], isMasked: boolean, storedForm: (line: string) => string) {
     const unread = new Map<number, string>()
     const all = new Set<string>()
     const read = new Set<string>()
+    const withMore: number[] = []
     for (const [i, line] of lines.entries()) {
       if (filedIdentity(line) === '') continue
       const identities = identitiesIn(line)
       if (identities.unread > 0) unread.set(i + 1, storedForm(line))
       for (const identity of identities.found) read.add(filedIdentity(identity))
+      const words = line.split(/[\s;,|]+/).filter((word) => /[\p{L}\p{N}]/u.test(word))
+      if (identities.found.length > 0 && words.length > 1) withMore.push(i + 1)
       // A row may hold the whole line.
       for (const identity of [line, ...identities.found]) all.add(identity)
     }
@@ -33,6 +38,7 @@ export class People {
     this.#isMasked = isMasked
     this.#count = read.size
     this.#unread = unread
+    this.#withMore = withMore
   }
 
   /**
@@ -75,13 +81,13 @@ export class People {
     return true
   }
 
-  /** What to correct in lines of which something could not be read, and nothing was found as it stands. */
+  /** What could not be read and was not found as it stands, and what was read of a line with more. */
   hints(): readonly string[] {
-    const numbers = [...this.#unread].filter(([, form]) => !this.#found.has(form)).map(([number]) => number)
-    if (numbers.length === 0) return []
-    const named = numbers.slice(0, MAX_LINES_NAMED).join(', ')
-    const more = numbers.length > MAX_LINES_NAMED ? `, … (${numbers.length} lines)` : ''
-    return [`No identity, or more than that: line ${named}${more}. Give the address alone.`]
+    const unread = [...this.#unread].filter(([, form]) => !this.#found.has(form)).map(([number]) => number)
+    return [
+      ...named(unread, 'No identity, or more than that', 'Give the address alone.'),
+      ...named(this.#withMore, 'Each address of a line is one of theirs, whatever stands around it', ''),
+    ]
   }
 
   /** Whether a text that is not masked names one of them. @param partly also if it is a part of an identity */
@@ -98,3 +104,10 @@ export class People {
 }
 
 const MAX_LINES_NAMED = 20
+
+function named(lines: readonly number[], what: string, next: string): readonly string[] {
+  if (lines.length === 0) return []
+  const first = lines.slice(0, MAX_LINES_NAMED).join(', ')
+  const more = lines.length > MAX_LINES_NAMED ? `, … (${lines.length} lines)` : ''
+  return [`${what}: line ${first}${more}. ${next}`.trim()]
+}

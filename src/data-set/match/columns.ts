@@ -16,7 +16,7 @@ const KNOWN_COLUMNS: ReadonlySet<string> = new Set([
 ])
 
 /** Columns of digests, as `digest` names them; with the fingerprint of their key. */
-const DIGEST_COLUMN = /^identity_hmac_([0-9a-f]{8})$/
+const DIGEST_COLUMN = /^identity_hmac_([0-9a-f]{8})$/i
 
 /** The name of the column of digests under a key. */
 export function digestColumn(fingerprint: string): string {
@@ -25,7 +25,7 @@ export function digestColumn(fingerprint: string): string {
 
 /** The fingerprint of the key of a column of digests; null: its name has none. */
 export function fingerprintIn(name: string): string | null {
-  return DIGEST_COLUMN.exec(name)?.[1] ?? null
+  return DIGEST_COLUMN.exec(name)?.[1]?.toLowerCase() ?? null
 }
 
 /**
@@ -66,11 +66,17 @@ function folded(name: string): string {
 }
 
 function noColumn(what: string, header: readonly string[], where: string): ExportError {
+  const [first = ''] = header
   const names = header.map((name) => JSON.stringify(name)).join(', ')
-  const next = header[0]?.startsWith('#')
-    ? 'Line 1 seems to be a comment: remove it.'
-    : header.length === 1 && header[0]?.includes('|')
-      ? 'Its columns seem to be separated by |: export it with commas, semicolons or tabs.'
-      : `Name one of ${names} with --column.`
+  const hints: readonly (readonly [boolean, string])[] = [
+    [first.startsWith('#'), 'Line 1 seems to be a comment: remove it.'],
+    [
+      header.length === 1 && first.includes('|'),
+      'Its columns seem to be separated by |: export it with commas, semicolons or tabs.',
+    ],
+    [/^[0-9a-f]{64}$/i.test(first), 'It has no header: make it by `digest --column`.'],
+    [header.some((name) => fingerprintIn(name) !== null), 'It holds digests: add --digests.'],
+  ]
+  const [, next] = hints.find(([isIt]) => isIt) ?? [true, `Name one of ${names} with --column.`]
   return new ExportError({ kind: 'config', what, where, next })
 }

@@ -40,6 +40,12 @@ export async function readCsvTable(source: AsyncIterable<Uint8Array>, where: str
   const records = recordsOf(rest(), delimiterOf(header), own.split(LINE_END).length - 1, where)
   const first = await records.next()
   if (first.done === true) throw unusable(where, 'is empty', 'Give a CSV file with a header.')
+  if (first.value.cells.some((cell) => cell.includes('@')))
+    throw unusable(
+      where,
+      'has no header: its first line has addresses',
+      'Put the names of its columns above it.',
+    )
   // A row that does not fit the header is reported before the header's names are.
   const second = await records.next()
   async function* rows(): AsyncGenerator<CsvRow> {
@@ -76,18 +82,24 @@ async function* recordsOf(
     relax_column_count_less: true,
     skip_empty_lines: true,
   })
+  let last = skipped
   try {
     // Errors are thrown by the iteration, so the callback has nothing to do.
     const records: AsyncIterable<CsvRecord> = pipeline(Readable.from(text), parser, () => {})
-    for await (const { record, info } of records) yield { cells: record, line: info.lines + skipped }
+    for await (const { record, info } of records) {
+      last = info.lines + skipped
+      // Spreadsheets have rows of nothing at their end.
+      if (record.some((cell) => cell.trim() !== '')) yield { cells: record, line: last }
+    }
   } catch (error) {
     if (!(error instanceof CsvError)) throw error
-    const line = Number(error.lines) + skipped
+    // A quote that is not closed is noticed at the end of the file.
+    const line = error.code === 'CSV_QUOTE_NOT_CLOSED' ? last + 1 : Number(error.lines) + skipped
     if (error.code === 'CSV_RECORD_INCONSISTENT_FIELDS_LENGTH')
       throw unusable(
         where,
         `has more cells in line ${line} than in its header`,
-        'Quote cells that hold a separator, and remove a title or comment before the header.',
+        'Quote cells that hold a separator, and remove a separator at the end of the line, or a title or comment before the header.',
       )
     // Messages of the package quote what they found.
     throw unusable(where, `is no CSV (${error.code}, line ${line})`, 'Correct the quotes there.')
@@ -101,7 +113,7 @@ export async function* decoded(source: AsyncIterable<Uint8Array>, where: string)
   let decoder: TextDecoder | null = null
   let start = Buffer.alloc(0)
   const decode = (bytes?: Uint8Array): string => {
-    decoder ??= new TextDecoder(encodingOf(start), { fatal: true })
+    decoder ??= new TextDecoder(encodingOf(start, where), { fatal: true })
     try {
       return decoder.decode(bytes, { stream: bytes !== undefined })
     } catch {
@@ -119,7 +131,14 @@ export async function* decoded(source: AsyncIterable<Uint8Array>, where: string)
   yield decode()
 }
 
-function encodingOf([first, second]: Uint8Array): string {
+/** @throws ExportError `config` for UTF-16 that does not say so */
+function encodingOf([first, second]: Uint8Array, where: string): string {
+  if (first === 0 || second === 0)
+    throw unusable(
+      where,
+      'seems to be UTF-16 without a byte order mark',
+      'Export it in UTF-8, or convert it.',
+    )
   if (first === 0xff && second === 0xfe) return 'utf-16le'
   return first === 0xfe && second === 0xff ? 'utf-16be' : 'utf-8'
 }

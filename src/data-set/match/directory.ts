@@ -57,12 +57,14 @@ export async function readDirectory(
   const elsewhere = new Map<number, number>()
   for await (const { cells, line } of rows) {
     const cell = cells[keyIndex] ?? ''
-    if (hidesAddresses && cell.includes('@')) throw keyWithAddresses(header[keyIndex]!, line, where)
+    if (hidesAddresses && ADDRESS_LIKE.test(cell)) throw keyWithAddresses(header[keyIndex]!, line, where)
     // Lines of one person differ in addresses alone.
     const others = crc32(cells.filter((other, i) => !isRead.has(i) && !other.includes('@')).join('\0'))
-    const known = byKey.get(cell)
+    // Nobody has an empty key in common.
+    const id = cell.trim() === '' ? `\0${line}` : cell
+    const known = byKey.get(id)
     const entry = known ?? { person: people.push(cell) - 1, others, hasAny: false }
-    if (known === undefined) byKey.set(cell, entry)
+    if (known === undefined) byKey.set(id, entry)
     else if (known.others !== others) keysOfSeveral.add(line)
     for (const index of indices) {
       const { found, unread: left } = read(cells[index] ?? '')
@@ -83,6 +85,8 @@ export async function readDirectory(
     }
   }
   if (people.length === 0) throw noPeople(where)
+  // Of a first column that says something else than who it is.
+  if (key === null && keysOfSeveral.count > people.length) throw noKey(header[keyIndex]!, where)
   const one = hasDigests ? 'digest' : 'address'
   const bare = [...byKey.values()].filter(({ hasAny }) => !hasAny).length
   return {
@@ -111,23 +115,37 @@ export async function readDirectory(
 
 /** Lines of a file that are named in a warning, as far as a line has room for them. */
 class Lines {
-  #count = 0
+  count = 0
+  #isMore = false
   readonly #first: number[] = []
 
   add(line: number): void {
-    this.#count++
-    if (this.#first.length < MAX_LINES && this.#first.at(-1) !== line) this.#first.push(line)
+    this.count++
+    if (this.#first.at(-1) === line) return
+    if (this.#first.length < MAX_LINES) this.#first.push(line)
+    else this.#isMore = true
   }
 
   /** @param what makes the sentence of the count */
   said(what: (count: number) => string): readonly string[] {
-    if (this.#count === 0) return []
-    const more = this.#count > this.#first.length ? ', …' : ''
-    return [`${what(this.#count)}: lines ${this.#first.join(', ')}${more}`]
+    if (this.count === 0) return []
+    return [`${what(this.count)}: lines ${this.#first.join(', ')}${this.#isMore ? ', …' : ''}`]
   }
 }
 
 const MAX_LINES = 10
+
+/** Also a guest's, whose name has the domain in it. */
+const ADDRESS_LIKE = /[@\uff20\ufe6b]|#EXT#/i
+
+function noKey(key: string, where: string): ExportError {
+  return new ExportError({
+    kind: 'config',
+    what: `The first column, ${JSON.stringify(key)}, does not tell people apart: most lines repeat a cell of it`,
+    where,
+    next: 'Name a column that does with --key, such as an employee number.',
+  })
+}
 
 function noPeople(where: string): ExportError {
   return new ExportError({

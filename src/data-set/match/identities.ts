@@ -1,4 +1,4 @@
-import { IGNORABLE } from '../../transform/index.ts'
+import { IGNORABLE, withoutEnd } from '../../transform/index.ts'
 
 /** What a text says of identities. */
 export type Identities = {
@@ -16,25 +16,25 @@ const NOTHING: Identities = { found: [], unread: 0 }
  * address, or unread.
  */
 export function addressesIn(cell: string): Identities {
-  if (!cell.includes('@')) return cell.trim() === '' ? NOTHING : { found: [], unread: 1 }
+  if (!AT.test(cell)) return cell.trim() === '' ? NOTHING : { found: [], unread: 1 }
   const found: string[] = []
   let unread = 0
-  for (const [token] of cell.replace(IGNORABLE, '').replace(JOINED, ' ').matchAll(TOKENS)) {
+  const text = cell.replace(IGNORABLE, '').replace(WIDE_AT, '@').replace(JOINED, ' ')
+  for (const [token] of text.matchAll(TOKENS)) {
     const marks = token.split('@').length - 1
     if (marks === 0) continue
-    const bare = token.replace(KINDS, '').replace(LEADING, '').replace(TRAILING, '')
-    if (ADDRESS.test(bare)) found.push(bare.replace(GUEST, '$1@$2'))
-    else unread += marks
+    const bare = withoutEnd(token.replace(KINDS, '').replace(LEADING, ''), TRAILING)
+    if (marks > 1 || CUT_OFF.test(token) || !ADDRESS.test(bare)) unread += marks
+    else found.push(...new Set([bare.replace(GUEST, '$1@$2'), bare]))
   }
-  return { found, unread }
+  // A list that is cut off lacks some.
+  return { found, unread: Math.max(unread, CUT_OFF.test(cell) ? 1 : 0) }
 }
 
 /** The identities of a line that has nothing else: addresses, or a name without `@` as it stands. */
 export function identitiesIn(line: string): Identities {
   const name = line.trim()
-  return name === '' || name.includes('@') || NO_NAME.test(name)
-    ? addressesIn(line)
-    : { found: [name], unread: 0 }
+  return name === '' || AT.test(name) || NO_NAME.test(name) ? addressesIn(line) : { found: [name], unread: 0 }
 }
 
 /** The digests of a cell, which anything but hexadecimal digits may separate. */
@@ -44,16 +44,21 @@ export function digestsIn(cell: string): Identities {
   return { found, unread: words.length - found.length }
 }
 
-/** What separates addresses. A quoted local part belongs to its address. */
-const TOKENS = /(?:"[^"@\r\n]*"@)?[^\s;,|<>()[\]{}"\u201c\u201d\u2018\u2019\u2039\u203a\u00ab\u00bb]+/gu
+const AT = /[@\uff20\ufe6b]/
+const WIDE_AT = /[\uff20\ufe6b]/g
+const CUT_OFF = /\u2026|\.\.\./
+/** What separates addresses. A quoted local part belongs to its address, an apostrophe to a name. */
+const TOKENS = /(?:"[^"@\r\n]*"@)?[^\s;,|<>()[\]{}"\u201c\u201d\u201e\u2039\u203a\u00ab\u00bb]+/gu
 /** A plus sign before a kind of address joins two. */
 const JOINED = /\+(?=\p{L}[\p{L}\d-]*:)/gu
 /** Kinds of address, such as `SMTP:` or `SIP:sip:`. */
-const KINDS = /^['`]*(?:\p{L}[\p{L}\d.-]*:)+/u
-const LEADING = /^['`]+/
-const TRAILING = /[^\p{L}\p{M}\p{N}@]+$/u
-const ADDRESS = /^(?:"[^"]*"|[^@"]+)@[\p{L}\p{M}\p{N}._\u3002\uff0e\uff61-]+$/u
+const KINDS = /^[^\p{L}\p{N}]*(?:[\p{L}\p{N}][\p{L}\p{N}_.-]*[:\uff1a]+)+/u
+const LEADING = /^[^\p{L}\p{N}_"]+/u
+const TRAILING = /[^\p{L}\p{M}\p{N}@]/u
+/** What mailboxes are named by; anything else may be a mark that stuck to an address. */
+const ADDRESS =
+  /^(?:"[^"]*"|[\p{L}\p{M}\p{N}._+'\u2019&~-]+(?:#EXT#)?)@[\p{L}\p{M}\p{N}._\u3002\uff0e\uff61\u00b7\u30fb\u05f3\u05f4\u0375-]+$/iu
 /** A guest of a tenant of Entra ID: `ada_home.com#EXT#@tenant.onmicrosoft.com` is `ada@home.com`. */
 const GUEST = /^(.+)_([^_@]+)#EXT#@.+$/i
 /** Placeholders and what is cut off: `System.String[]`, `{SMTP:`, `<none>`. A path of X.500 begins with its kind. */
-const NO_NAME = /[;,|<>()[\]{}"\u2039\u203a\u2026]|^\p{L}[\p{L}\d.-]*:/u
+const NO_NAME = /[;,|<>()[\]{}"\u2039\u203a\u2026\0]|\.\.\.|^\p{L}[\p{L}\d.-]*:/u

@@ -87,7 +87,8 @@ const VALUES: { readonly [Type in ColumnType]?: (name: string) => string } = {
 
 /** The key's column under its own name, unless it is one that follows. */
 function keyName(key: string): string {
-  return key === 'identity' || ROW_COLUMNS.includes(key) ? `directory_${key}` : key
+  const folded = key.toLowerCase()
+  return folded === 'identity' || ROW_COLUMNS.includes(folded) ? `directory_${key}` : key
 }
 
 /**
@@ -98,7 +99,7 @@ function conditionOf(isMasked: boolean, { since, plusTags }: MatchOptions): stri
   const isIn = (form: string): string => `${form} IN (SELECT form FROM ${LOOKUP})`
   const isAscii =
     "strlen(identity_name) = length(identity_name) AND NOT contains(lower(identity_name), 'xn--')"
-  const isPlain = `${isAscii} AND NOT regexp_matches(identity_name, '${plusTags ? '[+]|' : ''}(?i:mailto:)|[.]\\s*$')`
+  const isPlain = `${isAscii} AND NOT regexp_matches(identity_name, '${plusTags ? '[+]|' : ''}(?i:mailto:)|[.][\\s\\x0b]*$')`
   const plain = isIn(`lower(trim(identity_name, ' ' || chr(9) || chr(10) || chr(11) || chr(12) || chr(13)))`)
   const isTheirs = isMasked ? isIn('identity_name') : `CASE WHEN ${isPlain} THEN ${plain} ELSE true END`
   return since === null ? isTheirs : `imported_at >= '${formatInstant(since)}'::TIMESTAMPTZ AND ${isTheirs}`

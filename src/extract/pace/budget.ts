@@ -1,4 +1,4 @@
-import { type Clock, ExportError, type Month, mayCost, monthOf, numberOf } from '../../core/index.ts'
+import { type Clock, ExportError, type Month, monthOf, numberOf } from '../../core/index.ts'
 import type { Tier } from '../endpoints.ts'
 import { type RunLimits, requestsLeft, searchesLeftIn, searchesToSpend } from './limits.ts'
 import type { SearchCount, SearchRequest } from './search-count.ts'
@@ -45,8 +45,8 @@ export type ThisMonth = {
 
 /**
  * Enforces the {@link RunLimits} of a run. A request reserves its cost before any other wait, so an exhausted budget is
- * known at once. The highest cost of a page is reserved until its response shows what is left. A page that exceeds the
- * budget is not requested, but first waits for pages in flight, which may cost less than reserved.
+ * known at once. The cost of a full page is reserved until its response is read. A page that exceeds the budget is not
+ * requested, but first waits for pages in flight, which may cost less than reserved.
  */
 export class Budget {
   readonly #limits: RunLimits
@@ -134,11 +134,10 @@ export class Budget {
     const count = this.#count
     for (;;) {
       if (tier !== 'search' || size === null || count.isReported === false) return null
-      const cost = mayCost(count.reading, size)
-      const isToWait = cost > 1 && count.isToBeAlone && count.inFlight > 0
-      const shortage = isToWait ? null : this.#shortageFor(cost, 0, count.inFlight)
-      if (!isToWait && shortage === null) return count.begin(cost)
-      if (shortage !== null && count.inFlight === 0) {
+      const cost = count.costOf(size)
+      const shortage = this.#shortageFor(cost, 0, count.inFlight)
+      if (shortage === null) return count.begin(cost)
+      if (count.inFlight === 0) {
         const options = shortage.untilMs === undefined ? {} : { untilMs: shortage.untilMs }
         throw new ExportError({ kind: 'quota', what: shortage.what, where, next: shortage.next, ...options })
       }
@@ -153,11 +152,11 @@ export class Budget {
    * @param others how many other requests are in flight
    */
   #shortageFor(cost: number, own: number, others: number): Shortage | null {
-    const { isReported, untold, uncounted } = this.#count
+    const { isReported, reserved } = this.#count
     if (isReported === false) return null
     // The first response tells whether searches are counted, and how many are left.
     if (isReported === null && others > 0 && this.#isLimited) return NOT_KNOWN
-    return this.#shortageOfRest(cost, untold - own, others) ?? this.#shortageOfMonth(cost, uncounted - own)
+    return this.#shortageOfRest(cost, reserved - own, others) ?? this.#shortageOfMonth(cost, reserved - own)
   }
 
   get #isLimited(): boolean {
@@ -191,7 +190,7 @@ export class Budget {
     if (cost > searches) {
       return {
         what: `A page may cost ${numberOf(cost, 'search', 'searches')}, more than the ${searches} of extract.monthly_searches`,
-        next: `Set extract.page_size to ${searches * 100} or less, or raise extract.monthly_searches, then run again.`,
+        next: 'Lower extract.page_size, or raise extract.monthly_searches, then run again.',
       }
     }
     const what = `Of the ${searches} searches for ${month}, ${numberOf(Math.max(0, left), 'is', 'are')} left, and the next page may cost ${cost}`

@@ -9,10 +9,9 @@ import type { Month } from '../../core/index.ts'
  * |---|---|---|
  * | `max_requests` | requests that were sent, retries among them | one run, also if it was interrupted and resumed |
  * | `min_searches_remaining` | searches that are left of the quota, as last reported | all users of the quota |
- * | `monthly_searches` | searches that were spent, by the service's own count | all runs of a data set, a calendar month (UTC) |
+ * | `monthly_searches` | searches that our own pages cost, by `service.rows_per_search` | all runs of a data set, a calendar month (UTC) |
  *
- * Only the first limit applies to requests for reports, and to endpoints that do not report searches. The cost of a
- * page is measured. Until then it is the more expensive reading of the documentation.
+ * Only the first limit applies to requests for reports, and to endpoints that do not report searches.
  *
  * Two responses of the service end a run in the same way, whatever the limits are: no searches are left, or
  * `Retry-After` is longer than a run waits.

@@ -1,5 +1,4 @@
-import { bufferPool, ExportError } from '../../core/index.ts'
-import { copyBytes } from '../../rows/index.ts'
+import { ExportError } from '../../core/index.ts'
 
 /** Lengths in Parquet are signed 32-bit integers. */
 const MAX_BYTES = 2 ** 31 - 1
@@ -11,8 +10,6 @@ const MAX_BYTES = 2 ** 31 - 1
 export class ByteBuffer {
   bytes: Buffer
   length = 0
-  readonly #buffers = bufferPool(1)
-  #shared: ArrayBufferLike = new SharedArrayBuffer(0)
 
   constructor(capacity = 1 << 16) {
     this.bytes = Buffer.from(new ArrayBuffer(capacity))
@@ -55,15 +52,6 @@ export class ByteBuffer {
   /** The written bytes, as a view that the next write may overwrite. */
   view(): Uint8Array {
     return this.bytes.subarray(0, this.length)
-  }
-
-  /** The written bytes in shared memory, which the next call overwrites. Large contents get a buffer of their own. */
-  share(): Uint8Array {
-    this.#buffers.give(this.#shared)
-    this.#shared = this.#buffers.take(this.length)
-    const bytes = new Uint8Array(this.#shared, 0, this.length)
-    copyBytes(this.view(), bytes, 0)
-    return bytes
   }
 }
 

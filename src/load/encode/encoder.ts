@@ -3,7 +3,7 @@ import type { ColumnSpec, RecordBatch } from '../../rows/index.ts'
 import type { ColumnChunk } from './parquet/column-chunk.ts'
 
 /**
- * Turns record batches into the bytes of one shard. Pure: no I/O and no clock, so it runs in any thread.
+ * Turns record batches into the bytes of one shard. Pure: no I/O and no clock.
  *
  * A shard is the header, then row groups, then the footer. Everything before the footer can be appended to a file as
  * soon as it is encoded.
@@ -23,7 +23,6 @@ export type ShardEncoder = {
 }
 
 export type EncodedRowGroup = {
-  /** In shared memory or in a buffer of their own. */
   readonly bytes: Uint8Array
   readonly rows: number
   /** For the footer of Parquet; CSV has none. */
@@ -39,7 +38,7 @@ export type WrittenRowGroup = {
   readonly chunks: readonly ColumnChunk[]
 }
 
-/** The settings that encode a shard. Plain data: it is sent to a worker thread. */
+/** The settings that encode a shard. */
 export type EncodeSettings = {
   readonly format: Format
   readonly columns: readonly ColumnSpec[]

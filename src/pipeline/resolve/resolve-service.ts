@@ -30,6 +30,7 @@ export function resolveService(service: ServiceFile, problems: Problems): Servic
     >,
     requestsPerSecond: service.requests_per_second,
     basicRequestsPerSecond: service.basic_requests_per_second,
+    rowsPerSearch: service.rows_per_search,
     timeoutMs: service.timeout,
     retries: service.retries,
     maxResponseBytes: service.max_response_bytes,

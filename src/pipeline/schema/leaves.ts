@@ -50,7 +50,7 @@ export function limit(min: number, byDefault: number | 'none') {
 }
 
 /** An integer, or a word: null. */
-export function integerOr(word: 'all' | 'auto', min: number, max?: number) {
+export function integerOr<const Word extends string>(word: Word, min: number, max?: number) {
   const expected = `${integerFrom(min, max)}, or ${word}`
   return z
     .union([integer(min, max, expected), z.literal(word)], expected)

@@ -1,7 +1,18 @@
 import * as z from 'zod'
 import { ADDRESS, ID_ADDRESS, URL_ALONE } from '../values/addresses.ts'
 import { key, onlyFor, onlyIf } from './key.ts'
-import { byteSize, duration, flag, integer, parsed, rate, section, text, variableName } from './leaves.ts'
+import {
+  byteSize,
+  duration,
+  flag,
+  integer,
+  integerOr,
+  parsed,
+  rate,
+  section,
+  text,
+  variableName,
+} from './leaves.ts'
 
 const address = () => parsed(...ADDRESS)
 
@@ -84,6 +95,11 @@ export const service = section({
     rate(10_000).prefault(4),
     'Requests a second to everything but searches and feeds.',
     2,
+  ),
+  rows_per_search: key(
+    integerOr('page', 1).prefault(100),
+    'Rows that one search of the quota covers; `page`: a page is one search, however many rows it has.',
+    'page',
   ),
   timeout: key(
     duration('1ms', '1d').prefault('60s'),

@@ -27,7 +27,6 @@ export const azure = {
     return { kind: 'azure', container, prefix, endpoint: given?.endpoint ?? null }
   },
   environment: 'AZURE_',
-  variables: ['AZURE_STORAGE_ACCOUNT', 'AZURE_STORAGE_KEY'],
   secrets: [
     'AZURE_STORAGE_KEY',
     'AZURE_STORAGE_SAS_TOKEN',

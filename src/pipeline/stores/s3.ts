@@ -43,7 +43,6 @@ export const s3 = {
     return { kind: 's3', bucket, prefix, endpoint, region, pathStyle: path_style, allowHttp: allow_http }
   },
   environment: 'AWS_',
-  variables: ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_REGION'],
   secrets: ['AWS_SECRET_ACCESS_KEY', 'AWS_SESSION_TOKEN'],
   secretPart: null,
 } as const satisfies StoreWords

@@ -18,8 +18,6 @@ export type StoreWords = {
   readonly location: (section: never, bucket: string, prefix: string) => DataSetLocation
   /** The beginning of all variables that its client reads by itself. */
   readonly environment: string
-  /** Those that a machine without a role needs. */
-  readonly variables: readonly string[]
   /** Those that hold secrets, which no message may repeat. */
   readonly secrets: readonly string[]
   /** Parts of these that are secrets, too, percent-encoded perhaps; null: none. */

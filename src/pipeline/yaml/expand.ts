@@ -53,11 +53,6 @@ export function expand(text: string, env: Environment): Expanded {
   return { text: expanded, names: [...names], faults: [...new Set(faults)] }
 }
 
-/** The variables that a text refers to. */
-export function namesIn(text: string): readonly string[] {
-  return [...text.matchAll(REFERENCE)].flatMap(([, body]) => BODY.exec(body ?? '')?.[1] ?? [])
-}
-
 /**
  * The value that YAML would read in a plain scalar: a number, a boolean or nothing; undefined: a string.
  * Never a list or a mapping, so that the value of a variable cannot add keys to the file.

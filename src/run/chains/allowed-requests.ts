@@ -1,4 +1,4 @@
-import { mayCost, type Reading } from '../../core/index.ts'
+import { searchesOf } from '../../core/index.ts'
 import { type RunLimits, requestsLeft, searchesToSpend } from '../../extract/index.ts'
 
 /** Requests that a run may still send, and the limit that applies: the budget of the run, or the rest of the quota. */
@@ -7,23 +7,22 @@ export type AllowedRequests = { readonly requests: number; readonly by: 'budget'
 /**
  * The lower of the two limits, for display; null: no limit.
  * @param service `searchesRemaining` null: the requests cost nothing, or the number is not known
- * @param pageSize rows requested with a page
+ * @param page rows requested with one, and those that a search covers
  */
 export function allowedRequests(
   limits: Pick<RunLimits, 'maxRequests' | 'sentBefore' | 'minSearchesRemaining'>,
   service: {
     readonly requests: number
     readonly searchesRemaining: number | null
-    readonly reading: Reading | null
   },
-  pageSize: number,
+  page: { readonly size: number; readonly rowsPerSearch: number | null },
 ): AllowedRequests | null {
-  const { requests, searchesRemaining, reading } = service
+  const { requests, searchesRemaining } = service
   const budget = requestsLeft(limits, requests)
   const quota =
     searchesRemaining === null
       ? Number.POSITIVE_INFINITY
-      : Math.max(0, searchesToSpend(limits, searchesRemaining)) / mayCost(reading, pageSize)
+      : Math.max(0, searchesToSpend(limits, searchesRemaining)) / searchesOf(page.size, page.rowsPerSearch)
   const allowed = Math.min(budget, quota)
   if (!Number.isFinite(allowed)) return null
   return { requests: Math.floor(allowed), by: budget <= quota ? 'budget' : 'quota' }

@@ -14,14 +14,12 @@ import { decodeIds, type LoggedIds, NEW_FEED, passOf } from '../../state/index.t
 import { maskedQueryValue } from '../../transform/index.ts'
 import { failPartition } from './chain-failure.ts'
 import type { ChainProgress } from './chain-progress.ts'
-import { divisionOf } from './division.ts'
 import { isFrontDue, lostPlace, mayBeginAgain, orderOf } from './feed.ts'
 import { shortageOfDiskSpace } from './halt.ts'
 import { PageCommits } from './page-commits.ts'
 import { excessOf, type PartitionFault } from './quarantine.ts'
 import { otherSecret, restartInstant } from './restart.ts'
 import type { ChainsContext } from './run-context.ts'
-import type { SplitPage } from './split-by-window.ts'
 import { PartitionEvents } from './tally.ts'
 
 const REFUSED_CURSOR = 'The service refuses the saved cursor'
@@ -156,28 +154,13 @@ export class ChainRun {
 
   async #followCursors(start: Start): Promise<void> {
     const { service, session } = this.#run
-    const pages = extractPages(service, this.#sequence(start), session.decode, session.cpu.release)
+    const pages = extractPages(service, this.#sequence(start), session.decode)
     for await (const page of pages) {
       const split = this.#commits.split(page)
       await this.#commits.commit(split)
       if (split.page.next === null || this.#chain.isOver) return
       await this.#haltWithoutSpace()
-      await this.#divide(split)
     }
-  }
-
-  /**
-   * Hands later windows to an idle slot, if responses take longer than the rate limit makes them wait. What the
-   * service sends beyond the cut, until no row can be late, is paid again: one more request, or the pages of an hour.
-   */
-  async #divide({ ms, size }: SplitPage): Promise<void> {
-    const { queue, session, pipeline } = this.#run
-    const { chain, query, windows } = this.#chain
-    if (queue.idle === 0 || ms <= 1000 / pipeline.service.requestsPerSecond) return
-    const keep = divisionOf(this.#chain, size)
-    if (keep === null) return
-    await session.journal.append([{ kind: 'shorten', chain, windows: keep }])
-    queue.add({ kind: 'new', query, windows: windows.part(keep, windows.count) })
   }
 
   /** The settings of every request in a sequence of cursors. */

@@ -1,27 +1,17 @@
-import { ExportError, hidesQueries, isExportError, isFeed, rulesOf, settleAll } from '../../core/index.ts'
+import { ExportError, isExportError, isFeed, rulesOf, settleAll } from '../../core/index.ts'
 import type { PlanCounts } from '../../data-set/index.ts'
-import { PageSizes, type RunLimits, Service } from '../../extract/index.ts'
+import { PageSizes, type Service } from '../../extract/index.ts'
 import { ownsFolder } from '../../load/index.ts'
 import type { PlannedChain } from '../../pipeline/index.ts'
-import {
-  type CheckpointState,
-  hasEnded,
-  partitionEntry,
-  presentOf,
-  type RunCounts,
-  type RunStatus,
-  searchesByMonth,
-} from '../../state/index.ts'
-import { clockCheck, dependsOnNow } from '../admission/clock-check.ts'
+import { hasEnded, partitionEntry, presentOf, type RunCounts, type RunStatus } from '../../state/index.ts'
 import type { Progress } from '../options.ts'
-import { tokenTest } from '../service-calls.ts'
 import { allowedRequests } from './allowed-requests.ts'
 import { wrongAddress } from './chain-failure.ts'
 import { ChainProgress } from './chain-progress.ts'
 import { ChainQueue } from './chain-queue.ts'
 import { ChainRun } from './chain-run.ts'
 import { FeedWindows } from './feed-windows.ts'
-import { Halt } from './halt.ts'
+import type { Halt } from './halt.ts'
 import { Measurements } from './measurements.ts'
 import { excessOf } from './quarantine.ts'
 import type { ChainsContext, RunContext } from './run-context.ts'
@@ -41,23 +31,18 @@ const PROGRESS_MS = 250
  * stop the others. An error that concerns all of them (credentials, quota, disk, a signal) stops the run after the
  * received pages are committed.
  */
-export async function exportChains(run: RunContext): Promise<Ending> {
+export async function exportChains(run: RunContext, service: Service, halt: Halt): Promise<Ending> {
   const { pipeline, plan, session, counts, tally, options } = run
-  const halt = new Halt(options.stop)
-  const service = openOwnService(run, halt)
   const reportProgress = (): void => options.onProgress(progressOf(run, service))
   const { concurrency } = pipeline.extract
   const sizes = new PageSizes(pipeline.extract.pageSize, session.journal.state.service)
   const measurements = new Measurements(service, sizes, run.earlier)
   const queue = new ChainQueue(plan.chains(), concurrency)
-  let comparison: Promise<void> | null = null
   const work = async (shared: ChainsContext): Promise<void> => {
     try {
       for (;;) {
-        const next = halt.halted ? null : await queue.next()
+        const next = halt.halted ? null : queue.next()
         if (next === null || halt.halted) break
-        comparison ??= compareClocks(run, service)
-        await comparison
         const chain = await beginOrResumeChain(next, run)
         if (chain === null) continue
         await new ChainRun(chain, shared).follow()
@@ -75,14 +60,7 @@ export async function exportChains(run: RunContext): Promise<Ending> {
     await settleEnded(run)
     // A crash may have occurred between the last page of a folder and the seal of its shard.
     await sealFinished(run)
-    const shared = {
-      ...run,
-      service,
-      sizes,
-      measurements,
-      halt,
-      queue,
-    }
+    const shared = { ...run, service, sizes, measurements, halt, queue }
     await settleAll(Array.from({ length: concurrency }, () => work(shared)))
     if (tally.notFound > 0 && tally.notFound === tally.failed && !service.counters.hasSucceeded)
       halt.stopFor(wrongAddress(service))
@@ -101,27 +79,10 @@ export async function exportChains(run: RunContext): Promise<Ending> {
   } finally {
     clearInterval(reporting)
     reportProgress()
-    await service.close()
   }
   const { requests, retries, searchesSpent, searchesRemaining } = service.counters
   const error = halt.error ?? interruption(options.stop, tally, counts)
   return { status: statusOf(error, tally), error, requests, retries, searchesSpent, searchesRemaining }
-}
-
-/**
- * Where windows end by the present time, the service's clock is known before a search is sent: the exchange of an API key
- * tells it, or else a test of the token.
- * @throws ExportError `config` when the clocks differ too much
- */
-async function compareClocks({ pipeline, options }: RunContext, service: Service): Promise<void> {
-  const { auth } = pipeline.service
-  if (auth.kind === 'api-key' || !dependsOnNow(pipeline, options.clock.now())) return
-  try {
-    await tokenTest(service, pipeline.service, 0)
-  } catch (error) {
-    // All else concerns the test, which not every service has: the first search shows it.
-    if (!isExportError(error) || error.kind === 'config') throw error
-  }
 }
 
 /** Partitions that failed for what came of them: they are done if this run permits it, else they fail again. */
@@ -174,41 +135,6 @@ async function beginOrResumeChain(
   return new ChainProgress(state, { chain, query, windows: folded.windows, wanted, feedWindows })
 }
 
-function openOwnService(context: RunContext, halt: Halt): Service {
-  const { pipeline, session, options } = context
-  return new Service(
-    pipeline.service,
-    { ...limitsOf(context), connections: pipeline.extract.concurrency },
-    {
-      clock: options.clock,
-      readSecret: options.readSecret,
-      stop: halt.signal,
-      abort: options.abort,
-      buffers: session.buffers,
-      log: options.onLog,
-      hidesTexts: hidesQueries(pipeline),
-      hasSucceeded: hasFound(session.journal.state),
-      measures: session.journal.state.service,
-      onDate: clockCheck(pipeline, options.clock, options.onLog),
-    },
-  )
-}
-
-function limitsOf({ pipeline, session, earlier }: RunContext): RunLimits {
-  const { maxRequests, minSearchesRemaining, monthlySearches } = pipeline.extract
-  const monthly =
-    monthlySearches === null
-      ? null
-      : { searches: monthlySearches, before: searchesByMonth(session.journal.state.runs) }
-  return { maxRequests, sentBefore: earlier.requests, minSearchesRemaining, monthly }
-}
-
-/** Whether any search of the data set ever succeeded: then its address is right, or was. */
-function hasFound({ partitions }: CheckpointState): boolean {
-  for (const [, { pages }] of partitions) if (pages > 0) return true
-  return false
-}
-
 /** The status of a run that this error stopped. */
 export function statusFor(error: ExportError): RunStatus {
   if (error.kind === 'quota') return 'budget'
@@ -257,13 +183,13 @@ async function sealShared(
 
 /** The progress of a run, for `onProgress`. */
 function progressOf(
-  { pipeline: { extract }, tally, counts, earlier }: RunContext,
+  { pipeline: { extract, service }, tally, counts, earlier }: RunContext,
   { counters, board }: Service,
 ): Progress {
-  const { requests, reading } = counters
+  const { requests } = counters
   const isCounted = rulesOf(extract.resource).reading === 'search'
   const searchesRemaining = isCounted ? counters.searchesRemaining : null
-  const spending = { requests, searchesRemaining, reading }
+  const spending = { requests, searchesRemaining }
   return {
     partitionsTotal: counts.total,
     partitionsDone: tally.done,
@@ -276,11 +202,10 @@ function progressOf(
     quarantined: tally.quarantined,
     searchesSpent: counters.searchesSpent,
     searchesRemaining: counters.searchesRemaining,
-    requestsAllowed: allowedRequests(
-      { ...extract, sentBefore: earlier.requests },
-      spending,
-      extract.pageSize,
-    ),
+    requestsAllowed: allowedRequests({ ...extract, sentBefore: earlier.requests }, spending, {
+      size: extract.pageSize,
+      rowsPerSearch: service.rowsPerSearch,
+    }),
     pausedUntilMs: counters.pausedUntilMs,
     waits: board.waits,
   }

@@ -1,4 +1,4 @@
-import type { Month, Reading, ResponseTime } from '../../core/index.ts'
+import type { Month, ResponseTime } from '../../core/index.ts'
 import type { PageSizes, Service } from '../../extract/index.ts'
 import type { FoldedRun, Journal, JournalEntry } from '../../state/index.ts'
 
@@ -14,7 +14,6 @@ export class Measurements {
   #spent: number | null = null
   #left: number | null = null
   #reportsSearchesLeft: boolean | null = null
-  #reading: Reading | null
   #month: Month
 
   /** @param run in the journal: with what it sent and spent before an interruption */
@@ -23,7 +22,6 @@ export class Measurements {
     sizes: PageSizes,
     { run, requests, searchesSpent, months, started_at }: FoldedRun,
   ) {
-    this.#reading = service.counters.reading
     this.#service = service
     this.#sizes = sizes
     this.#limit = sizes.limit
@@ -38,9 +36,8 @@ export class Measurements {
   entries(time: ResponseTime | null): JournalEntry[] {
     const { limit, bindsSizes } = this.#sizes
     const limits: JournalEntry[] = limit === this.#limit ? [] : [{ kind: 'limit', size: limit }]
-    const { searchesSpent, searchesRemaining, reportsSearchesLeft, reading } = this.#service.counters
+    const { searchesSpent, searchesRemaining, reportsSearchesLeft } = this.#service.counters
     const news = {
-      ...(reading === null || reading === this.#reading ? {} : { reading }),
       ...(time === null ? {} : { times: [time] }),
       ...(bindsSizes === this.#bindsSizes ? {} : { binds_sizes: true as const }),
       ...(reportsSearchesLeft === null || reportsSearchesLeft === this.#reportsSearchesLeft
@@ -54,7 +51,6 @@ export class Measurements {
     this.#limit = limit
     this.#bindsSizes = bindsSizes
     this.#reportsSearchesLeft = reportsSearchesLeft
-    this.#reading = reading
     this.#spent = searchesSpent
     this.#left = searchesRemaining
     return Object.keys(news).length === 0 ? limits : [...limits, { kind: 'measured', ...news }]

@@ -54,7 +54,7 @@ export class PageCommits {
    *   permits them; or, under `on_invalid: fail`, any: then nothing is committed
    */
   async commit(split: SplitPage): Promise<void> {
-    const { session, service, pipeline } = this.#run
+    const { service, pipeline } = this.#run
     const isOver = service.board.begin('disk')
     try {
       const invalid = invalidItemOf(split, this.#chain, pipeline.transform)
@@ -63,7 +63,6 @@ export class PageCommits {
       if (excess !== null) throw excess
     } finally {
       isOver()
-      session.cpu.release(split.page)
     }
   }
 

@@ -41,9 +41,8 @@ function* redoEntries({ redo }: CheckpointState): Generator<JournalEntry> {
 }
 
 function* serviceEntries({ service, searchesRemaining }: CheckpointState): Generator<JournalEntry> {
-  const { pageSize, limit, bindsSizes, reading, times, reportsSearchesLeft } = service
+  const { pageSize, limit, bindsSizes, times, reportsSearchesLeft } = service
   const known = {
-    ...(reading === null ? {} : { reading }),
     ...(reportsSearchesLeft === null ? {} : { tells_searches: reportsSearchesLeft }),
     ...(searchesRemaining === null ? {} : { left: searchesRemaining }),
     ...(pageSize === null ? {} : { page_size: pageSize }),

@@ -333,7 +333,6 @@ export class JournalFold {
 
   #measure({
     times = [],
-    reading,
     tells_searches,
     page_size,
     binds_sizes,
@@ -342,7 +341,6 @@ export class JournalFold {
     replaces,
   }: MeasuredEntry): void {
     const service = this.#state.service
-    service.reading = reading ?? service.reading
     service.times = [...service.times, ...times].slice(-MAX_TIMES)
     service.reportsSearchesLeft = tells_searches ?? service.reportsSearchesLeft
     service.pageSize = page_size ?? service.pageSize

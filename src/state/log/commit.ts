@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib'
-import { type BufferPool, ExportError, type Store } from '../../core/index.ts'
+import { ExportError, type Store } from '../../core/index.ts'
 import type { BlobRef } from '../commit-log.ts'
 import type { JournalEntry } from '../journal-entry.ts'
 import { LineWriter } from './lines.ts'
@@ -94,10 +94,9 @@ export function located(
 export async function readBlob(
   store: Store,
   { file, offset, bytes, crc }: BlobRef,
-  memory?: BufferPool,
 ): Promise<Uint8Array | null> {
   if (bytes === 0) return new Uint8Array()
-  const found = await store.read(commitPath(file), offset, offset + bytes, memory)
+  const found = await store.read(commitPath(file), offset, offset + bytes)
   return found === null || found.byteLength < bytes || crc32(found) !== crc ? null : found
 }
 

@@ -1,12 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import {
-  type BufferPool,
-  ExportError,
-  type OwnedStore,
-  serial,
-  sideBySide,
-  takenOver,
-} from '../../core/index.ts'
+import { ExportError, type OwnedStore, serial, sideBySide, takenOver } from '../../core/index.ts'
 import { type Found, saveCheckpoint } from '../checkpoint/checkpoint.ts'
 import { blobsNeeded, type CheckpointState } from '../checkpoint/checkpoint-state.ts'
 import type { JournalFold } from '../checkpoint/fold-journal.ts'
@@ -118,9 +111,9 @@ export class Journal implements CommitLog {
     })
   }
 
-  async read(ref: BlobRef, memory?: BufferPool): Promise<Uint8Array | null> {
+  async read(ref: BlobRef): Promise<Uint8Array | null> {
     for (let at: BlobRef | undefined = ref; at !== undefined; at = this.#moved.get(placeOf(at))) {
-      const bytes = await readBlob(this.#store, at, memory)
+      const bytes = await readBlob(this.#store, at)
       if (bytes !== null) return bytes
     }
     // The next owner removes what it does not need.

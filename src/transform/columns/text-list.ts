@@ -1,4 +1,4 @@
-import { copyBytes, type TextVector, type Vector } from '../../rows/index.ts'
+import type { TextVector, Vector } from '../../rows/index.ts'
 import { MASK_ROOM, type Mask } from '../mask/index.ts'
 import { IndexList, Validity } from './lists.ts'
 import { unescapeJson } from './unescape-json.ts'
@@ -82,7 +82,7 @@ export class TextList {
     const { rows, offsets } = run
     const length = offsets[rows - 1]!
     this.#reserve(length)
-    copyBytes(run.texts.subarray(0, length), this.bytes, this.end)
+    this.bytes.set(run.texts.subarray(0, length), this.end)
     this.#offsets.addAll(offsets, rows, this.end)
     this.#validity.addAll(run.states, rows, nulls)
     this.end += length
@@ -118,7 +118,7 @@ export class TextList {
     let at = this.end
     if (end - start < SHORT_COPY) for (let i = start; i < end; i++) to[at++] = from[i]!
     else {
-      copyBytes(from.subarray(start, end), to, at)
+      to.set(from.subarray(start, end), at)
       at += end - start
     }
     this.#close(at)

@@ -3,11 +3,16 @@
  * alphabet. A prefix alone says nothing: `$1$MillionDollars!` is a password.
  */
 export function isDigest(bytes: Buffer, start: number, end: number): boolean {
-  return end - start >= MIN_LENGTH && DIGEST.test(bytes.toString('latin1', start, end))
+  const length = end - start
+  // Dumps leave blanks and line breaks at ends.
+  return (
+    length >= MIN_LENGTH && length <= MAX_LENGTH && DIGEST.test(bytes.toString('latin1', start, end).trim())
+  )
 }
 
 /** Of `{CRYPT}` with the 13 characters of DES. */
 const MIN_LENGTH = 20
+const MAX_LENGTH = 1024
 
 /** MD5, SHA-1, SHA-224, SHA-256, SHA-384, SHA-512 in hexadecimal digits. */
 const HEX = `(?:${[32, 40, 56, 64, 96, 128].map((length) => `[0-9a-f]{${length}}`).join('|')})`
@@ -33,6 +38,8 @@ const CRYPT = oneOf([
   String.raw`U?\$s\$${C}{52}`,
   String.raw`\$(?:argon2(?:id|i|d)|scrypt|bcrypt-sha256|pbkdf2(?:-sha\d+)?)(?:\$[a-z]+=[^$]+|\$\d+)*\$${P}{4,}${PADDING}\$${P}{20,}${PADDING}`,
   String.raw`\$p5k2\$[0-9a-f]*\$[\w./+=-]+\$[\w./+=-]{20,}`,
+  // Cisco, types 8 and 9.
+  String.raw`\$[89]\$${C}{14}\$${C}{43}`,
   String.raw`\$s0\$[0-9a-f]+\$${B}+${PADDING}\$${B}+${PADDING}`,
   String.raw`\$scram\$\d+\$${P}+\$sha-1=${P}{27}(?:,sha-\d+=${P}+)*`,
   // caching_sha2_password of MySQL.
@@ -43,9 +50,11 @@ const DIGEST = new RegExp(
   `^${oneOf([
     HEX,
     CRYPT,
-    // With a salt on either side; also LM:NT.
+    // With a salt or a name on either side; also LM:NT. A locked account has a mark before it.
     `${HEX}:[^]{1,128}`,
-    `[^]{1,128}:${HEX}`,
+    `[^]{1,128}:(?:${HEX}|${CRYPT})`,
+    `[!*]{1,2}${CRYPT}`,
+    '[^:]+:\\d+:[0-9a-f]{32}:[0-9a-f]{32}:::',
     // Schemes of LDAP, of Atlassian, and those before other forms.
     `\\{MD5\\}${B}{22}==`,
     `\\{SHA\\}${B}{27}=`,
@@ -77,7 +86,7 @@ const DIGEST = new RegExp(
     '0x0200[0-9a-f]{136}',
     `0x${HEX}`,
     '\\*[0-9a-f]{40}',
-    'S:[0-9a-f]{60}',
+    'S:[0-9a-f]{60}(?:;[HT]:[0-9a-f]+)*;?',
     'T:[0-9a-f]{160}',
     'md5[0-9a-f]{32}',
     String.raw`SCRAM-SHA-256\$\d+:${B}+${PADDING}\$${B}+${PADDING}:${B}+${PADDING}`,

@@ -9,5 +9,5 @@ export {
   maskText,
   REDACTED,
 } from './mask.ts'
-export { IGNORABLE, normalIdentity } from './normal-form.ts'
+export { IGNORABLE, normalIdentity, withoutEnd } from './normal-form.ts'
 export { filedIdentity, Suppression, suppressionDigest } from './suppression.ts'

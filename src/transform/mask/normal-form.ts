@@ -13,7 +13,7 @@ export function normalIdentity(identity: string): string {
   const text = identity.toWellFormed().replace(IGNORABLE, '').normalize('NFC').replace(MAILTO, '').trim()
   const at = text.lastIndexOf('@')
   if (at <= 0) return folded(text)
-  const domain = text.slice(at + 1).replace(FINAL_DOTS, '')
+  const domain = withoutEnd(text.slice(at + 1), FINAL_DOT)
   const ascii = TO_ASCII.test(domain) ? domainToASCII(lower(domain)) : ''
   return `${folded(text.slice(0, at))}@${ascii === '' ? folded(domain) : ascii}`
 }
@@ -21,7 +21,14 @@ export function normalIdentity(identity: string): string {
 /** Characters without a picture: zero-width spaces, marks of direction, soft hyphens, variation selectors. */
 export const IGNORABLE = /\p{Default_Ignorable_Code_Point}+/gu
 const MAILTO = /^\s*(?:mailto:\s*)+/i
-const FINAL_DOTS = /[\s.\u3002\uff0e\uff61]+$/u
+const FINAL_DOT = /[\s.\u3002\uff0e\uff61]/
+
+/** A text without the characters of a kind at its end. A regular expression would look at each run of them again and again. */
+export function withoutEnd(text: string, kind: RegExp): string {
+  let end = text.length
+  while (end > 0 && kind.test(text[end - 1]!)) end--
+  return text.slice(0, end)
+}
 
 /**
  * Letter by letter, so that Σ is σ wherever it is: ς is another letter in domains. Without it capitals such as ẞ would
@@ -39,7 +46,7 @@ function folded(text: string): string {
 const PLAIN = /^(?!mailto:|.*xn--)[\x21-\x7e]*(?<!\.)$/i
 
 /** Host names that IDNA may change. What others have beside would be cut off or decoded, or read as an IP address. */
-const TO_ASCII = /^(?=.*(?:[^\0-\x7f]|xn--))(?=.*\p{L})[\p{L}\p{M}\p{N}._。．｡-]+$/iu
+const TO_ASCII = /^(?=.*(?:[^\0-\x7f]|xn--))(?=.*\p{L})[\p{L}\p{M}\p{N}._。．｡·・׳״͵-]+$/iu
 
 /**
  * Brings the UTF-8 text at [start, end) into normal form in place, if it is plain: ASCII without white space or encoded

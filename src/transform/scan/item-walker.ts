@@ -1,7 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { readFileSync } from 'node:fs'
 import { type Int64, int64 } from '../../core/index.ts'
-import { copyBytes } from '../../rows/index.ts'
 import type { FieldRun } from '../columns/text-list.ts'
 import { FIELDS } from './item-fields.ts'
 
@@ -119,7 +118,7 @@ export class ItemWalker<Source extends { readonly id: string }> {
     const { BUFFER, BUFFER_BYTES } = this.#walker
     const length = Math.min(body.length - at, BUFFER_BYTES.value)
     this.#walker.open(length)
-    copyBytes(body.subarray(at, at + length), this.bytes, BUFFER.value)
+    this.bytes.set(body.subarray(at, at + length), BUFFER.value)
     this.#start = at
     this.#learnedAt = -1
     this.end = at + length

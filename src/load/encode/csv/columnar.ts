@@ -34,7 +34,7 @@ export function csvColumnar(settings: EncodeSettings, format: CsvFormat): ShardE
     out.length = 0
     for (const recordBatch of recordBatches)
       writeRecordBatch(out, recordBatch, settings.columns, format.escapeFormulas)
-    return out.share()
+    return out.view()
   })
 }
 

@@ -64,7 +64,7 @@ export function parquetColumnar(settings: EncodeSettings, format: ParquetFormat)
       const rows = totalRows(recordBatches)
       out.length = 0
       const chunks = rows === 0 ? [] : encodeRowGroup(recordBatches)
-      return { bytes: out.share(), rows, chunks }
+      return { bytes: out.view(), rows, chunks }
     },
     footer: async (rowGroups) =>
       parquetFooter({ ...settings, codec: codec.name, timestampUnit: 'MICROS' }, rowGroups),

@@ -1,10 +1,4 @@
-import {
-  copyBytes,
-  type Int64Vector,
-  type IntegerVector,
-  type NumberVector,
-  type TextVector,
-} from '../../../rows/index.ts'
+import type { Int64Vector, IntegerVector, NumberVector, TextVector } from '../../../rows/index.ts'
 import { checkSize } from '../byte-buffer.ts'
 import { eachEntry, type RecordBatchColumn, totalRows, type VectorOf } from '../record-batch-column.ts'
 
@@ -77,7 +71,7 @@ export function textRows(columns: readonly RecordBatchColumn<TextVector>[]): Tex
     const source = column.values
     if (column.group === null) {
       const run = source.bytes.subarray(source.offsets[0], source.offsets[column.rows])
-      copyBytes(run, bytes, at)
+      bytes.set(run, at)
       at += run.length
     } else {
       eachEntry(column, (entry) => {

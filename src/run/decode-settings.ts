@@ -1,5 +1,5 @@
-import type { Pipeline } from '../../core/index.ts'
-import { columnsOf, type DecodeSettings, ownFields, type SuppressList } from '../../rows/index.ts'
+import type { Pipeline } from '../core/index.ts'
+import { columnsOf, type DecodeSettings, ownFields, type SuppressList } from '../rows/index.ts'
 
 /** The settings for decoding pages. */
 export function decodeSettings(

@@ -1,1 +1,0 @@
-export { canStartThreads, openThread, owned, serve, type Thread } from './thread.ts'

@@ -1,0 +1,79 @@
+import { describe, expect, it } from 'vitest'
+import { WindowRun } from '../../src/core/index.ts'
+import type { PlannedChain } from '../../src/pipeline/index.ts'
+import { nameQuery } from '../../src/pipeline/index.ts'
+import { ChainQueue } from '../../src/run/chains/chain-queue.ts'
+import { exportsTo, sandboxOf } from './world.ts'
+
+const chain = (name: string): PlannedChain => ({
+  kind: 'new',
+  query: nameQuery({ type: 'domain', fqdn: name }, name),
+  windows: WindowRun.of('asc', [null]),
+})
+
+describe('the queue of chains', () => {
+  it('takes a chain from the plan when it is needed', () => {
+    let taken = 0
+    function* plan(): Generator<PlannedChain> {
+      for (; taken < 1_000_000; ) yield chain(`q${taken++}`)
+    }
+    const queue = new ChainQueue(plan(), 4)
+    for (let slot = 0; slot < 50; slot++) queue.next()
+    expect(taken).toBe(50)
+  })
+
+  it('hands what is left of a chain out before all others', () => {
+    const [a, b, rest] = [chain('a'), chain('b'), chain('rest')]
+    const queue = new ChainQueue([a, b], 2)
+    expect(queue.next()).toBe(a)
+    queue.add(rest)
+    expect([queue.next(), queue.next(), queue.next()]).toEqual([rest, b, null])
+  })
+
+  it.each([
+    [1, 1, false],
+    [2, 1, true],
+    [3, 2, false],
+    [4, 2, true],
+    [4, 3, false],
+    [4, 4, false],
+  ])('of %i slots, %i have a chain: each may request a page ahead: %s', (slots, chains, mayPrefetch) => {
+    const queue = new ChainQueue(
+      Array.from({ length: chains }, () => chain('a')),
+      slots,
+    )
+    for (let slot = 0; slot < slots; slot++) if (queue.next() === null) queue.leave()
+    expect(queue.mayPrefetch).toBe(mayPrefetch)
+  })
+})
+
+it.each([1, 2, 4])(
+  'a query over six months that fits a page takes one request with %i slots',
+  async (slots) => {
+    const data = { from: '2024-01-01', until: '2024-07-01', latencyMs: 5 }
+    const sandbox = await sandboxOf({ records: 300, domains: ['a.example', 'b.example'], ...data })
+    const summary = await exportsTo().run(
+      sandbox.baseUrl,
+      sandbox.token,
+      `domains: [a.example, b.example], windows: { from: 2024-01-01, until: 2024-07-01, every: month }, concurrency: ${slots}`,
+    )
+    expect(summary).toMatchObject({ status: 'complete', rows: 600, requests: 2 })
+  },
+)
+
+it('windows.per_chain divides a query before it begins', async () => {
+  const data = { from: '2024-01-01', until: '2024-07-01', latencyMs: 5 }
+  const sandbox = await sandboxOf({ records: 600, domains: ['a.example'], ...data })
+  const here = exportsTo()
+  const summary = await here.run(
+    sandbox.baseUrl,
+    sandbox.token,
+    'domains: [a.example], windows: { from: 2024-01-01, until: 2024-07-01, every: month, per_chain: 2 }, concurrency: 4, page_size: 20',
+  )
+  expect(summary).toMatchObject({ status: 'complete', rows: 600 })
+  expect(new Set(here.ids()).size).toBe(600)
+  const chains = new Set(
+    sandbox.requests.map(({ body }) => JSON.stringify(body).replace(/"from":"[^"]*",/, '')),
+  )
+  expect(chains.size).toBe(3)
+})
