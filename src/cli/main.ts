@@ -19,9 +19,6 @@ if (major < 20 || (major === 20 && minor < 19)) {
       const { version } = await import('../package/index.ts')
       process.stdout.write(`${version}\n`)
     } else {
-      // By default V8 optimises functions that run a thousand times, which takes longer here than it saves.
-      const { setFlagsFromString } = await import('node:v8')
-      setFlagsFromString('--interrupt-budget=270000')
       const { start } = await import('./run-command-line.ts')
       process.exitCode = await start()
     }

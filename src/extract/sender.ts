@@ -212,6 +212,8 @@ export class Sender {
       return value
     } catch (error) {
       throw failedAttempt(error)
+    } finally {
+      response.release()
     }
   }
 

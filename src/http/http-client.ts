@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
 import type { Dispatcher } from 'undici'
-import { codeOf, ExportError, isExportError } from '../core/index.ts'
+import { codeOf, ExportError } from '../core/index.ts'
 import { networkError } from './network-error.ts'
 import { proxiesOf } from './proxies.ts'
 
@@ -47,8 +47,10 @@ export type ResponseHeaders = Readonly<Record<string, string | undefined>>
 export type HttpResponse = {
   readonly status: number
   readonly headers: ResponseHeaders
-  /** Decoded. Of a response other than 2xx: its first 64 kB, empty when it cannot be read. */
+  /** Decoded; valid until `release`. Of a response other than 2xx: its first 64 kB, empty when it cannot be read. */
   readonly body: Uint8Array
+  /** Called when the body is read: later responses use its memory. */
+  release(): void
 }
 
 export type HttpClient = ReturnType<typeof httpClient>
@@ -67,13 +69,13 @@ export function httpClient(limits: HttpLimits) {
   const proxyOf = proxiesOf(process.env)
   type Opened = Awaited<ReturnType<typeof open>>
   let opened: Promise<Opened> | null = null
+  const memory = new BodyMemory(limits.connections)
   // Loaded with the first request: some runs send none, and undici is large.
   const open = async () => {
     const { openConnections } = await import('./connections.ts')
     return openConnections({
       connections: limits.connections,
       connectTimeoutMs: Math.min(CONNECT_TIMEOUT_MS, limits.timeoutMs),
-      maxResponseBytes: limits.maxResponseBytes,
       proxyOf,
     })
   }
@@ -89,27 +91,22 @@ export function httpClient(limits: HttpLimits) {
     async send(request: HttpRequest, onWrite: () => boolean): Promise<HttpResponse | null> {
       opened ??= open()
       const connections = await opened
-      const exchange = new Exchange(request, limits, onWrite)
-      try {
-        const { method, url, headers, body } = request
-        const sent = connections(url.origin, () => exchange.write()).request({
+      const exchange = new Exchange(request, limits, memory, onWrite)
+      const { method, url, headers, body } = request
+      connections.dispatch(
+        {
           origin: url.origin,
           path: url.pathname + url.search,
           method,
           headers,
           body,
-          signal: exchange.signal,
           // The timer of the exchange covers both.
           headersTimeout: 0,
           bodyTimeout: 0,
-        })
-        return await exchange.receive(await sent)
-      } catch (error) {
-        if (exchange.isWithheld) return null
-        throw exchange.failure(error)
-      } finally {
-        exchange.end()
-      }
+        },
+        exchange,
+      )
+      return exchange.response
     },
     async close(): Promise<void> {
       const connections = await opened?.catch(() => null)
@@ -118,119 +115,132 @@ export function httpClient(limits: HttpLimits) {
   }
 }
 
-/** One request and its response, from the wait for a connection to the last byte. */
-class Exchange {
-  isWithheld = false
+type Head = Pick<HttpResponse, 'status' | 'headers'>
+
+/**
+ * One request and its response, from the wait for a connection to the last byte, by the dispatcher's own events: the body
+ * goes from the reads of the socket into its memory, and the moment of writing is known exactly.
+ */
+class Exchange implements Dispatcher.DispatchHandler {
+  /** null: the request was withheld. */
+  readonly response: Promise<HttpResponse | null>
   readonly #request: HttpRequest
   readonly #limits: HttpLimits
+  readonly #memory: BodyMemory
   readonly #onWrite: () => boolean
-  readonly #controller = new AbortController()
-  /** What ended it, other than undici. */
-  #cause: { readonly error: unknown } | null = null
-  #isWritten = false
+  #settle!: {
+    readonly resolve: (response: HttpResponse | null) => void
+    readonly reject: (error: unknown) => void
+  }
+  #isSettled = false
+  /** Null until the request is written. */
+  #written: Dispatcher.DispatchController | null = null
+  #head: Head | null = null
+  #body: Body | null = null
   #stop: AbortSignal | null = null
   #timer: NodeJS.Timeout | undefined
 
-  constructor(request: HttpRequest, limits: HttpLimits, onWrite: () => boolean) {
+  constructor(request: HttpRequest, limits: HttpLimits, memory: BodyMemory, onWrite: () => boolean) {
     this.#request = request
     this.#limits = limits
+    this.#memory = memory
     this.#onWrite = onWrite
+    this.response = new Promise((resolve, reject) => {
+      this.#settle = { resolve, reject }
+    })
     this.#endBy(request.signal)
   }
 
-  get signal(): AbortSignal {
-    return this.#controller.signal
-  }
-
-  /** Called just before the request is written. If it throws, nothing is, and the connection stays open. */
-  write(): void {
+  onRequestStart(controller: Dispatcher.DispatchController): void {
     // undici may write again when a connection breaks. It must not, because of rate limit and budget.
-    if (this.#isWritten) throw new Error('the connection broke')
-    this.signal.throwIfAborted()
+    if (this.#written !== null) throw new Error('the connection broke')
     try {
-      this.isWithheld = !this.#onWrite()
+      if (!this.#isSettled && !this.#onWrite()) this.#end(() => this.#settle.resolve(null))
     } catch (error) {
-      this.#cause = { error }
+      this.#end(() => this.#settle.reject(error))
     }
-    if (this.isWithheld || this.#cause !== null) throw new Error('not to be written')
-    this.#isWritten = true
+    // If this throws, nothing is written and the connection stays open.
+    if (this.#isSettled) throw new Error('not to be written')
+    this.#written = controller
     this.#restartTimer(this.#limits.timeoutMs)
     this.#endBy(this.#request.abort)
   }
 
-  async receive({
-    statusCode: status,
-    headers: given,
-    body,
-  }: Dispatcher.ResponseData): Promise<HttpResponse> {
+  onResponseStart(_: Dispatcher.DispatchController, status: number, given: IncomingHttpHeaders): void {
+    if (status < 200) return
     const headers = responseHeaders(given)
-    const coding = (headers['content-encoding'] ?? '').trim().toLowerCase()
-    const isGzip = coding === 'gzip' || coding === 'x-gzip'
-    const isPlain = coding === '' || coding === 'identity'
-    if (isSuccess(status)) {
-      if (!isGzip && !isPlain) {
-        body.on('error', () => {}).destroy()
-        throw unknownCoding(this.#request.where)
-      }
-      const bytes = await body.bytes()
-      return { status, headers, body: isGzip ? await this.#gunzipped(bytes) : bytes }
-    }
-    // The status of an error is enough, its body is optional.
-    this.#restartTimer(Math.min(this.#limits.timeoutMs, ERROR_BODY_TIMEOUT_MS))
-    const start = await beginningOf(body)
-    if (this.#request.abort.aborted) throw interrupted(this.#request.where)
-    const decoded = isGzip
-      ? await unzip(start, { maxOutputLength: MAX_ERROR_BYTES }).catch(() => null)
-      : isPlain
-        ? start
-        : null
-    return { status, headers, body: decoded ?? new Uint8Array(0) }
+    const { timeoutMs, maxResponseBytes } = this.#limits
+    const announced = Number(headers['content-length'] ?? 0)
+    this.#head = { status, headers }
+    if (!isSuccess(status)) {
+      this.#body = new Body(NO_MEMORY, announced, MAX_ERROR_BYTES)
+      this.#restartTimer(Math.min(timeoutMs, ERROR_BODY_TIMEOUT_MS))
+    } else if (codingOf(headers) === null) this.#fail(unknownCoding(this.#request.where))
+    else if (announced > maxResponseBytes) this.#fail(tooLarge(maxResponseBytes, this.#request.where))
+    else this.#body = new Body(this.#memory, announced, maxResponseBytes)
   }
 
-  failure(error: unknown): unknown {
-    if (this.#cause !== null) return this.#cause.error
-    if (isExportError(error)) return error
-    const { where } = this.#request
-    const code = codeOf(error)
-    if (code === 'UND_ERR_RES_EXCEEDED_MAX_SIZE') return tooLarge(this.#limits.maxResponseBytes, where)
-    return networkError(error as Error, this.#request, this.#limits.keys.address)
+  onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.#body?.add(chunk) === false)
+      this.#breakOff(tooLarge(this.#limits.maxResponseBytes, this.#request.where))
   }
 
-  end(): void {
+  onResponseEnd(): void {
+    if (this.#head !== null && this.#body !== null) this.#complete(this.#head, this.#body)
+  }
+
+  onResponseError(_: Dispatcher.DispatchController, error: Error): void {
+    this.#breakOff(networkError(error, this.#request, this.#limits.keys.address))
+  }
+
+  #complete({ status, headers }: Head, body: Body): void {
+    const isGood = isSuccess(status)
+    const respond = (bytes: Uint8Array, release = () => {}): void =>
+      this.#settle.resolve({ status, headers, body: bytes, release })
+    const bytes = body.take()
+    this.#end(() => {
+      if (codingOf(headers) === 'identity') respond(bytes, () => this.#memory.give(bytes))
+      else if (!isGood && codingOf(headers) === null) respond(new Uint8Array(0))
+      else
+        unzipped(bytes, isGood ? this.#limits.maxResponseBytes : MAX_ERROR_BYTES, this.#request.where)
+          .then((decoded) => respond(decoded))
+          // The body of an error is optional.
+          .catch((error: unknown) => (isGood ? this.#settle.reject(error) : respond(new Uint8Array(0))))
+          .finally(() => this.#memory.give(bytes))
+    })
+  }
+
+  /** The body is incomplete. For an error, the status is enough. */
+  #breakOff(error: ExportError): void {
+    const [head, body] = [this.#head, this.#body]
+    if (head !== null && body !== null && !isSuccess(head.status)) this.#complete(head, body)
+    this.#fail(error)
+  }
+
+  #fail(error: ExportError): void {
+    this.#end(() => this.#settle.reject(error))
+    // Later bytes are dropped.
+    this.#body = null
+    this.#written?.abort(error)
+  }
+
+  #end(settle: () => void): void {
+    if (this.#isSettled) return
+    this.#isSettled = true
     clearTimeout(this.#timer)
     this.#stop?.removeEventListener('abort', this.#onAbort)
-  }
-
-  async #gunzipped(body: Uint8Array): Promise<Uint8Array> {
-    const { maxResponseBytes } = this.#limits
-    const { where } = this.#request
-    try {
-      return await unzip(body, { maxOutputLength: maxResponseBytes, chunkSize: CHUNK_BYTES })
-    } catch (error) {
-      if (codeOf(error) === 'ERR_BUFFER_TOO_LARGE') throw tooLarge(maxResponseBytes, where)
-      throw new ExportError({
-        kind: 'transient',
-        what: 'The compressed response is broken or truncated',
-        where,
-        next: 'Run again later: the export resumes where it stopped.',
-      })
-    }
+    settle()
   }
 
   readonly #onTimeout = (): void => {
     const what = `No complete response came within ${this.#limits.timeoutMs / 1000} s`
     const { timeout } = this.#limits.keys
     const next = timeout === null ? 'Run again later.' : `Run again later, or raise ${timeout}.`
-    this.#abort(new ResponseTimeout({ kind: 'transient', what, where: this.#request.where, next }))
+    this.#breakOff(new ResponseTimeout({ kind: 'transient', what, where: this.#request.where, next }))
   }
 
   readonly #onAbort = (): void => {
-    this.#abort(interrupted(this.#request.where))
-  }
-
-  #abort(error: ExportError): void {
-    this.#cause ??= { error }
-    this.#controller.abort(error)
+    this.#fail(interrupted(this.#request.where))
   }
 
   #restartTimer(ms: number): void {
@@ -251,21 +261,92 @@ const unzip = promisify(gunzip)
 // Each chunk takes one task of the thread pool: the default of 16 kB would make hundreds of tasks for a page.
 const CHUNK_BYTES = 256 * 1024
 
-/** As many bytes as come, at most {@link MAX_ERROR_BYTES}. */
-async function beginningOf(body: Dispatcher.ResponseData['body']): Promise<Buffer> {
-  const parts: Buffer[] = []
-  let length = 0
+async function unzipped(body: Uint8Array, limitBytes: number, where: string): Promise<Uint8Array> {
   try {
-    for await (const chunk of body as AsyncIterable<Buffer>) {
-      parts.push(chunk)
-      length += chunk.byteLength
-      if (length >= MAX_ERROR_BYTES) break
-    }
-  } catch {
-    // What came is enough.
+    return await unzip(body, { maxOutputLength: limitBytes, chunkSize: CHUNK_BYTES })
+  } catch (error) {
+    if (codeOf(error) === 'ERR_BUFFER_TOO_LARGE') throw tooLarge(limitBytes, where)
+    throw new ExportError({
+      kind: 'transient',
+      what: 'The compressed response is broken or truncated',
+      where,
+      next: 'Run again later: the export resumes where it stopped.',
+    })
   }
-  return Buffer.concat(parts).subarray(0, MAX_ERROR_BYTES)
 }
+
+/** Of the body; null: none that was requested. */
+function codingOf(headers: ResponseHeaders): 'identity' | 'gzip' | null {
+  const coding = (headers['content-encoding'] ?? '').trim().toLowerCase()
+  if (coding === '' || coding === 'identity') return 'identity'
+  return coding === 'gzip' || coding === 'x-gzip' ? 'gzip' : null
+}
+
+/** A body while it comes, at the beginning of its memory. */
+class Body {
+  readonly #memory: BodyMemory
+  readonly #most: number
+  #bytes: Uint8Array
+  #length = 0
+
+  /** @param announced its length; 0: not known @param most its greatest length */
+  constructor(memory: BodyMemory, announced: number, most: number) {
+    this.#memory = memory
+    this.#most = most
+    this.#bytes = memory.take(Math.min(announced || memory.usual, most))
+  }
+
+  /** @returns false when it is longer than it may be; what fits is kept */
+  add(chunk: Uint8Array): boolean {
+    const fitting = chunk.subarray(0, this.#most - this.#length)
+    const length = this.#length + fitting.length
+    if (length > this.#bytes.length) {
+      const grown = this.#memory.take(Math.min(this.#most, 4 * length))
+      grown.set(this.#bytes.subarray(0, this.#length))
+      this.#memory.give(this.#bytes)
+      this.#bytes = grown
+    }
+    this.#bytes.set(fitting, this.#length)
+    this.#length = length
+    return fitting.length === chunk.length
+  }
+
+  take(): Uint8Array {
+    this.#memory.usual = Math.max(this.#memory.usual, this.#length)
+    return this.#bytes.subarray(0, this.#length)
+  }
+}
+
+/** Memory for bodies, used again: to allocate megabytes for each page makes V8 mark its whole heap every few pages. */
+class BodyMemory {
+  /** Bytes of the largest body so far. */
+  usual = 64 * 1024
+  readonly #free: Uint8Array[] = []
+  readonly #most: number
+
+  /** @param most how many pieces are kept */
+  constructor(most: number) {
+    this.#most = most
+  }
+
+  take(bytes: number): Uint8Array {
+    const at = this.#free.findIndex(({ length }) => length >= bytes)
+    if (at >= 0) return this.#free.splice(at, 1)[0]!
+    // Smaller ones make room: responses have about the same length.
+    this.#free.shift()
+    return new Uint8Array(Math.ceil(bytes * HEADROOM))
+  }
+
+  give({ buffer }: Uint8Array): void {
+    if (buffer.byteLength <= MAX_KEPT_BYTES && this.#free.length < this.#most)
+      this.#free.push(new Uint8Array(buffer))
+  }
+}
+
+const NO_MEMORY = new BodyMemory(0)
+/** For responses that are a little longer than the last one. */
+const HEADROOM = 1.125
+const MAX_KEPT_BYTES = 32 << 20
 
 /** Of a header that comes twice the first counts. */
 function responseHeaders(given: IncomingHttpHeaders): ResponseHeaders {

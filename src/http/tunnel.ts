@@ -5,24 +5,19 @@ import { refusedBy, unreachableProxy } from './proxy-errors.ts'
 type TunnelOptions = {
   readonly connections: number
   readonly connect: buildConnector.BuildOptions & { readonly timeout: number }
-  readonly maxResponseSize: number
 }
 
 /**
  * Connects to services through a proxy, by the method CONNECT. Its errors are ExportErrors that name the proxy's host:
  * `transient`, `credentials` (407), `refused`. The caller, which knows the request, sets their `where`.
  */
-export function tunnelAgent(
-  proxy: HttpProxy,
-  { connections, connect, maxResponseSize }: TunnelOptions,
-): ProxyAgent {
+export function tunnelAgent(proxy: HttpProxy, { connections, connect }: TunnelOptions): ProxyAgent {
   return new ProxyAgent({
     uri: proxy.url.origin,
     ...(proxy.authorization === null ? {} : { token: proxy.authorization }),
     connections,
     proxyTls: connect,
     requestTls: connect,
-    factory: (origin, options: Pool.Options) => new Pool(origin, { ...options, maxResponseSize }),
     clientFactory: (url, options) => {
       const pool = new Pool(url, { ...options, headersTimeout: connect.timeout })
       const open = pool.connect.bind(pool)

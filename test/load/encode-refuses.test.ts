@@ -3,7 +3,7 @@ import { ExportError, type Format } from '../../src/core/index.ts'
 import { createEncoder } from '../../src/load/encode/create-encoder.ts'
 import type { RecordBatch } from '../../src/rows/index.ts'
 import { type Row, recordBatchOf, specs } from './record-batch-builder.ts'
-import { createdBy, csvFormats, parquetFormats, plainCsv, snappyParquet } from './shard-fixture.ts'
+import { createdBy, parquetFormats, plainCsv, snappyParquet } from './shard-fixture.ts'
 
 const SECRET = 'Tr0ub4dor-and-3'
 const columns = specs({ id: 'int64', hash: 'text', tags: 'list?' })
@@ -52,18 +52,3 @@ it.each([snappyParquet, plainCsv])('refuses rows that lack a column ($kind)', as
   )
   expect(error).toMatchObject({ kind: 'damaged', what: 'Rows have no list column tags' })
 })
-
-it.each([...parquetFormats, ...csvFormats])(
-  'gives bytes that can be transferred to another thread ($kind, $engine, $compression)',
-  async (format) => {
-    const encoder = createEncoder({ format, columns, createdBy, fileMetadata: {} })
-    const recordBatch = recordBatchOf(columns, [{ id: 1, hash: 'x', tags: null }])
-    const { bytes } = await encoder.encode([recordBatch])
-    const first = Buffer.from(bytes)
-    if (bytes.buffer instanceof ArrayBuffer) {
-      expect(bytes.byteLength).toBe(bytes.buffer.byteLength)
-      structuredClone(bytes, { transfer: [bytes.buffer] })
-    }
-    expect(Buffer.compare((await encoder.encode([recordBatch])).bytes, first)).toBe(0)
-  },
-)
