@@ -34,7 +34,7 @@ const CONTENDERS = {
   ...Object.fromEntries(
     compressions.flatMap((compression) =>
       ['compact', 'plain'].map((encodings) => {
-        const format = { kind: 'parquet', engine: 'columnar', compression, encodings, bloomFilters: [] }
+        const format = { kind: 'parquet', engine: 'columnar', compression, encodings }
         return [`parquet, ${compression}, ${encodings}`, (rowGroups) => encoded(format, rowGroups)]
       }),
     ),

@@ -54,15 +54,12 @@ export function writePipeline(folder, baseUrl, partitions, settings) {
     format = 'parquet',
     compression = null,
     secret = 'redact',
-    bloom = false,
     encodings = null,
     partitionBy = null,
     tables = null,
     engine = null,
   } = settings
-  const name = [format, engine, compression, secret, bloom, encodings, tables, new URL(baseUrl).port].join(
-    '-',
-  )
+  const name = [format, engine, compression, secret, encodings, tables, new URL(baseUrl).port].join('-')
   const file = join(folder, `${name}.yaml`)
   const domains = Array.from({ length: partitions }, (_, n) => `d${n}.example.com`)
   const options = [
@@ -70,7 +67,6 @@ export function writePipeline(folder, baseUrl, partitions, settings) {
     partitionBy === null ? '' : `, partition_by: ${partitionBy}`,
     engine === null ? '' : `, engine: ${engine}`,
     tables === null ? '' : `, table_formats: [${tables}]`,
-    bloom ? ', parquet: { bloom_filters: [identity_name] }' : '',
     encodings === null ? '' : `, parquet: { encodings: ${encodings} }`,
   ]
   writeFileSync(

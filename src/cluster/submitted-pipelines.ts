@@ -38,7 +38,7 @@ const statusSchema = z.object({
   /** End of the pause that the service demanded (epoch ms of the queue's server); null: none. */
   pausedUntilMs: z.number().nullable(),
   /** Totals of the time slices before. */
-  before: z.object({ shards: z.int(), bytes: z.int(), replacedNuls: z.int(), durationMs: z.number() }),
+  before: z.object({ shards: z.int(), bytes: z.int(), durationMs: z.number() }),
   /** The result of its last run. `submit` prints it and nothing depends on it. */
   outcome: z.custom<Outcome>((value) => typeof value === 'object').nullable(),
 })

@@ -196,7 +196,7 @@ export class TimeSlice {
       submission: submitted.submission,
       state: 'active',
       hold,
-      before: status?.before ?? { shards: 0, bytes: 0, replacedNuls: 0, durationMs: 0 },
+      before: status?.before ?? { shards: 0, bytes: 0, durationMs: 0 },
       outcome: null,
     })
     await stored.write({})
@@ -353,12 +353,11 @@ function retryTime(error: ExportError | null, laterMs: number): number | null {
 
 function addTotals(
   before: PipelineStatus['before'],
-  { shards, bytes, replacedNuls, durationMs }: PipelineStatus['before'],
+  { shards, bytes, durationMs }: PipelineStatus['before'],
 ): PipelineStatus['before'] {
   return {
     shards: before.shards + shards,
     bytes: before.bytes + bytes,
-    replacedNuls: before.replacedNuls + replacedNuls,
     durationMs: before.durationMs + durationMs,
   }
 }

@@ -301,8 +301,6 @@ export type ParquetFormat = {
   readonly engine: 'columnar' | 'parquetjs-lite'
   readonly compression: Compression
   readonly encodings: Encodings
-  /** Columns that get a bloom filter. */
-  readonly bloomFilters: readonly string[]
 }
 
 export type CsvFormat = {

@@ -178,7 +178,6 @@ export function formatOf(settings: Settings): Format {
           kind: 'parquet',
           ...common,
           encodings: settings['load.parquet.encodings'],
-          bloomFilters: listOf(settings, 'load.parquet.bloom_filters'),
         }
   return format as Format
 }

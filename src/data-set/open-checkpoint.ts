@@ -11,10 +11,9 @@ import {
 import { readState } from './find-state.ts'
 import { look, missingShard, withRows } from './look.ts'
 import type { DataSetOptions } from './options.ts'
-import type { QuerySecrets } from './queries.ts'
 import { openChecked } from './recover.ts'
 import { type Invalidation, planRedo, redoEntry } from './redo/invalidate.ts'
-import { newChecks, newNames, requireSameNames, requireSameSecrets, secretChecks } from './same-queries.ts'
+import { newNames, requireSameNames } from './same-queries.ts'
 import { readSuppression, type Suppression } from './suppression.ts'
 
 /**
@@ -26,10 +25,9 @@ import { readSuppression, type Suppression } from './suppression.ts'
 export async function openOwnJournal(
   pipeline: NamedPipeline,
   store: OwnedStore,
-  secrets: QuerySecrets,
   options: Continuation & Pick<DataSetOptions, 'redo' | 'onLog' | 'readSecret'>,
 ): Promise<{ readonly journal: Journal; readonly suppress: Suppression['lists'] }> {
-  const { header, checks, requireFit } = admission(pipeline, secrets, options)
+  const { header, requireFit } = admission(pipeline, options)
   let suppression: Suppression = { lists: [], name: null }
   let redo: Invalidation | null = null
   const journal = await openChecked(store, header, options.onLog, async (found) => {
@@ -43,7 +41,6 @@ export async function openOwnJournal(
     const { lists, name } = suppression
     await journal.append([
       ...(redo === null ? [] : [redoEntry(redo)]),
-      ...newChecks(state, checks),
       ...newNames(pipeline, state, options.maskKey),
       ...(name === state.suppression || name === null ? [] : [{ kind: 'suppression', list: name } as const]),
     ])
@@ -79,11 +76,10 @@ async function redone(
 export async function readOwnCheckpoint(
   pipeline: NamedPipeline,
   store: Store,
-  secrets: QuerySecrets,
   options: Continuation,
 ): Promise<CheckpointState | null> {
   const found = await readState(store)
-  await admission(pipeline, secrets, options).requireFit(found)
+  await admission(pipeline, options).requireFit(found)
   if (found === null) return null
   const missing = withRows(await look(store, found)).find(({ shard }) => !found.redo.shards.has(shard.shard))
   if (missing !== undefined) throw missingShard(missing)
@@ -99,17 +95,15 @@ export function requireOwnCheckpoint(pipeline: Pipeline, found: CheckpointState)
 export type Continuation = Pick<DataSetOptions, 'clock' | 'maskKey'>
 
 /** The header of the checkpoint that this run would begin, and whether it may resume from what is there. */
-function admission(pipeline: NamedPipeline, secrets: QuerySecrets, options: Continuation) {
+function admission(pipeline: NamedPipeline, options: Continuation) {
   const header = headerOf(pipeline, options)
-  const checks = secretChecks(pipeline, secrets, options.maskKey)
   /** @throws ExportError when the run may not resume from what was found; null: no checkpoint */
   const requireFit = async (found: CheckpointState | null): Promise<void> => {
     if (found === null) return
     checkContinues(pipeline, found, header.settings)
-    requireSameSecrets(found, checks, pipeline)
     requireSameNames(pipeline, found, options.maskKey)
   }
-  return { header, checks, requireFit }
+  return { header, requireFit }
 }
 
 function headerOf(pipeline: NamedPipeline, { clock, maskKey }: Continuation): HeaderEntry {

@@ -31,9 +31,7 @@ export async function rewriteShards(
   const how = { store, coder, extension: shardExtension(format), rowGroupRows: rowGroupRows(format) }
   const rows = rowsOf(store, pipeline, shards, isLeftOut)
   const { kind: _, ...seal } = await rewriteShard(rows, { ...identity, partitions: new Set(partitions) }, how)
-  // What was replaced when the rows were first written is not known of each.
-  const replaced = shards.reduce((sum, { shard }) => sum + (shard.replaced ?? 0), 0)
-  return { ...seal, ...(replaced === 0 ? {} : { replaced }) }
+  return seal
 }
 
 /** Default: the partitions of the shards. */

@@ -8,9 +8,9 @@ import {
 } from '../core/index.ts'
 import { nameQuery } from '../pipeline/index.ts'
 import type { JournalEntry } from '../state/index.ts'
-import { type CheckpointState, isKnown, secretCheck } from '../state/index.ts'
+import { type CheckpointState, isKnown } from '../state/index.ts'
 import { maskedQueryValue } from '../transform/index.ts'
-import { foldedName, type QuerySecrets, sameNames } from './queries.ts'
+import { foldedName, sameNames } from './queries.ts'
 
 /**
  * Refuses a name that belonged to another query before: that query's rows would count as this one's, and this one would
@@ -74,53 +74,4 @@ function standsForAnother(query: NamedQuery, pipeline: NamedPipeline): ExportErr
     where: locationOf(pipeline, givenTo(query) ? 'extract.queries' : 'extract'),
     next: 'Give the query another name with as, write to another load.path, or start over with --fresh.',
   })
-}
-
-/** A secret query's name, its variable, and a check value that distinguishes its secret from others. */
-type SecretCheck = { readonly query: string; readonly variable: string; readonly check: string }
-
-/**
- * Check values for the secrets of a pipeline's queries. There are none unless secrets are masked by hmac: under other
- * policies no digests of secrets are on disk, and without a key there must be none.
- */
-export function secretChecks(
-  { extract, transform }: NamedPipeline,
-  secrets: QuerySecrets,
-  maskKey: Uint8Array | null,
-): readonly SecretCheck[] {
-  if (maskKey === null || transform.secret !== 'hmac') return []
-  return extract.queries.flatMap((query) => {
-    if (query.type !== 'secret') return []
-    const secret = secrets.get(query.secretEnv)
-    if (secret === undefined) return []
-    return [{ query: query.name, variable: query.secretEnv, check: secretCheck(maskKey, secret) }]
-  })
-}
-
-/**
- * Rows of two secrets under one name could not be told apart.
- * @throws ExportError `config` naming the variables that hold another secret than the one whose rows are exported
- */
-export function requireSameSecrets(
-  found: CheckpointState,
-  checks: readonly SecretCheck[],
-  pipeline: NamedPipeline,
-): void {
-  const changed = checks
-    .filter(({ query, check }) => (found.secretChecks.get(query) ?? check) !== check && isKnown(found, query))
-    .map(({ variable }) => variable)
-  if (changed.length === 0) return
-  throw new ExportError({
-    kind: 'config',
-    what: `Another secret than the one that rows were exported for is now in ${changed.join(', ')}`,
-    where: locationOf(pipeline, 'extract.queries'),
-    next: 'Restore the value, name another variable for another secret, write to another load.path, or start over with --fresh.',
-  })
-}
-
-/** Journal entries for checks that the checkpoint does not have yet. */
-export function newChecks(found: CheckpointState, checks: readonly SecretCheck[]): readonly JournalEntry[] {
-  return checks
-    .filter(({ query, check }) => found.secretChecks.get(query) !== check)
-    .map(({ query, check }) => ({ kind: 'secret', query, check }))
 }

@@ -41,7 +41,6 @@ export class OpenShard {
   #coding: ShardCoding | null = null
   #encoded = 0
   #span: Span | null = null
-  #replaced = 0
   /** Rows of the next row group. */
   #next: BatchToEncode[] = []
   /** How many of these, the last ones, are short. */
@@ -116,7 +115,6 @@ export class OpenShard {
       sha256,
       partitions: [...this.#partitions],
       imported_at: this.#span,
-      ...(this.#replaced === 0 ? {} : { replaced: this.#replaced }),
     }
   }
 
@@ -132,7 +130,6 @@ export class OpenShard {
     )
     const encoded = await (await this.#begun()).encode(taken)
     this.#encoded += encoded.rows
-    this.#replaced += encoded.replaced
     await this.#append(encoded.parts)
   }
 

@@ -21,7 +21,6 @@ export type ShardCoding = {
 export type EncodedRows = {
   readonly parts: readonly Uint8Array[]
   readonly rows: number
-  readonly replaced: number
 }
 
 /** Its last bytes. */
@@ -44,10 +43,10 @@ export function shardCoder(encoder: ShardEncoder): { begin(): ShardCoding } {
       return {
         async encode(recordBatches) {
           const decoded = decodeRecordBatches(recordBatches)
-          const { bytes, rows, chunks, replaced = 0 } = await encoder.encode(decoded)
+          const { bytes, rows, chunks } = await encoder.encode(decoded)
           const parts = next(bytes)
           rowGroups.push({ offset: offset - bytes.byteLength, rows, chunks })
-          return { parts, rows, replaced }
+          return { parts, rows }
         },
         async end() {
           const parts = next(await encoder.footer(rowGroups))

@@ -173,7 +173,7 @@ async function resolved(read: ReadTree, options: ReadOptions) {
   const service = resolveService(settings.service, problems)
   const all = await resolveExtract(settings, problems)
   const transform = resolveTransform(settings, problems)
-  const load = resolveLoad(settings, transform.columns, problems, { cwd, folder: dirname(path) })
+  const load = resolveLoad(settings, problems, { cwd, folder: dirname(path) })
   const queries = domains === undefined ? all.queries : chosen(domains, all.queries, problems)
   problems.throwIfAny()
   const isNarrowed = from !== undefined || until !== undefined || domains !== undefined

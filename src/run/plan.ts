@@ -75,14 +75,14 @@ export async function readPlan(
   requirePolicies(given, options)
   requireEngine(given.load.format)
   const pipeline = namePipeline(given, options.maskKey)
-  const secrets = await readQuerySecrets(pipeline, options, false)
+  await readQuerySecrets(pipeline, options, false)
   await requireSendableToken(pipeline, options)
   const state = await namingLocations(pipeline, async () => {
     await requireReachable(pipeline)
     const store = openDataSet(pipeline)
     await refuseLinks(store)
     await requireOwnTables(pipeline, store, false)
-    const found = await readOwnCheckpoint(pipeline, store, secrets, options)
+    const found = await readOwnCheckpoint(pipeline, store, options)
     await readSuppression(pipeline, store, found, options)
     return found
   })

@@ -101,7 +101,7 @@ async function runOnDataSet(
     await requireOwnInCatalog(pipeline, store, held, fresh)
     // The people stay whom the data set has forgotten.
     if (fresh) await clearDataSet(store, onLog, () => readSuppression(pipeline, store, null, options))
-    const session = await openSession(pipeline, store, secrets, held)
+    const session = await openSession(pipeline, store, held)
     try {
       const summary = await carryOut(pipeline, store, { session, secrets }, held)
       return lost.aborted ? { ...summary, status: 'failed', error: lost.reason } : summary
@@ -207,11 +207,6 @@ async function exportAndSettle(
   })
   const context = { pipeline, store, session, plan, counts, tally, secrets, options, earlier }
   const ending = await exportChains(context, service, halt)
-  if (sealed.replacedNuls > 0) {
-    log('warn', 'NUL characters, which readers of CSV refuse, were replaced by U+FFFD', {
-      characters: sealed.replacedNuls,
-    })
-  }
   const figures = endFigures(earlier, ending, tally)
   const end = (error: ExportError | null): Promise<void> => {
     const told = {

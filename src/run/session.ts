@@ -1,5 +1,4 @@
 import type { NamedPipeline, OwnedStore } from '../core/index.ts'
-import type { QuerySecrets } from '../data-set/index.ts'
 import {
   coderOf,
   invalidationOf,
@@ -25,7 +24,6 @@ export type Session = {
     shards: number
     bytes: number
     /** NUL characters that became U+FFFD, in CSV. */
-    readonly replacedNuls: number
   }
   readonly shards: ShardSet
   /** Its pages repeat no known secret. */
@@ -43,10 +41,9 @@ export type Session = {
 export async function openSession(
   pipeline: NamedPipeline,
   store: OwnedStore,
-  secrets: QuerySecrets,
   options: RunOptions,
 ): Promise<Session> {
-  const { journal, suppress } = await openOwnJournal(pipeline, store, secrets, options)
+  const { journal, suppress } = await openOwnJournal(pipeline, store, options)
   const closing = [() => journal.close()]
   const close = async (): Promise<void> => {
     for (let end = closing.shift(); end !== undefined; end = closing.shift()) {
@@ -75,11 +72,10 @@ export async function openSession(
         return (await encoder).begin()
       },
     }
-    const sealed = { shards: 0, bytes: 0, replacedNuls: 0 }
-    const onSealed: ShardSetOptions['onSealed'] = ({ path, rows, bytes, replaced = 0 }) => {
+    const sealed = { shards: 0, bytes: 0 }
+    const onSealed: ShardSetOptions['onSealed'] = ({ path, rows, bytes }) => {
       sealed.shards++
       sealed.bytes += bytes
-      sealed.replacedNuls += replaced
       options.onLog('info', 'shard sealed', { event: 'shard.sealed', path, rows, bytes })
     }
     const shards = await openShards(journal, options, () => ({

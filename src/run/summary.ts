@@ -49,8 +49,6 @@ export type RunSummary = RunCounts & {
   readonly dataSet: { readonly rows: number; readonly inShards: number; readonly leftOut: readonly string[] }
   readonly shards: number
   readonly bytes: number
-  /** NUL characters that became U+FFFD, in CSV. */
-  readonly replacedNuls: number
   /** Items that the service repeated within a chain; each was exported once. */
   readonly repeated: number
   /** Items that were dropped because their people were forgotten. */

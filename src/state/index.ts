@@ -72,7 +72,6 @@ export {
   frozenSettings,
   keyFingerprint,
   type Settings,
-  secretCheck,
   settingsDigest,
   settingsText,
 } from './settings.ts'

@@ -123,15 +123,8 @@ const feed = z.object({
   head: count,
   /** Whether some ids of the present pass are not kept any more. */
   forgot: z.boolean(),
-  /** Pairs of adjacent rows of which the second was imported later, or earlier. */
-  rising: count,
-  falling: count,
-  /** How many passes to its end found new rows there, since one was found at its front. */
-  grown: count,
-  /** Whether the present pass has found a new row. */
-  grows: z.boolean(),
-  /** How many passes to its end were completed since its front was read. */
-  unread: count,
+  /** Whether its front is to be read next: the last pass was to its end. */
+  owed: z.boolean(),
 })
 export type FeedProgress = ReadonlyDeep<z.infer<typeof feed>>
 
@@ -209,9 +202,7 @@ const page = z.object({
    * Of a feed: whether its pass is complete, and whether another is to follow; pairs of adjacent rows that were imported
    * in this order, or in the other.
    */
-  feed: z
-    .object({ over: z.boolean(), more: z.literal(true).optional(), rising: count, falling: count })
-    .optional(),
+  feed: z.object({ over: z.boolean(), more: z.literal(true).optional() }).optional(),
 })
 export type PageEntry = Entry<'page'>
 
@@ -245,8 +236,6 @@ const seal = z.object({
   sha256: z.string(),
   partitions: z.array(z.string()),
   imported_at: importedAt.nullable(),
-  /** Number of characters that the format cannot hold and that were replaced; absent: none. */
-  replaced: count.optional(),
   /** It was compacted: the parts of its folder whose rows it holds, first and last of each range; absent: it was not. */
   stands_for: z.array(z.tuple([count, count])).optional(),
 })
@@ -389,8 +378,6 @@ export type MeasuredEntry = Entry<'measured'>
 /** By kind. zod prepares a schema on first use, so unused kinds cost nothing. */
 export const ENTRY_SCHEMAS = {
   header,
-  /** Detects that the secret of a secret query has changed. `check`: its digest under the mask key. */
-  secret: z.object({ kind: z.literal('secret'), query: z.string(), check: z.string() }),
   /** The value of a query with a user-defined name, as in the column `query_value`. */
   query: z.object({ kind: z.literal('query'), name: z.string(), value: z.string() }),
   run: z.object({ kind: z.literal('run'), run: z.string(), started_at: z.string(), version: z.string() }),

@@ -1,7 +1,6 @@
 import * as z from 'zod'
 import type { CheckpointState } from './checkpoint/checkpoint-state.ts'
 import { hasBegun } from './checkpoint/folded-partition.ts'
-import { splitPath } from './checkpoint/packed-collections.ts'
 import { PARTITION_STATES } from './partition-states.ts'
 
 const count = z.number().int().nonnegative()
@@ -22,33 +21,6 @@ export const manifestPartitionSchema = z.object({
   error: z.object({ cause: z.string(), next: z.string(), ended: z.literal(true).optional() }).optional(),
 })
 export type ManifestPartition = z.infer<typeof manifestPartitionSchema>
-
-/** Where a feed goes on that is read to its end. */
-export const manifestFeedSchema = z.object({
-  query: z.string(),
-  /** The last one that was not null. */
-  cursor: z.string(),
-  /** Rows requested with each page. */
-  page_size: count.nullable(),
-  /** Pairs of adjacent rows of which the second was imported later, or earlier: they tell the order of the feed. */
-  rising: count,
-  falling: count,
-})
-export type ManifestFeed = z.infer<typeof manifestFeedSchema>
-
-/** The feeds whose rows are all in published shards. */
-export function manifestFeeds({ chains, openShards }: CheckpointState): ManifestFeed[] {
-  const waiting = new Set([...openShards.values()].flatMap(({ partitions }) => [...partitions].map(queryOf)))
-  return [...chains.values()].flatMap(({ query, feed }) => {
-    if (feed === null || feed.pass !== null || feed.end === null || waiting.has(query)) return []
-    const { end: cursor, end_size: page_size, rising, falling } = feed
-    return [{ query, cursor, page_size, rising, falling }]
-  })
-}
-
-function queryOf(partition: string): string {
-  return splitPath(partition)[0]
-}
 
 /**
  * Every partition that is planned, or of which the data set has something, in the order of their keys: retired ones and

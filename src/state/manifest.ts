@@ -16,13 +16,7 @@ import type { SealedShard } from './checkpoint/packed-collections.ts'
 import { countsByName, runError, type Scope } from './journal-entry.ts'
 import { ENTRY_SCHEMAS } from './log/parse-entry.ts'
 import { shardLine } from './manifest-lines.ts'
-import {
-  type ManifestFeed,
-  manifestFeedSchema,
-  manifestFeeds,
-  manifestPartitionSchema,
-  manifestPartitions,
-} from './manifest-scope.ts'
+import { manifestPartitionSchema, manifestPartitions } from './manifest-scope.ts'
 import { settingsDigest } from './settings.ts'
 
 export const SIGNATURE_PATH = '_manifest.sig'
@@ -47,7 +41,6 @@ const shardSchema = z.object({
   partitions: z.array(z.string()),
   imported_at: z.object({ min: z.string(), max: z.string() }).nullable(),
   /** NUL characters that U+FFFD replaces in it; absent: none. */
-  replaced_nuls: count.optional(),
   /** The shards that were compacted into it: parts of its folder, first and last of each range; absent: none. */
   stands_for: z.array(z.tuple([count, count])).optional(),
 })
@@ -76,7 +69,6 @@ const manifestSchema = z.object({
     /** Items of forgotten people: removed, or dropped before anything was written. */
     forgotten: count,
     /** Number of NUL characters that U+FFFD replaces, in CSV. */
-    replaced_nuls: count,
   }),
   /** Number of occurrences of each unknown field. */
   unknown_fields: countsByName,
@@ -118,8 +110,6 @@ const manifestSchema = z.object({
         .optional(),
     }),
   ),
-  /** Where feeds go on. */
-  feeds: z.array(manifestFeedSchema),
 })
 
 // The declarations of these two spell the types out, so that users of the library need none of zod.
@@ -139,8 +129,6 @@ type ManifestPlan = {
   readonly retired: readonly RetiredQuery[]
   /** Measurements of the service; default: as they are now. */
   readonly service?: Readonly<Record<string, number | null>> | undefined
-  /** Default: as they are now. */
-  readonly feeds?: readonly ManifestFeed[] | undefined
 }
 
 /** Writes the manifest atomically, one line for each shard, so that a million shards are never one string. */
@@ -181,17 +169,17 @@ export function parseManifest(bytes: Uint8Array): Manifest {
 export function isManifestOf(bytes: Uint8Array, pipeline: Pipeline, state: CheckpointState): boolean {
   // The pipeline file may have changed since, so the names of retired queries come from the manifest, and their partitions
   // and rows from the state.
-  const { scope: listedScope, partitions, retired: listed, runs, feeds } = parseManifest(bytes)
+  const { scope: listedScope, partitions, retired: listed, runs } = parseManifest(bytes)
   const scope = state.scope ?? listedScope
   const names = new Set(listed.map(({ query }) => query))
   const retired = [...names].sort().flatMap((query) => holdingsOf(query, state) ?? [])
   const planned = partitions.map(({ key }) => key)
   const then = { ...state, runs: state.runs.slice(0, runs.length) }
-  const plan = { scope, planned, retired, feeds, service: runs.at(-1)?.service }
+  const plan = { scope, planned, retired, service: runs.at(-1)?.service }
   return manifestDifference(bytes, pipeline, then, plan) === 'none'
 }
 
-/** How a manifest differs from that of a checkpoint: not at all, in its runs and cursors of feeds alone, or otherwise. */
+/** How a manifest differs from that of a checkpoint: not at all, in its runs alone, or otherwise. */
 export function manifestDifference(
   bytes: Uint8Array,
   pipeline: Pipeline,
@@ -236,7 +224,6 @@ export function manifestShard({
   sha256,
   partitions,
   imported_at,
-  replaced,
   stands_for,
 }: Omit<SealedShard, 'shard'>): ManifestShard {
   const span =
@@ -250,21 +237,14 @@ export function manifestShard({
     stands_for === undefined
       ? {}
       : { stands_for: stands_for.map(([from, to]): [number, number] => [from, to]) }
-  const nuls = replaced === undefined ? {} : { replaced_nuls: replaced }
   const all = [...partitions].sort()
-  return { path, rows, bytes, sha256, partitions: all, imported_at: span, ...nuls, ...compacted }
+  return { path, rows, bytes, sha256, partitions: all, imported_at: span, ...compacted }
 }
 
 function* manifestText(
   pipeline: Pipeline,
   state: CheckpointState,
-  {
-    scope,
-    planned,
-    retired,
-    service = { page_size: state.service.pageSize },
-    feeds = manifestFeeds(state),
-  }: ManifestPlan,
+  { scope, planned, retired, service = { page_size: state.service.pageSize } }: ManifestPlan,
 ): Generator<string> {
   const { extract, transform, load } = pipeline
   const head = {
@@ -285,8 +265,7 @@ function* manifestText(
   }
   yield `${JSON.stringify(head, null, 2).slice(0, -2)},\n  "shards": [`
   const { quarantined, repeated, forgotten } = sumOfPartitions(state)
-  const totals = { rows: 0, bytes: 0, shards: 0, quarantined, repeated, forgotten, replaced_nuls: 0 }
-  for (const { replaced = 0 } of state.shards) totals.replaced_nuls += replaced
+  const totals = { rows: 0, bytes: 0, shards: 0, quarantined, repeated, forgotten }
   for (const shard of manifestShards(state)) {
     yield `${totals.shards === 0 ? '' : ','}\n${shardLine(shard)}`
     totals.shards++
@@ -321,7 +300,6 @@ function* manifestText(
       error: run.error,
       ...(i === state.runs.length - 1 ? { service } : {}),
     })),
-    feeds,
   }
   yield `${totals.shards === 0 ? '' : '\n  '}],\n  "partitions": [`
   let before = ''

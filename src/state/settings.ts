@@ -38,7 +38,6 @@ export function frozenSettings(pipeline: Pipeline, maskKey: Uint8Array | null): 
       ? { 'load.csv.escape_formulas': format.escapeFormulas }
       : {
           'load.parquet.encodings': format.encodings,
-          'load.parquet.bloom_filters': [...format.bloomFilters].sort(),
         }),
     ...(maskKey === null ? {} : { [MASK_KEY]: maskKeyCheck(maskKey) }),
   }
@@ -168,15 +167,4 @@ export function maskKeyCheck(key: Uint8Array): string {
 /** The beginning of {@link maskKeyCheck}, which names columns of digests. */
 export function keyFingerprint(key: Uint8Array): string {
   return maskKeyCheck(key).slice(0, 8)
-}
-
-/**
- * Identifies the secret of a query: a digest under the mask key, with a prefix that no masked column has. It reveals
- * nothing without the key. Policies without a key have no such check.
- */
-export function secretCheck(maskKey: Uint8Array, secret: string): string {
-  return createHmac('sha256', maskKey)
-    .update(`spillway secret query check: ${secret.toWellFormed()}`)
-    .digest('hex')
-    .slice(0, 32)
 }

@@ -1,11 +1,9 @@
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { treeHashes } from '../fault/support.ts'
-import { newDatabase } from '../support/postgres/database.ts'
-import { PASSWORD } from '../support/postgres/server.mjs'
-import { CLI, exits } from '../support/run-cli.ts'
+import { exits } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
 import { PIPELINE } from '../support/workspace.ts'
 import { trial } from './trial.ts'
@@ -38,15 +36,13 @@ const REFUSED = [
 
 it('a file that a flag names is in no data set, and neither a pipeline file nor a link', async () => {
   const { here } = await exported()
-  const queue = here.with({ SPILLWAY_QUEUE_URL: await newDatabase(), PGPASSWORD: PASSWORD })
   const [before, sent] = [await treeHashes(here.folder), here.sandbox.requests.length]
   for (const command of [
     ['run', PIPELINE, '--metrics-file'],
     ['evidence', PIPELINE, '--output'],
-    ['worker', '--heartbeat-file'],
   ]) {
     for (const [name, why] of command[0] === 'run' ? REFUSED : some(REFUSED, 3)) {
-      const { code, stderr } = await queue.cli(...command, name)
+      const { code, stderr } = await here.cli(...command, name)
       expect([...command, name, code, stderr]).toEqual([...command, name, 2, expect.stringContaining(why)])
     }
   }
@@ -54,22 +50,13 @@ it('a file that a flag names is in no data set, and neither a pipeline file nor 
   expect(here.sandbox.requests).toHaveLength(sent)
 })
 
-it('devices and pipes are written to, and never replaced', async () => {
+it('a device or a pipe is no file, and is not replaced', async () => {
   const { here, path } = await exported()
-  const call = (...words: readonly string[]) => {
-    const command = [process.execPath, CLI, ...words].join(' ')
-    return spawnSync('sh', ['-c', command], {
-      cwd: here.folder,
-      env: { ...process.env, ...here.env },
-      encoding: 'utf8',
-    })
-  }
-  expect(call('run', PIPELINE, '--metrics-file /dev/null').status).toBe(0)
-  const shown = call('run', PIPELINE, '--no-progress --metrics-file /dev/stderr')
-  expect([shown.status, shown.stderr]).toEqual([0, expect.stringMatching(/^# HELP spillway_/m)])
   expect(spawnSync('mkfifo', [path('pipe')]).status).toBe(0)
-  const nobody = call('run', PIPELINE, '--metrics-file pipe')
-  expect([nobody.status, nobody.stderr]).toEqual([2, expect.stringContaining('cannot be written: ENXIO')])
+  for (const name of ['/dev/null', 'pipe', '.']) {
+    const { code, stderr } = await here.cli('run', PIPELINE, '--metrics-file', name)
+    expect([name, code, stderr]).toEqual([name, 2, expect.stringContaining('is no file')])
+  }
 })
 
 it('a metrics file in the folder of a data set that is still to be made is refused', async () => {
@@ -79,14 +66,4 @@ it('a metrics file in the folder of a data set that is still to be made is refus
   expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('in the folder of the data set') })
   expect(readdirSync(output)).toEqual([])
   expect(sandbox.requests).toEqual([])
-})
-
-it('a worker writes its heartbeat file anew', async () => {
-  const { here, path } = await exported()
-  const queue = here.with({ SPILLWAY_QUEUE_URL: await newDatabase(), PGPASSWORD: PASSWORD })
-  writeFileSync(path('alive'), 'before')
-  const worker = queue.start('worker', '--heartbeat-file', 'alive')
-  await worker.until(() => /^....-..-..T.*Z\n$/.test(readFileSync(path('alive'), 'utf8')))
-  worker.child.kill('SIGTERM')
-  await worker.result
 })

@@ -27,7 +27,6 @@ it('--json prints the summary, and a second run sends nothing', async () => {
     requests: 1,
     retries: 0,
     quarantined: 0,
-    replaced_nuls: 0,
     repeated: 0,
     searches_spent: expect.any(Number),
     searches_remaining: expect.any(Number),

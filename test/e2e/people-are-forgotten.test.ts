@@ -258,10 +258,7 @@ it.runIf(THOROUGH)('masked identities are found by their digests', async () => {
   const plain = await exportedWorkspace(parts())
   const names = await readParquet(plain.output)
   const [person = ''] = frequent(names)
-  const given = parts({
-    transform: { identity: 'hmac' },
-    load: { parquet: { bloom_filters: ['identity_name'] } },
-  })
+  const given = parts({ transform: { identity: 'hmac' } })
   const here = await workspaceFor(plain.sandbox, given, env)
   await here.run()
   const total = (await readParquet(here.output)).length

@@ -3,7 +3,6 @@ import { parse } from 'csv-parse/sync'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { formatTimestamp, type Int64, int64 } from '../../src/core/index.ts'
-import { createEncoder } from '../../src/load/encode/create-encoder.ts'
 import { cases } from '../support/thorough.ts'
 import { type CellValue, type Row, recordBatchOf, specs } from './record-batch-builder.ts'
 import {
@@ -114,25 +113,6 @@ describe('csv', () => {
       }
     },
   )
-
-  it.each(['columnar', 'csv-stringify'] as const)('counts the NULs that it replaces (%s)', async (engine) => {
-    const columns = specs({ id: 'int64', note: 'text?', tags: 'list?' })
-    const rows: Row[] = [
-      { id: 1, note: 'a\0b', tags: ['\0', 'x', null, 'y"\0\0'] },
-      { id: 2, note: '\0="', tags: null },
-      { id: 3, note: 'a\0b', tags: [] },
-      { id: 4, note: '\\u0000', tags: ['\\u0000'] },
-      { id: 5, note: null, tags: ['\0'] },
-    ]
-    const format = { ...plainCsv, engine, escapeFormulas: true }
-    const encoder = createEncoder({ format, columns, fileMetadata: {}, createdBy: '' })
-    for (const groups of [[], [['note', 'tags']]]) {
-      const recordBatch = recordBatchOf(columns, rows, groups)
-      expect((await encoder.encode([recordBatch, recordBatch])).replaced).toBe(2 * 7)
-      const none = recordBatchOf(columns, [{ id: 1, note: 'a', tags: ['b'] }])
-      expect((await encoder.encode([none])).replaced).toBe(0)
-    }
-  })
 
   it('has a header row even without rows, with quotes around names that need them', async () => {
     const columns = specs({ id: 'int64', 'a,"b"': 'text?' })

@@ -135,7 +135,7 @@ describe('integers that are not exact as doubles', () => {
     recordBatchOf(columns, rows.slice(start, [700, 2000, 3000][i]), [['breached']]),
   )
   const rowGroups = [recordBatches.slice(0, 2), recordBatches.slice(2)]
-  const format = { ...snappyParquet, bloomFilters: ['id', 'far'] }
+  const format = snappyParquet
 
   it('are read back by DuckDB, also if it skips row groups', async () => {
     expect(recordBatches.map((recordBatch) => recordBatch.columns[0]!.values.kind)).toEqual([
@@ -150,10 +150,6 @@ describe('integers that are not exact as doubles', () => {
         expect(await sql(`select count(*)::int from '${path}' where ${filter}`), filter).toEqual([[1]])
       }
     }
-    const [probes] = [
-      await sql(`select bloom_filter_excludes from parquet_bloom_probe('${path}', 'id', ${rows[2500]!.id})`),
-    ]
-    expect(probes.map(([excludes]) => excludes)).toEqual([true, false])
   })
 
   it('are stored as small ones are, with min/max statistics', async () => {
@@ -193,7 +189,6 @@ describe('the footer', () => {
     expect({ version, created_by, num_rows }).toEqual({ version: 1, created_by: createdBy, num_rows: 4n })
     expect(key_value_metadata).toEqual([{ key: 'spillway.masking', value: 'redact' }])
     expect(row_groups.map((group) => group.num_rows)).toEqual([3n, 1n])
-    expect(row_groups.every((group) => group.sorting_columns === undefined)).toBe(true)
   })
 
   it('has min/max statistics of numbers and domains, and all counts of nulls', async () => {
@@ -247,46 +242,5 @@ describe('the footer', () => {
     const endless: Row = { ...first[0]!, domain: 'x'.repeat(100_000) }
     const bytes = await encodeShard(snappyParquet, columns, [[recordBatchOf(columns, [endless])]])
     expect(columnChunksOf(bytes, 'domain')[0]!.statistics!.max_value).toBeUndefined()
-  })
-})
-
-describe('bloom filters', () => {
-  const columns = specs({ id: 'int64', identity_name: 'text?', note: 'text?', tags: 'list' })
-  const rowsFrom = (start: number): Row[] =>
-    Array.from({ length: 3000 }, (_, i) => ({
-      id: (start + i) * 1_000_003,
-      identity_name: i % 5 === 0 ? null : `person-${start + i}-${'x'.repeat(i % 40)}@scatterholt.com`,
-      note: `note ${start + (i % 20)}`,
-      tags: [`tag ${start + i}`],
-    }))
-  const groups = [rowsFrom(0), rowsFrom(10_000), rowsFrom(20_000)]
-
-  it('let DuckDB skip row groups, but never one with the value', async () => {
-    const format = { ...snappyParquet, bloomFilters: ['id', 'identity_name', 'note', 'no_such_column'] }
-    const bytes = await encodeShard(
-      format,
-      columns,
-      groups.map((rows) => [recordBatchOf(columns, rows)]),
-    )
-    const path = write('bloom.parquet', bytes)
-    const excluded = async (column: string, value: string): Promise<unknown[]> => {
-      const probes = await sql(
-        `select bloom_filter_excludes from parquet_bloom_probe('${path}', '${column}', ${value})`,
-      )
-      return probes.map(([excludes]) => excludes)
-    }
-    for (const [i, rows] of groups.entries()) {
-      for (const row of [rows[1]!, rows[777]!, rows[2999]!]) {
-        expect((await excluded('id', String(row.id)))[i]).toBe(false)
-        expect((await excluded('identity_name', `'${row.identity_name}'`))[i]).toBe(false)
-        expect((await excluded('note', `'${row.note}'`))[i]).toBe(false)
-      }
-    }
-    const misses = await Promise.all(
-      Array.from({ length: 40 }, (_, i) => excluded('identity_name', `'nobody-${i}@scatterholt.com'`)),
-    )
-    // One in a hundred may be a false positive.
-    expect(misses.flat().filter((excludes) => excludes === true).length).toBeGreaterThan(110)
-    expect((await sql(`select count(*)::int from '${path}' where id = ${groups[1]![5]!.id}`))[0]).toEqual([1])
   })
 })

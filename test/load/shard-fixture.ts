@@ -27,7 +27,6 @@ export const snappyParquet: Parquet = {
   engine: 'columnar',
   compression: 'snappy',
   encodings: 'compact',
-  bloomFilters: [],
 }
 export const plainCsv: Csv = { kind: 'csv', engine: 'columnar', compression: 'none', escapeFormulas: false }
 

@@ -34,7 +34,7 @@ test('ten thousand domains from a file, with comments, blank lines and Windows l
   expect(extract.queries).toEqual(domains.map((fqdn) => ({ type: 'domain', fqdn })))
 })
 
-test('every invalid line of a domains file is reported, in order, with a suggestion', async () => {
+test('every invalid line of a domains file is reported, in order', async () => {
   const lines = Array.from({ length: 10_000 }, (_, i) => `host-${i}.example`)
   lines[16] = 'hunter2 hunter2'
   lines[4_999] = 'https://hunter2.example/'
@@ -46,19 +46,19 @@ test('every invalid line of a domains file is reported, in order, with a suggest
   const expected = 'expected a domain name (letters, digits, -, _ and dots, at most 253 characters), found'
   expect(found).toEqual([
     `list.txt:17:1: ${expected} "hunter2 hunter2": the character " "`,
-    `list.txt:5000:1: ${expected} "https://hunter2.example/": a URL; write its host alone, such as acme.com; did you mean \`hunter2.example\`?`,
+    `list.txt:5000:1: ${expected} "https://hunter2.example/": a URL`,
     `list.txt:9999:1: ${expected} ".hunter2": an empty label`,
     `list.txt:10000:1: ${expected} "${'a'.repeat(60)}…": 254 characters`,
   ])
 })
 
-test('an address in a domains file is not shown, except for its domain', async () => {
+test('an address in a domains file is not shown', async () => {
   const found = await problems(fileWith('  domains_file: list.txt'), {
     files: { 'list.txt': 'jane@alpha.test\nhttps://me:hunter2@beta.test/x\n' },
   })
   expect(found.join()).not.toMatch(/jane|hunter2|me:/)
-  expect(found[0]).toMatch(/^list\.txt:1:1: .* an e-mail address; .*; did you mean `alpha\.test`\?$/)
-  expect(found[1]).toMatch(/^list\.txt:2:1: .* a URL; .*; did you mean `beta\.test`\?$/)
+  expect(found[0]).toMatch(/^list\.txt:1:1: .* an e-mail address$/)
+  expect(found[1]).toMatch(/^list\.txt:2:1: .* a URL$/)
 })
 
 test.each([

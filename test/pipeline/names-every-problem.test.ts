@@ -60,10 +60,8 @@ load ~ { format: csv, engine: parquetjs-lite } ~ 26 ~ engine ~ expected columnar
 load ~ { format: csv, compression: zstd } ~ 31 ~ compression ~ expected none | gzip with format csv, found "zstd"
 load ~ csv: { escape_formulas: true } ~ 3 ~ csv ~ does not go with format: parquet
 load ~ { format: csv, parquet: {} } ~ 18 ~ parquet ~ does not go with format: csv
-load ~ parquet: { bloom_filters: [hsh] } ~ 30 ~ parquet.bloom_filters[0] ~ expected one of id, domain, identity_name, hash, hash_type, imported_at, source_id, source_name, source_description_en, source_description_fr, source_is_alert_enabled, source_breached_at, source_leaked_at, query_type, query_value, found "hsh"
 load ~ parquet: { encodings: delta } ~ 25 ~ parquet.encodings ~ expected compact | plain, found "delta"
 load ~ { engine: parquetjs-lite, parquet: { encodings: compact } } ~ 51 ~ parquet.encodings ~ expected plain with engine parquetjs-lite, found "compact"
-load ~ { engine: parquetjs-lite, parquet: { bloom_filters: [id] } } ~ 55 ~ parquet.bloom_filters ~ engine parquetjs-lite writes no bloom filters
 `
   .trim()
   .split('\n')

@@ -9,12 +9,11 @@ test.each([
   ['10.0.0.1', 'an IP address; only domains can be searched for'],
   ['2001:db8::1', 'an IP address; only domains can be searched for'],
   ['10.1', 'an IP address; only domains can be searched for'],
-  ['jane.doe@acme.com', 'an e-mail address; write what follows the @', 'acme.com'],
-  ['https://jane:hunter2@acme.com/', 'a URL; write its host alone', 'acme.com'],
-  ['*.acme.com', 'a wildcard; write the domain alone', 'acme.com'],
-  ['acme.com:443', 'the character ":"', 'acme.com'],
-  ['acme.com acme.org', 'several domains; write each as an item of its own'],
-  ['acme.com, acme.org;acme.net', 'several domains; write each as an item of its own'],
+  ['jane.doe@acme.com', 'an e-mail address'],
+  ['https://jane:hunter2@acme.com/', 'a URL'],
+  ['*.acme.com', 'a wildcard'],
+  ['acme.com:443', 'the character ":"'],
+  ['acme.com acme.org', 'the character " "'],
   ['acme.com, none', 'the character ","'],
   ['acme..com', 'an empty label'],
   [`${'a'.repeat(64)}.com`, '64 characters between two dots; 63 are the most'],
@@ -22,12 +21,11 @@ test.each([
   ['-x.test', 'a - at the beginning or end of a label'],
   ['x-.acme.com', 'a - at the beginning or end of a label'],
   ['acme.c', 'a single character after the last dot'],
-])('%s is no domain: %s', async (domain, fault, meant: string | null = null) => {
+])('%s is no domain: %s', async (domain, fault) => {
   const [problem = ''] = await problems(fileWith(domain))
   expect(problem).toContain('p.yaml:5:13: extract.domains[0]: expected a domain name')
   expect(problem).toContain(`: ${fault}`)
   expect(problem).not.toMatch(/jane|hunter2/)
-  expect(/; did you mean `(.*)`\?$/.exec(problem)?.[1] ?? null).toBe(meant)
 })
 
 test.each([

@@ -68,7 +68,6 @@ test('the smallest file gets every default', async () => {
         engine: 'columnar',
         compression: 'snappy',
         encodings: 'compact',
-        bloomFilters: [],
       },
       partitionBy: ['query', 'window'],
       shardRows: 1_000_000,
@@ -83,7 +82,7 @@ test('the smallest file gets every default', async () => {
 
 test('encodings are compact by default, if the engine supports that', async () => {
   const encodings = async (load: string) => (await read(withLine('load', load))).load.format
-  expect(await encodings('parquet: { bloom_filters: [id] }')).toMatchObject({ encodings: 'compact' })
+  expect(await encodings('format: parquet')).toMatchObject({ encodings: 'compact' })
   expect(await encodings('parquet: { encodings: plain }')).toMatchObject({ encodings: 'plain' })
   expect(await encodings('engine: parquetjs-lite')).toMatchObject({ encodings: 'plain' })
 })

@@ -17,17 +17,6 @@ test.each([
 })
 
 test.each([
-  ['domains: jane@acme.com', 'acme.com'],
-  [`domains: \${LIST}`, null],
-])('extract: { %s }: %s is suggested', async (line, meant) => {
-  const [problem = ''] = await problems(`${SMALLEST.replace(/ {2}domains.*\n/, `  ${line}\n`)}`, {
-    env: { LIST: 'acme.com' },
-  })
-  expect(problem).toContain('expected a list of ')
-  expect(/did you mean `(.*)`/.exec(problem)?.[1] ?? null).toBe(meant)
-})
-
-test.each([
   ['base_url: https://api.example.com/x', 'base_url: $BASE_URL', 'a variable is written with braces, $'],
   ['base_url:', 'token_env: $MY_TOKEN\n  base_url:', 'write the name of the variable alone, without $'],
   ['extract:', 'load: { path: $HOME/out }\nextract:', 'would be made; write $'],

@@ -1,7 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { orderOf } from '../../src/run/chains/feed.ts'
 import { sendPage, serve } from '../extract/support.ts'
 import { THOROUGH } from '../support/thorough.ts'
 import { type FeedWorld, feedWorld, sorted } from './feed-world.ts'
@@ -49,34 +48,24 @@ test('a run counts the partitions that a feed has, as status and verify do', asy
   }
 })
 
-test('a feed whose order is known is read at one end', async () => {
-  for (const identifierOrder of ['asc', 'desc'] as const) {
-    const world = await feedWorld(`identifiers: [2], page_size: 10, ${ONE_SLOT}`, { identifierOrder })
-    world.day = 150
-    await world.run()
-    const before = world.sandbox.requests.length
-    await world.run()
-    const [only, ...others] = requests(world, before)
-    expect(others).toEqual([])
-    expect(only?.from === null).toBe(identifierOrder === 'desc')
-  }
-})
-
-test.each(['asc', 'desc'] as const)(
-  'a night on which feeds of many rows have nothing new costs one request each, order %s',
-  async (identifierOrder) => {
-    const world = await feedWorld('identifiers: [1, 2, 3], page_size: 10', { identifierOrder })
+test('a night on which nothing is new costs one request of the tenant, two of an identifier, whatever its order', async () => {
+  for (const [extract, identifierOrder, requests] of [
+    ['', 'asc', 1],
+    ['identifiers: [1, 2, 3]', 'asc', 6],
+    ['identifiers: [1, 2, 3]', 'desc', 6],
+  ] as const) {
+    const world = await feedWorld(`${extract}${extract === '' ? '' : ', '}page_size: 10`, { identifierOrder })
     world.day = 300
     await world.run()
     for (let night = 0; night < 3; night++) {
       const before = world.sandbox.requests.length
       await world.run()
-      expect(world.sandbox.requests.length - before).toBe(3)
+      expect(world.sandbox.requests.length - before).toBe(requests)
     }
-  },
-)
+  }
+})
 
-test('a feed of few rows is read at both ends, as its order is not known', async () => {
+test('a feed of few rows is read at both ends, as an identifier is', async () => {
   const world = await feedWorld('identifiers: [2], page_size: 2', { records: 12, identifierOrder: 'desc' })
   for (const day of [0, 130, 131, 250, 400]) {
     world.day = day
@@ -104,27 +93,14 @@ test('nights of three identifiers with a row or two each take few requests, and 
   }
   for (const id of identifiers)
     expect(sorted(world.ids()[`query=feed.${id}`])).toEqual(sorted(world.expected(id)))
-  // A night has one request for each, and one for each page that is full. Until rows came at the end twice, and a month
-  // later, the front is read as well.
-  const fronts = requests(world).filter(({ from }) => from === null).length
-  expect(fronts).toBeLessThanOrEqual(3 * 7)
+  // A night has two requests for each, of its end and its front, and one for each page that is full.
   const pages = requests(world).filter(({ items }) => items === 20).length
-  expect(world.sandbox.requests.length).toBeLessThanOrEqual(3 * nights + fronts + pages)
+  expect(world.sandbox.requests.length).toBeLessThanOrEqual(6 * nights + pages)
 
-  // Where nothing is new, one request tells it.
+  // Where nothing is new, two requests tell it.
   const before = world.sandbox.requests.length
   await world.run()
-  expect(world.sandbox.requests.length - before).toBe(3)
-})
-
-test('the order of a feed is that of most of its rows, once there are enough', () => {
-  const identifier = { type: 'identifier', id: 1 } as const
-  expect(orderOf({ rising: 19, falling: 0 }, identifier)).toBe('unknown')
-  expect(orderOf({ rising: 20, falling: 0 }, identifier)).toBe('oldest first')
-  expect(orderOf({ rising: 20, falling: 20 }, identifier)).toBe('unknown')
-  expect(orderOf({ rising: 1, falling: 30 }, identifier)).toBe('newest first')
-  expect(orderOf({ rising: 0, falling: 3 }, { type: 'tenant' })).toBe('oldest first')
-  expect(orderOf({ rising: 0, falling: 30 }, { type: 'tenant' })).toBe('newest first')
+  expect(world.sandbox.requests.length - before).toBe(6)
 })
 
 test('a feed keeps one size from the first page to the last, also where pages are short', async () => {

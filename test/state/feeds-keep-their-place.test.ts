@@ -15,7 +15,6 @@ const CHAIN: ChainEntry = {
   windows: null,
   feed: NEW_FEED,
 }
-const pairs = { rising: 0, falling: 3 }
 const page = (
   next: string | null,
   feed: PageEntry['feed'],
@@ -58,11 +57,11 @@ function folded(...entries: JournalEntry[]) {
 }
 
 test('the last cursor that was not null stays, and the feed is partial from the next run on', () => {
-  const first = [run('a'), CHAIN, page('c1', { over: false, ...pairs }), page(null, { over: true, ...pairs })]
+  const first = [run('a'), CHAIN, page('c1', { over: false }), page(null, { over: true })]
   const done = folded(...first, end('a'))
   expect(done.chains.get(0)).toMatchObject({
     next: 'c1',
-    feed: { pass: null, end: 'c1', falling: 6, front: 2 },
+    feed: { pass: null, end: 'c1', front: 2 },
   })
   expect([...done.partitions].map(([key, { state }]) => [key, state])).toEqual([
     ['feed.7/all', 'done'],
@@ -73,34 +72,22 @@ test('the last cursor that was not null stays, and the feed is partial from the 
 })
 
 test('what was the front stays until a pass from the front has met it', () => {
-  const first = [
-    run('a'),
-    CHAIN,
-    page('c1', { over: false, ...pairs }),
-    page(null, { over: true, ...pairs }),
-    end('a'),
-  ]
+  const first = [run('a'), CHAIN, page('c1', { over: false }), page(null, { over: true }), end('a')]
   const front: JournalEntry = { kind: 'restart', chain: 0, since: null, pass: 'front' }
-  const half = folded(...first, run('b'), front, page('d1', { over: false, ...pairs }))
+  const half = folded(...first, run('b'), front, page('d1', { over: false }))
   expect(half.chains.get(0)).toMatchObject({
     next: 'd1',
     feed: { pass: 'front', end: 'c1', front: 2, head: 1 },
   })
   expect(half.chains.get(0)?.ids.map(({ file }) => file)).toEqual([2, 3, 7])
-  const met = folded(
-    ...first,
-    run('b'),
-    front,
-    page('d1', { over: false, ...pairs }),
-    page('d2', { over: true, ...pairs }),
-  )
+  const met = folded(...first, run('b'), front, page('d1', { over: false }), page('d2', { over: true }))
   // The new front comes first, and the last cursor of the end is what the tail goes on from.
   expect(met.chains.get(0)).toMatchObject({ next: 'c1', feed: { pass: null, end: 'c1', front: 4, head: 0 } })
   expect(met.chains.get(0)?.ids.map(({ file }) => file)).toEqual([7, 8, 2, 3])
 })
 
 test('a feed is not done while another pass is to follow', () => {
-  const more = page(null, { over: true, more: true, ...pairs })
+  const more = page(null, { over: true, more: true })
   expect(folded(run('a'), CHAIN, more).partitions.get('feed.7/all')?.state).toBe('partial')
 })
 
@@ -113,8 +100,6 @@ test('of a long feed the first and the last 20,000 ids are kept, and what was fo
       size: 1000,
       next: `c${id + 1}`,
       isOver: false,
-      rising: 0,
-      falling: 0,
     }
     ;({ feed, ids } = afterFeedPage(feed, ids, each, () => 1000))
   }

@@ -131,7 +131,6 @@ class ImaginedRun {
 
   #name(): void {
     const number = this.#below(6)
-    this.#write({ kind: 'secret', query: `secret.s${number}`, check: `check-${this.#pages}` })
     this.#write({ kind: 'query', name: `keyword.k${number}`, value: `value-${this.#pages}` })
   }
 

@@ -184,7 +184,6 @@ export function plain(state: CheckpointState) {
     erasures: state.erasures.map((erasure) => ({ ...erasure })),
     searchesRemaining: state.searchesRemaining,
     service: state.service,
-    secretChecks: [...state.secretChecks].sort(byKey),
     queries: [...state.queries].sort(byKey),
   }
 }

@@ -246,7 +246,6 @@ describe('the manifest', () => {
           shards: made.length,
           quarantined: 0,
           forgotten: 0,
-          replaced_nuls: 0,
           repeated: 0,
         })
         expect(manifest?.shards.map(({ path }) => path)).toEqual(
@@ -333,7 +332,7 @@ describe('the manifest', () => {
           imported_at: { min: '2024-01-01T00:00:00.123456Z', max: '2024-01-01T00:00:00.123457Z' },
         },
       ],
-      totals: { rows: 1, bytes: 10, shards: 1, quarantined: 4, repeated: 5, forgotten: 6, replaced_nuls: 0 },
+      totals: { rows: 1, bytes: 10, shards: 1, quarantined: 4, repeated: 5, forgotten: 6 },
       begun_parts: {},
       feeds: [],
       retired: [],

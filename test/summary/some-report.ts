@@ -49,7 +49,6 @@ const MANIFEST: Manifest = {
     quarantined: 9,
     repeated: 17,
     forgotten: 0,
-    replaced_nuls: 0,
   },
   unknown_fields: {},
   retired: [{ query: 'domain.gone.example', partitions: 1, rows: 3 }],
@@ -65,7 +64,6 @@ const MANIFEST: Manifest = {
   partitions,
   prunes: [],
   begun_parts: {},
-  feeds: [],
   forgotten: [],
   runs: ['complete', 'failed', 'interrupted'].map((status, i) => ({
     started_at: `2024-12-0${i + 1}T02:00:00.000Z`,

@@ -25,7 +25,6 @@ export const summaryShape = z.object({
   retries: count,
   quarantined: count,
   repeated: count,
-  replaced_nuls: count,
   searches_spent: count.nullable(),
   searches_remaining: count.nullable(),
   service,
@@ -99,7 +98,6 @@ export const manifestShape = z.object({
     shards: count,
     quarantined: count,
     repeated: count,
-    replaced_nuls: count,
   }),
   /** Of feeds. */
   unknown_fields: z.record(z.string(), count),

@@ -7,7 +7,6 @@ export const PARQUET: Format = {
   engine: 'columnar',
   compression: 'snappy',
   encodings: 'compact',
-  bloomFilters: [],
 }
 export const CSV: Format = { kind: 'csv', engine: 'columnar', compression: 'gzip', escapeFormulas: false }
 

@@ -4,24 +4,20 @@ import { isExportError, systemClock } from '../../core/index.ts'
 import { checkRequirements, readSubmitted } from '../../pipeline/index.ts'
 import { runOptions } from '../../run-options.ts'
 import { command, integerValue, stringValue } from '../command-line/command.ts'
-import { notWritable, requireApart } from '../results/flag-file.ts'
-import { replaceFile } from '../results/save-file.ts'
 import { withQueue } from './submit.ts'
 
 export const worker = command({
   flags: {
     concurrency: integerValue('Organizations at a time; most of them wait for their rate limit', 16, 1, 1000),
     pipelines: stringValue('Folder below which the pipeline files lie [the working directory]'),
-    'heartbeat-file': stringValue('Written anew every five seconds while the worker is alive, for probes'),
   },
   examples: [
     ['$0 worker', 'Until SIGTERM or Ctrl-C'],
     ['$0 worker --concurrency 64 --log-format json', 'For many organizations'],
   ],
-  async run({ concurrency, pipelines, heartbeatFile }, io) {
+  async run({ concurrency, pipelines }, io) {
     const { env, cwd } = io
     const folder = resolve(cwd, pipelines ?? '.')
-    const heartbeat = heartbeatFile === undefined ? null : await startHeartbeat(resolve(cwd, heartbeatFile))
     const signals = io.signals.listen((signal) =>
       io.log('info', 'stopping: pages in flight are committed, jobs return to the queue', {
         event: 'stop',
@@ -48,26 +44,7 @@ export const worker = command({
       // The worker was stopped. Other workers take over its jobs.
       if (!(isExportError(error, 'interrupted') && stop.aborted)) throw error
     } finally {
-      clearInterval(heartbeat ?? undefined)
       signals.release()
     }
   },
 })
-
-const HEARTBEAT_MS = 5_000
-
-/**
- * Shows that this process is alive and does not hang.
- * @throws ExportError `config` when the file cannot be written, or would harm a pipeline
- */
-async function startHeartbeat(path: string): Promise<NodeJS.Timeout> {
-  const own = { path, what: 'The heartbeat file' }
-  const write = (): Promise<void> => replaceFile(path, `${new Date().toISOString()}\n`, 0o600)
-  await requireApart(own)
-  try {
-    await write()
-  } catch (error) {
-    throw notWritable(own, error)
-  }
-  return setInterval(() => void write().catch(() => {}), HEARTBEAT_MS)
-}

@@ -5,7 +5,7 @@ import { version } from '../../package/index.ts'
 import type { Progress, RunSummary } from '../../run/index.ts'
 import type { RunCounts } from '../../state/index.ts'
 import { notWritable, requireApart } from '../results/flag-file.ts'
-import { isDevice, replaceFile } from '../results/save-file.ts'
+import { replaceFile } from '../results/save-file.ts'
 
 // About the interval at which collectors read it.
 const WRITE_MS = 30_000
@@ -97,7 +97,7 @@ export class MetricsFile {
     const own = { path, what: 'The metrics file' }
     await requireApart(own, pipelines)
     try {
-      const text = isDevice(path) || !existsSync(path) ? '' : await readFile(path, 'utf8')
+      const text = !existsSync(path) ? '' : await readFile(path, 'utf8')
       const file = new MetricsFile(path, text, onTrouble)
       await replaceFile(path, text, MODE)
       return file

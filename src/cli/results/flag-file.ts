@@ -1,12 +1,12 @@
 import { existsSync, lstatSync, realpathSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { codeOf, ExportError, type Pipeline } from '../../core/index.ts'
-import { isDevice, pathWithin } from './save-file.ts'
+import { isNoFile, pathWithin } from './save-file.ts'
 
-/** A file that a flag names and that is written: a log, metrics, a heartbeat, an archive. */
+/** A file that a flag names and that is written: metrics, an archive. */
 type FlagFile = {
   readonly path: string
-  /** For messages: `The log file`. */
+  /** For messages: `The metrics file`. */
   readonly what: string
 }
 
@@ -14,8 +14,8 @@ type FlagFile = {
 const IN_DATA_SETS = ['_manifest.json', '_state']
 
 /**
- * Makes sure that writing the file harms no pipeline: it lies in no data set, and is neither a pipeline file nor a
- * link. Devices and pipes are none of these.
+ * Makes sure that writing the file harms no pipeline: it lies in no data set, and is neither a pipeline file, a
+ * link, a device nor a folder.
  * @param pipelines whose data sets may still have to be made
  * @throws ExportError `config`
  */
@@ -25,8 +25,8 @@ export async function requireApart(
 ): Promise<void> {
   const refused = (how: string, next: string): ExportError =>
     new ExportError({ kind: 'config', what: `${what} ${how}`, where: path, next })
-  if (isDevice(path)) return
   const next = 'Choose another name.'
+  if (isNoFile(path)) throw refused('is no file', next)
   if (/\.ya?ml$/i.test(path)) throw refused('would have the name of a pipeline file', next)
   if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true)
     throw refused('is a symbolic link', next)

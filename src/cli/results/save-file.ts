@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { closeSync, constants, openSync, statSync, writeFileSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { mkdir, readdir, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join, relative, sep } from 'node:path'
 import { codeOf, ExportError } from '../../core/index.ts'
@@ -25,17 +25,14 @@ export async function saveFile(path: string, content: Content, what: string): Pr
   }
 }
 
-/** Writes a file, or replaces the one of that name, in one step; a device or a pipe is written to. */
+/**
+ * Writes a file, or replaces the one of that name, in one step.
+ * @throws ExportError `storage` when a device, a pipe or a folder has the name
+ */
 export async function replaceFile(path: string, content: Content, mode: number): Promise<void> {
-  if (isDevice(path)) {
-    const fd = openDevice(path)
-    try {
-      if (typeof content === 'string' || content instanceof Uint8Array) writeFileSync(fd, content)
-      else for await (const part of content) writeFileSync(fd, part)
-    } finally {
-      closeDevice(fd)
-    }
-    return
+  if (isNoFile(path)) {
+    const next = 'Choose another name.'
+    throw new ExportError({ kind: 'storage', what: 'It is no file', where: path, next })
   }
   // The name has an ending of its own: collectors of metrics look for *.prom.
   const unfinished = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}`)
@@ -61,32 +58,9 @@ async function removeUnfinished(path: string): Promise<void> {
   }
 }
 
-/** Whether it is a pipe, `/dev/null` or the like: written to, and never replaced. */
-export function isDevice(path: string): boolean {
-  const found = statSync(path, { throwIfNoEntry: false })
-  return found !== undefined && !found.isFile() && !found.isDirectory()
-}
-
-// The system cannot open these where they are sockets.
-const STANDARD: Readonly<Record<string, number>> = { '/dev/stdout': 1, '/dev/stderr': 2 }
-// Windows lacks the last.
-const { O_APPEND, O_WRONLY, O_NONBLOCK = 0 } = constants
-
-/** Opens a device or a pipe for writing; a pipe that nobody reads is an error: `ENXIO`. */
-function openDevice(path: string): number {
-  const standard = STANDARD[path]
-  if (standard !== undefined) return standard
-  const probe = openSync(path, O_WRONLY | O_NONBLOCK)
-  try {
-    // Writes wait for the reader.
-    return openSync(path, O_WRONLY | O_APPEND)
-  } finally {
-    closeSync(probe)
-  }
-}
-
-function closeDevice(fd: number): void {
-  if (fd > 2) closeSync(fd)
+/** Whether a device, a pipe or a folder has the name: none is replaced by a file. */
+export function isNoFile(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isFile() === false
 }
 
 /** Whether two paths are one file that is there. */

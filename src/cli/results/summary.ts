@@ -64,7 +64,6 @@ const NOTHING_DONE = {
   filePartitions: null,
   shards: 0,
   bytes: 0,
-  replacedNuls: 0,
   repeated: 0,
   forgotten: 0,
   service: { pageSize: null },
@@ -89,7 +88,7 @@ export type HowItRan = {
 function summaryLines(summary: RunSummary, pipeline: Pipeline, { cwd, stdout }: Io): readonly string[] {
   const { style } = stdout
   const { partitions, rows, shards, requests, retries, quarantined } = summary
-  const { repeated, forgotten, replacedNuls, manifest } = summary
+  const { repeated, forgotten, manifest } = summary
   const inAll = summary.dataSet.rows
   const { path } = pipeline.load
   const seconds = summary.durationMs / 1000
@@ -115,10 +114,6 @@ function summaryLines(summary: RunSummary, pipeline: Pipeline, { cwd, stdout }: 
       repeated === 0 ? null : `${counted(repeated, 'item')} that the service repeated, exported once`,
     ],
     ['forgotten', forgotten === 0 ? null : `${counted(forgotten, 'item')} of forgotten people, dropped`],
-    [
-      'replaced',
-      replacedNuls === 0 ? null : style('yellow', `${counted(replacedNuls, 'NUL character')}, by U+FFFD`),
-    ],
     ['files in', shownPath(path, cwd)],
     ['manifest', manifest === null ? style('red', 'could not be written') : shownPath(manifest, cwd)],
   ]

@@ -67,11 +67,6 @@ export class People {
     return this.#count + new Set([...this.#unread.values()].filter((form) => this.#found.has(form))).size
   }
 
-  /** What to look for by bloom filters; null: spellings differ, so these say nothing. */
-  get exact(): ReadonlySet<string> | null {
-    return this.#isMasked ? this.#stored : null
-  }
-
   /** @param stored an identity as files hold it; anything else is nobody's */
   has(stored: unknown): boolean {
     if (typeof stored !== 'string') return false

@@ -27,8 +27,6 @@ export type EncodedRowGroup = {
   readonly rows: number
   /** For the footer of Parquet; CSV has none. */
   readonly chunks: readonly ColumnChunk[]
-  /** Number of characters that the format cannot hold and that were replaced; absent: none. */
-  readonly replaced?: number
 }
 
 export type WrittenRowGroup = {

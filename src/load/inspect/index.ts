@@ -1,6 +1,4 @@
 export { type InspectedShard, inspectShard } from './inspect-shard.ts'
-export { mayHold } from './may-hold.ts'
 export { readBatches } from './read-batches.ts'
-export { readIds } from './read-ids.ts'
 export { readStatistics } from './read-statistics.ts'
 export type { ShardReader } from './shard-reader.ts'

@@ -1,6 +1,6 @@
 import { distance } from 'fastest-levenshtein'
 import { ADDRESS_KEYS, SEARCHES, UNPRINTABLE } from '../../core/index.ts'
-import { DOMAIN_EXPECTED, domainFault, domainMeant, mayBeShown } from '../values/addresses.ts'
+import { DOMAIN_EXPECTED, domainFault, mayBeShown } from '../values/addresses.ts'
 import { isMapping, namesAt, type Path, type Tree, valueAt } from './tree.ts'
 
 /** Keys of queries whose values are identities. */
@@ -70,7 +70,7 @@ export function hintFor(tree: Tree, path: Path, words: readonly string[]): strin
   if (BARE_VARIABLE.test(value))
     return key.endsWith('_env') ? '; write the name of the variable alone, without $' : BRACES
   if (namesAt(tree, path).length > 0) return ''
-  return DOMAINS.has(key) ? suggestion(value) : didYouMean(value, words)
+  return DOMAINS.has(key) ? '' : didYouMean(value, words)
 }
 
 // biome-ignore lint/suspicious/noTemplateCurlyInString: the text shows the reader's own syntax
@@ -81,13 +81,7 @@ const BARE_VARIABLE = /(?:^|[^\w$])\$[A-Za-z_]\w*/
 
 /** What is wrong with a text in the place of a domain. */
 export function noDomain(text: string): string {
-  return `expected ${DOMAIN_EXPECTED}, found ${describeDomain(text)}: ${domainFault(text)}${suggestion(text)}`
-}
-
-/** `; did you mean `acme.com`?` for an invalid domain that contains one; otherwise empty. */
-export function suggestion(text: string): string {
-  const domain = domainMeant(text)
-  return domain === null ? '' : `; did you mean \`${shown(domain)}\`?`
+  return `expected ${DOMAIN_EXPECTED}, found ${describeDomain(text)}: ${domainFault(text)}`
 }
 
 /** Whether a value cannot be a secret, whatever its origin. */

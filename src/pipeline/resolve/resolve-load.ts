@@ -23,12 +23,11 @@ type LoadFile = PipelineFile['load']
  */
 export function resolveLoad(
   file: PipelineFile,
-  columns: readonly string[],
   problems: Problems,
   { cwd, folder }: { readonly cwd: string; readonly folder: string },
 ): LoadSettings {
   const { load } = file
-  const format = load.format === 'parquet' ? parquet(load, columns, problems) : csv(load, problems)
+  const format = load.format === 'parquet' ? parquet(load, problems) : csv(load, problems)
   const fileMode = Number.parseInt(load.file_mode.slice(-3), 8)
   const pathAsGiven = load.path ?? `output/${file.name}`
   const store = storeOf(pathAsGiven)
@@ -92,7 +91,7 @@ function catalogAuth({ token_env: tokenEnv, oauth2 }: CatalogFile): CatalogAuth 
   return { kind: 'oauth2', tokenUrl, clientIdEnv: client_id_env, clientSecretEnv: client_secret_env, scope }
 }
 
-function parquet(load: LoadFile, columns: readonly string[], problems: Problems): ParquetFormat {
+function parquet(load: LoadFile, problems: Problems): ParquetFormat {
   const { compression: given = 'snappy', parquet: settings } = load
   const engine = among('engine', ['columnar', 'parquetjs-lite'], load.engine, 'format parquet', problems)
   const isLite = engine === 'parquetjs-lite'
@@ -106,21 +105,12 @@ function parquet(load: LoadFile, columns: readonly string[], problems: Problems)
   const at = (...keys: Path): Path => ['load', 'parquet', ...keys]
   if (isLite && settings.encodings === 'compact' && problems.given(at('encodings')))
     problems.add(at('encodings'), 'expected plain with engine parquetjs-lite, found "compact"')
-  const filters = settings.bloom_filters
-  if (isLite && filters.length > 0)
-    problems.add(at('bloom_filters'), 'engine parquetjs-lite writes no bloom filters')
-  for (const [i, column] of filters.entries()) {
-    const path = at('bloom_filters', i)
-    if (!columns.includes(column))
-      problems.add(path, `expected one of ${columns.join(', ')}, found ${problems.found(path)}`)
-  }
   return {
     kind: 'parquet',
     engine,
     compression: among('compression', compressions, given, `engine ${engine}`, problems),
     // parquetjs-lite knows no others.
     encodings: isLite ? 'plain' : settings.encodings,
-    bloomFilters: [...new Set(filters)],
   }
 }
 

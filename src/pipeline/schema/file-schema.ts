@@ -11,25 +11,15 @@ export const pipelineFile = section({
   extends: key(
     z.string('the path of a pipeline file').optional(),
     'Pipeline file whose settings apply unless this file has its own, relative to this file. Default: none.',
-    'base.yaml',
   ),
   name: key(
     text(/^[a-z0-9-]{1,100}$/, 'up to 100 of a-z, 0-9 and -'),
     'Names the pipeline and its checkpoint. Required.',
-    'acme-backfill',
   ),
-  service: key(service, 'The service, and how to reach it. Required.', {
-    base_url: 'https://api.example.com/firework',
-  }),
-  extract: key(extract, 'What to request. Required.', {
-    domains: ['acme.com'],
-    windows: { from: '2024-01-01', every: 'month' },
-  }),
-  transform: key(transform.prefault({}), 'Masking and columns.', { secret: 'hmac' }),
-  load: key(load.prefault({}), 'Format and location of the data set.', {
-    format: 'parquet',
-    path: 'output/acme',
-  }),
+  service: key(service, 'The service, and how to reach it. Required.'),
+  extract: key(extract, 'What to request. Required.'),
+  transform: key(transform.prefault({}), 'Masking and columns.'),
+  load: key(load.prefault({}), 'Format and location of the data set.'),
 })
 
 /** The settings of a pipeline file, with the defaults that depend on no other key. */

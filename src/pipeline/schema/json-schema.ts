@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import type { Path } from '../problems/tree.ts'
 import { pipelineFile } from './file-schema.ts'
-import { type Condition, exampleOf, type Key, keysOf } from './key.ts'
+import { type Condition, type Key, keysOf } from './key.ts'
 
 type Schema = z.core.JSONSchema.BaseSchema
 
@@ -15,8 +15,6 @@ export function pipelineJsonSchema(): Record<string, unknown> {
     override: ({ zodSchema, jsonSchema }) => {
       if (['string', 'number', 'boolean', 'enum'].includes(zodSchema._zod.def.type))
         allowReference(jsonSchema)
-      const example = exampleOf(zodSchema)
-      if (example !== undefined) jsonSchema.examples = [example]
     },
   })
   // Required keys may be in a file that this one extends.

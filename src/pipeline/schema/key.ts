@@ -15,9 +15,7 @@ export function onlyIf(key: `${string}.${string}`, is: z.ZodType, unless: Condit
   return { of: key.split('.'), is, unless }
 }
 
-type Declared = { readonly example: unknown; readonly condition: Condition | null }
-
-const declarations = new WeakMap<z.core.$ZodType, Declared>()
+const conditions = new WeakMap<z.core.$ZodType, Condition>()
 
 /**
  * Declares a key of a pipeline file. This is the only declaration: the types of settings, messages, the JSON Schema,
@@ -28,17 +26,11 @@ const declarations = new WeakMap<z.core.$ZodType, Declared>()
 export function key<Type extends z.ZodType>(
   type: Type,
   meaning: string,
-  example: z.input<Type>,
   condition: Condition | null = null,
 ): Type {
   const declared = type.meta({ description: meaning })
-  declarations.set(declared, { example, condition })
+  if (condition !== null) conditions.set(declared, condition)
   return declared
-}
-
-/** The example of a key that was declared so; undefined: it is none. */
-export function exampleOf(type: z.core.$ZodType): unknown {
-  return declarations.get(type)?.example
 }
 
 /** A declared key, for what lists them. */
@@ -58,7 +50,7 @@ export function keysOf(section: z.ZodObject): readonly Key[] {
     const type = withoutDefault(declared)
     return {
       name,
-      condition: declarations.get(declared)?.condition ?? null,
+      condition: conditions.get(declared) ?? null,
       byDefault: 'defaultValue' in def ? def.defaultValue : undefined,
       keys: type instanceof z.ZodObject ? keysOf(type) : null,
     }

@@ -4,7 +4,7 @@ import { ADDRESSES, STORE_SECTIONS } from '../stores/index.ts'
 import { LOCATION, URL_ALONE } from '../values/addresses.ts'
 import { AGE_EXPECTED, AGE_PATTERN, parseAge } from '../values/ages.ts'
 import { key, onlyIf } from './key.ts'
-import { choice, columnName, flag, integer, list, parsed, section, text, variableName } from './leaves.ts'
+import { choice, flag, integer, list, parsed, section, text, variableName } from './leaves.ts'
 
 const FORMATS = z.array(z.any()).min(1)
 const inTables = onlyIf('load.table_formats', FORMATS, () => 'goes with table_formats, which names none')
@@ -14,16 +14,14 @@ const onlyWith = (format: string) =>
 const partitionBy = choice('query', 'window')
 
 export const load = section({
-  format: key(choice('parquet', 'csv').prefault('parquet'), 'File format.', 'csv'),
+  format: key(choice('parquet', 'csv').prefault('parquet'), 'File format.'),
   engine: key(
     choice('columnar', 'parquetjs-lite', 'csv-stringify').prefault('columnar'),
     'Encoder: columnar, or for parquet parquetjs-lite, for csv csv-stringify.',
-    'parquetjs-lite',
   ),
   path: key(
     text(/^[^\0]+$/, `the path of a folder, ${ADDRESSES}`).optional(),
     'Folder of the data set, relative to the working directory, or s3://bucket/prefix, or az://container/prefix. Default output/<name>.',
-    'output/acme',
   ),
   ...STORE_SECTIONS,
   partition_by: key(
@@ -37,33 +35,27 @@ export const load = section({
       )
       .prefault(['query', 'window']),
     'What gets separate folders.',
-    ['window'],
   ),
   shard_rows: key(
     integer(1).prefault(1_000_000),
     'Rows of one file. The last of a folder has fewer, and so have files that a feed, `forget` or `compact` ended.',
-    5_000_000,
   ),
   compression: key(
     choice('none', 'snappy', 'gzip', 'zstd').optional(),
     'parquet: none, snappy, gzip or zstd (Node 22.15 or newer); csv: none or gzip. Default: snappy for parquet, none for csv.',
-    'gzip',
   ),
   table_formats: key(
     list(choice(...TABLE_FORMATS), 'a list of iceberg and delta').prefault([]),
     'Table formats that the data set has besides its files: iceberg, delta, or both. Only with parquet and its columnar engine.',
-    ['iceberg', 'delta'],
   ),
   table_location: key(
     parsed(...LOCATION).optional(),
     'Address of load.path for readers of the Iceberg table. Default: load.path.',
-    's3://lake/acme',
     inTables,
   ),
   table_snapshots: key(
     integer(1, 1000).prefault(10),
     'How many snapshots of the Iceberg table are kept.',
-    100,
     inTables,
   ),
   catalog: key(
@@ -71,66 +63,47 @@ export const load = section({
       uri: key(
         parsed(...URL_ALONE),
         'Address of an Iceberg REST catalog; https unless the host is this machine. Required.',
-        'https://catalog.example.com/api/catalog',
       ),
       allow_http: key(
         flag().prefault(false),
         'Allow plain http to other machines: tokens are then sent unencrypted.',
-        true,
       ),
       warehouse: key(
         text(/^[!-~]+(?: [!-~]+)*$/, 'the name of a warehouse').optional(),
         'The warehouse of the catalog. Default: that of the catalog.',
-        'lake',
       ),
       namespace: key(
         text(/^[\w-]+(?:\.[\w-]+)*$/, 'a name of letters, digits, _ and -, levels separated by dots'),
         'Where the table is; made if it is not there. Required.',
-        'leaks',
       ),
       table: key(
         text(/^[\w-]+$/, 'a name of letters, digits, _ and -').optional(),
         "Name of the table. Default: the pipeline's.",
-        'acme',
       ),
       token_env: key(
         variableName().optional(),
         'Environment variable with a token for the catalog; <name>_FILE may name a file instead. Default: none is sent.',
-        'CATALOG_TOKEN',
       ),
       oauth2: key(
         section({
           token_url: key(
             parsed(...URL_ALONE),
             'Where client id and secret are exchanged for a token. Required.',
-            'https://catalog.example.com/api/catalog/v1/oauth/tokens',
           ),
           client_id_env: key(
             variableName(),
             'Environment variable with the client id; <name>_FILE may name a file instead. Required.',
-            'CATALOG_CLIENT_ID',
           ),
-          client_secret_env: key(
-            variableName(),
-            'The same, with the client secret. Required.',
-            'CATALOG_CLIENT_SECRET',
-          ),
+          client_secret_env: key(variableName(), 'The same, with the client secret. Required.'),
           scope: key(
             text(/^[\x21-\x7e]+(?: [\x21-\x7e]+)*$/, 'scopes, separated by blanks').optional(),
             'Scope of the token. Default: that of the server.',
-            'PRINCIPAL_ROLE:ALL',
           ),
         }).optional(),
         'OAuth2 client credentials, instead of token_env. Default: none.',
-        {
-          token_url: 'https://catalog.example.com/api/catalog/v1/oauth/tokens',
-          client_id_env: 'CATALOG_CLIENT_ID',
-          client_secret_env: 'CATALOG_CLIENT_SECRET',
-        },
       ),
     }).optional(),
     'Iceberg REST catalog that shows the Iceberg table. Default: none.',
-    { uri: 'https://catalog.example.com/api/catalog', namespace: 'leaks' },
     onlyIf(
       'load.table_formats',
       FORMATS.refine((formats) => formats.includes('iceberg')),
@@ -140,7 +113,6 @@ export const load = section({
   keep: key(
     parsed(AGE_PATTERN, AGE_EXPECTED, parseAge).optional(),
     'How old partitions may become before `prune` removes them: <n>d, <n>w, <n>mo or <n>y. A run removes nothing. Default: none; `prune` needs --older-than.',
-    '24mo',
   ),
   file_mode: key(
     text(
@@ -148,18 +120,15 @@ export const load = section({
       "an octal file mode such as '0600' or 0o640, which lets the owner read and write",
     ).prefault('0600'),
     'Permissions of files; folders get x for each r.',
-    '0640',
   ),
   csv: key(
     section({
       escape_formulas: key(
         flag().prefault(false),
         "Put ' before values that a spreadsheet would read as formulas.",
-        true,
       ),
     }).prefault({}),
     'Settings for csv alone.',
-    { escape_formulas: true },
     onlyWith('csv'),
   ),
   parquet: key(
@@ -167,16 +136,9 @@ export const load = section({
       encodings: key(
         choice('compact', 'plain').prefault('compact'),
         'compact: smaller encodings, which most readers support; plain: encodings that all readers support, in larger files. The engine parquetjs-lite writes these only.',
-        'plain',
-      ),
-      bloom_filters: key(
-        list(columnName(), 'a list of column names').prefault([]),
-        'Columns that get a bloom filter, such as identity_name and id.',
-        ['identity_name'],
       ),
     }).prefault({}),
     'Settings for parquet alone.',
-    { encodings: 'plain' },
     onlyWith('parquet'),
   ),
 })

@@ -16,18 +16,17 @@ const SEARCHED = ({ reading }: ResourceRules) => reading === 'search'
 
 // A looser pattern than the parser's: regular expressions for Unicode differ between editors.
 export const domain = () => parsed(/\S/, DOMAIN_EXPECTED, parseDomain, domainFault)
-const fqdn = key(domain(), 'Domain name.', 'acme.com')
+const fqdn = key(domain(), 'Domain name.')
 const KEYWORD_EXPECTED = 'a text of 1 to 256 characters, without @ and control characters'
 const NAME_EXPECTED = 'a name of 1 to 200 characters, without control characters'
 /** A query of a kind, by a key. */
 const kind = <const Kind extends SearchQuery['type'], By extends z.core.$ZodLooseShape>(name: Kind, by: By) =>
   section({
-    type: key(z.literal(name), 'Kind of the query: what is searched for.', name),
+    type: key(z.literal(name), 'Kind of the query: what is searched for.'),
     ...by,
     as: key(
       parsed(/\S/, NAME_EXPECTED, cleanName).optional(),
       'Name of the query in folders, keys and logs, instead of its value. Default: its value.',
-      'case-17',
     ),
   })
 export const query = z
@@ -40,21 +39,18 @@ export const query = z
         email: key(
           parsed(/@/, 'an e-mail address', cleanEmail, (text) => mistakeIn('email', text)),
           'Exact address.',
-          'a@acme.com',
         ),
       }),
       kind('keyword', {
         keyword: key(
           parsed(/\S/, KEYWORD_EXPECTED, cleanKeyword, (text) => mistakeIn('keyword', text)),
           'The part of the identity before the @.',
-          'jane.doe',
         ),
       }),
       kind('secret', {
         secret_env: key(
           variableName(),
           'Environment variable that holds the secret; a secret is never written in the file.',
-          'LEAKED_PASSWORD',
         ),
       }),
     ],
@@ -74,7 +70,6 @@ export const windows = section({
   from: key(
     parsed(INSTANT_PATTERN, INSTANT, parseInstant).optional(),
     'Begin, inclusive: a date or date-time, UTC unless it has an offset. Default: none; required unless resource is feed, which takes none.',
-    '2024-01-01',
     onlyFor(SEARCHED, () => ': it is read from where the last run ended'),
   ),
   until: key(
@@ -82,7 +77,6 @@ export const windows = section({
       value === 'now' ? ('now' as const) : parseInstant(value),
     ).prefault('now'),
     'End, exclusive: a date or date-time, or now.',
-    '2024-07-01',
     onlyFor(SEARCHED, () => ': it is read to its end'),
   ),
   every: key(
@@ -92,12 +86,10 @@ export const windows = section({
       parseWindowLength,
     ).optional(),
     'Length of a window: <n>h, <n>d, week, month or year. Default: one window; for resource: feed, a month.',
-    'month',
   ),
   per_chain: key(
     integerOr('all', 1).prefault('all'),
     'Windows that are requested together, with one sequence of cursors; each such chain is at least one request.',
-    12,
     onlyFor(SEARCHED, () => ': it is read in one sequence'),
   ),
 })

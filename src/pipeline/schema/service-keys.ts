@@ -23,17 +23,14 @@ export const service = section({
   base_url: key(
     parsed(...URL_ALONE),
     'Host and fixed prefix segment of the service; https unless the host is this machine. Required.',
-    'https://api.example.com/firework',
   ),
   allow_http: key(
     flag().prefault(false),
     'Allow plain http to other machines: tokens and leaked secrets are then sent unencrypted.',
-    true,
   ),
   token_env: key(
     variableName().prefault('SPILLWAY_TOKEN'),
     'Environment variable with the access token; <name>_FILE may name a file instead.',
-    'ACME_TOKEN',
     onlyIf(
       'service.api_key_env',
       z.never().optional(),
@@ -43,29 +40,24 @@ export const service = section({
   api_key_env: key(
     variableName().optional(),
     'Environment variable with an API key that is exchanged for tokens, instead of token_env. Default: none.',
-    'SPILLWAY_API_KEY',
   ),
   token_url: key(
     address().prefault('/tokens/generate'),
     'Where the API key is exchanged: a path on the host of base_url, or a URL; `check` tests the token beside it.',
-    '/tokens/generate',
     exchange,
   ),
   tenant_id: key(
     integer(0).optional(),
     'Tenant that exchanged tokens are for. Default: that of the key.',
-    1,
     exchange,
   ),
   organization: key(
     text(/^[\w.@/-]{1,100}$/, 'up to 100 letters, digits and . _ @ / -').optional(),
     'Name of the organization whose rate limit and quota this uses, for runs of many workers. Default: that of the token test, else the host of base_url.',
-    'acme',
   ),
   search_path: key(
     address().prefault('/v4/credentials/global/_search'),
     'Credential search: a path under base_url, or a URL.',
-    '/v4/credentials/global/_search',
     onlyFor(
       ({ reading }) => reading !== 'feed',
       ({ addresses }) => `: its addresses are ${addresses.join(' and ')}`,
@@ -74,46 +66,34 @@ export const service = section({
   report_path: key(
     address().prefault('/v4/threat_flow/reports'),
     'Threat-flow reports: a path under base_url, or a URL.',
-    '/v4/threat_flow/reports',
   ),
   feed_path: key(
     address().prefault('/v2/me/feed/credentials'),
     'Feed of the token’s tenant: a path under base_url, or a URL.',
-    '/v2/me/feed/credentials',
   ),
   identifier_feed_path: key(
     parsed(...ID_ADDRESS).prefault('/v3/identifiers/{id}/feed/credentials'),
     'Feed of one identifier: a path under base_url, or a URL, with {id} in it.',
-    '/v3/identifiers/{id}/feed/credentials',
   ),
   requests_per_second: key(
     rate(10_000).prefault(1),
     'Requests a second to the credential search, or to the feeds, all partitions together; may be a fraction. The second search may allow 4.',
-    0.5,
   ),
   basic_requests_per_second: key(
     rate(10_000).prefault(4),
     'Requests a second to everything but searches and feeds.',
-    2,
   ),
   rows_per_search: key(
     integerOr('page', 1).prefault(100),
     'Rows that one search of the quota covers; `page`: a page is one search, however many rows it has.',
-    'page',
   ),
   timeout: key(
     duration('1ms', '1d').prefault('60s'),
     'Longest duration of one request, from the headers sent to the last byte.',
-    '120s',
   ),
   retries: key(
     integer(0, 100).prefault(8),
     'How often a failed request is sent again: 2 means three requests at most.',
-    20,
   ),
-  max_response_bytes: key(
-    byteSize(1024, 2 ** 31).prefault('256MB'),
-    'Largest response that is accepted.',
-    '64MB',
-  ),
+  max_response_bytes: key(byteSize(1024, 2 ** 31).prefault('256MB'), 'Largest response that is accepted.'),
 })

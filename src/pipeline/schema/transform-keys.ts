@@ -15,7 +15,6 @@ const extraColumn = z.union(
           'the name of a column (a-z, 0-9 and _, a letter first, at most 63 characters)',
         ),
         'Name of the column.',
-        'severity',
       ),
       path: key(
         text(
@@ -23,9 +22,8 @@ const extraColumn = z.union(
           'the names of up to 16 members joined by dots, such as details.severity',
         ),
         'Path of the field: names of members from the credential on, joined by dots.',
-        'details.severity',
       ),
-      type: key(choice(...EXTRA_TYPES), 'Type of the field; json: any value, as compact JSON.', 'string'),
+      type: key(choice(...EXTRA_TYPES), 'Type of the field; json: any value, as compact JSON.'),
     }),
   ],
   `${knownExtras.join(' | ')}, or { name, path, type }`,
@@ -35,54 +33,41 @@ export const transform = section({
   secret: key(
     choice(...SECRET_POLICIES).prefault('redact'),
     'How leaked secrets are masked; plaintext also needs --allow-plaintext at each run.',
-    'hmac',
   ),
-  identity: key(choice(...IDENTITY_POLICIES).prefault('keep'), 'How identities are masked.', 'hmac'),
+  identity: key(choice(...IDENTITY_POLICIES).prefault('keep'), 'How identities are masked.'),
   mask_key_env: key(
     variableName().prefault('SPILLWAY_MASK_KEY'),
     'Environment variable with the key of the hmac policies, 32 bytes or more.',
-    'ACME_MASK_KEY',
   ),
-  columns: key(list(columnName(), 'a list of column names').optional(), 'Columns to export. Default: all.', [
-    'id',
-    'domain',
-    'imported_at',
-    'source_name',
-  ]),
+  columns: key(list(columnName(), 'a list of column names').optional(), 'Columns to export. Default: all.'),
   extra_columns: key(
     list(extraColumn, 'a list of columns').optional(),
     'Columns after the others, in this order: fields of the public documentation by name, and fields that this version does not know. Default: none.',
-    ['event_uid', { name: 'severity', path: 'details.severity', type: 'string' }],
     onlyFor(({ rows }) => rows === 'credentials'),
   ),
   secret_facts: key(
     section({
       policy: key(
         section({
-          min_length: key(integer(1, 1024).prefault(12), 'The shortest password, in code points.', 8),
+          min_length: key(integer(1, 1024).prefault(12), 'The shortest password, in code points.'),
           classes: key(
             integer(1, 4).prefault(3),
             'How many of the four classes of characters it needs: upper, lower, digit, other.',
-            4,
           ),
         }).prefault({}),
         'The policy of your directory, which secret_meets_policy tells of plain secrets.',
-        { min_length: 14, classes: 1 },
       ),
     }).optional(),
     'Adds the columns secret_kind (plain, digest or empty) and secret_meets_policy, which are known before a secret is masked. Default: none.',
-    { policy: { min_length: 12, classes: 3 } },
     onlyFor(({ rows }) => rows === 'credentials'),
   ),
   on_invalid: key(
     choice(...INVALID_POLICIES).prefault('quarantine'),
     'What happens to items that break the schema.',
-    'fail',
   ),
   max_quarantined: key(
     countOrShare().prefault('1%'),
     'Items of a partition that may be quarantined, as a count or a share (of at least 100 items); beyond it the partition fails.',
-    '0.5%',
     onlyIf(
       'transform.on_invalid',
       z.literal('quarantine'),

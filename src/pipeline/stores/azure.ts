@@ -9,11 +9,9 @@ const keys = key(
     endpoint: key(
       parsed(...URL_ALONE).optional(),
       'Address of Azure Blob storage, with the account where it is in the path: for emulators and other clouds. Default: https://<account>.blob.core.windows.net.',
-      'https://acme.blob.core.chinacloudapi.cn',
     ),
   }).optional(),
   'Azure Blob storage; goes with a path that begins with az://. Default: by AZURE_STORAGE_* variables.',
-  { endpoint: 'https://acme.blob.core.chinacloudapi.cn' },
   onlyIn('az'),
 )
 

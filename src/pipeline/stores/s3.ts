@@ -9,26 +9,21 @@ const keys = key(
     endpoint: key(
       parsed(...URL_ALONE).optional(),
       'Address of an S3-compatible store. Default: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, ~/.aws, or AWS itself.',
-      'https://minio.example.com',
     ),
     region: key(
       text(/^[a-z0-9-]{1,64}$/, 'a region such as eu-central-1').optional(),
       'Region of the bucket. Default: AWS_REGION or ~/.aws, or us-east-1 where there is an endpoint.',
-      'eu-central-1',
     ),
     allow_http: key(
       flag().prefault(false),
       'Allow plain http to another machine: rows are then sent unencrypted.',
-      true,
     ),
     path_style: key(
       flag().optional(),
       "Name the bucket in the path instead of the host: most stores other than AWS's need it. Default: true where an endpoint is given.",
-      true,
     ),
   }).optional(),
   'Object storage; goes with a path that begins with s3://. Default: as AWS tools are set up.',
-  { endpoint: 'https://minio.example.com' },
   onlyIn('s3'),
 )
 

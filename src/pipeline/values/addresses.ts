@@ -22,18 +22,9 @@ export function parseDomain(text: string): string | null {
   return faultOf(text) === null ? asciiOf(text) : null
 }
 
-/** Why a text is no domain, and what to write instead. Does not quote the text. */
+/** Why a text is no domain. Does not quote the text. */
 export function domainFault(text: string): string {
   return faultOf(text) ?? 'no domain'
-}
-
-/** The domain that an invalid text most likely means: that of an address, a URL, a wildcard or a host with a port. */
-export function domainMeant(text: string): string | null {
-  if (text.length > MAX_RAW_LENGTH) return null
-  const [, host = ''] =
-    /^(?:(?:[a-z][a-z0-9+.-]*:)?\/\/)?(?:[^/@]*@)?(?:\*\.)?([^/?#:@]+)/i.exec(text.trim()) ?? []
-  const domain = parseDomain(host)
-  return domain === parseDomain(text) ? null : domain
 }
 
 /**
@@ -42,9 +33,9 @@ export function domainMeant(text: string): string | null {
  */
 const MISTAKES = {
   domain: [
-    [/^[a-z][a-z0-9+.-]*:\/\/|^\/\//i, 'a URL; write its host alone, such as acme.com'],
-    [/@/, 'an e-mail address; write what follows the @, or ask for the address with a query of type: email'],
-    [/^\*\./, 'a wildcard; write the domain alone'],
+    [/^[a-z][a-z0-9+.-]*:\/\/|^\/\//i, 'a URL'],
+    [/@/, 'an e-mail address'],
+    [/^\*\./, 'a wildcard'],
   ],
   email: [
     [/[<>]/, 'an address in angle brackets; write the address alone'],
@@ -72,10 +63,6 @@ function faultOf(text: string): string | null {
   if (mistake !== null) return mistake
   if (isAddress(domain.replace(/^\[|\]$/g, '')) || NUMBER_AT_END.test(domain)) {
     return 'an IP address; only domains can be searched for'
-  }
-  const several = domain.split(/[\s,;]+/)
-  if (several.length > 1 && several.every((part) => part !== '' && faultOf(part) === null)) {
-    return 'several domains; write each as an item of its own'
   }
   const unexpected = NO_DOMAIN_CHARACTER.exec(domain)
   if (unexpected !== null) return `the character ${JSON.stringify(unexpected[0])}`

@@ -14,7 +14,7 @@ import { decodeIds, type LoggedIds, NEW_FEED, passOf } from '../../state/index.t
 import { maskedQueryValue } from '../../transform/index.ts'
 import { failPartition } from './chain-failure.ts'
 import type { ChainProgress } from './chain-progress.ts'
-import { isFrontDue, lostPlace, mayBeginAgain, orderOf } from './feed.ts'
+import { hasFront, lostPlace, mayBeginAgain } from './feed.ts'
 import { shortageOfDiskSpace } from './halt.ts'
 import { PageCommits } from './page-commits.ts'
 import { excessOf, type PartitionFault } from './quarantine.ts'
@@ -84,24 +84,19 @@ export class ChainRun {
   }
 
   /**
-   * Reads a feed to its end. Where new rows come at its front, or it is not known where, it is read from there, too, until
-   * it meets what was its front. A pass that an earlier run began is completed first: rows have come to the front since.
-   * If the run before ended between end and front, the front has the first turn: also runs of one request read both.
+   * Reads a feed to its end. Where new rows may come at its front, it is read from there, too, until it meets what was its
+   * front. A pass that an earlier run began is completed first: rows have come to the front since. If the run before ended
+   * between end and front, the front has the first turn: also runs of one request read both.
    */
   async #exportFeed(query: FeedQuery): Promise<void> {
-    const chain = this.#chain
-    const isDue = (): boolean => chain.folded?.feed == null || isFrontDue(chain.folded.feed, query)
-    const before = chain.folded?.feed ?? null
-    const isBetween = before?.pass === null
-    const isOwed = isBetween && before.unread > 0 && isDue()
-    const isKnown = isBetween && orderOf(before, query) === 'newest first'
-    if (isKnown || isOwed) await this.#beginAtFront()
-    const isFromEnd = chain.folded?.feed != null && passOf(chain.folded.feed) === 'tail'
-    const mayNeedFront = isFromEnd || (before !== null && before.pass !== null)
-    this.#commits.nextPass = isOwed && !isKnown ? 'tail' : mayNeedFront ? 'front' : null
+    const before = this.#chain.folded?.feed ?? null
+    const isOwed = before !== null && before.pass === null && before.owed && hasFront(query)
+    const isFromEnd = before !== null && (before.pass !== null || passOf(before) === 'tail')
+    this.#commits.nextPass = isOwed ? 'tail' : isFromEnd && hasFront(query) ? 'front' : null
+    if (isOwed) await this.#beginAtFront()
     await this.#followToEnd()
     const { nextPass } = this.#commits
-    if (nextPass === 'tail' || (nextPass === 'front' && isDue())) {
+    if (nextPass !== null) {
       this.#commits.nextPass = null
       if (nextPass === 'front') await this.#beginAtFront()
       await this.#followToEnd()
@@ -237,8 +232,7 @@ export class ChainRun {
       return this.#resume()
     }
     // Until this secret had a page in this run, the variable may have changed.
-    const isOfSecret = query.type === 'secret' && this.#run.pipeline.transform.secret !== 'hmac'
-    if (isOfSecret && this.#commits.pages === 0)
+    if (query.type === 'secret' && this.#commits.pages === 0)
       throw error.kind === 'cursor' ? otherSecret(query, current.key, error) : error
     const known = (await this.#idsInLog()).map(({ ids }) => ids)
     const instant = restartInstant(folded, this.#commits.untils)

@@ -1,4 +1,4 @@
-import { isFeed, windowRange } from '../../core/index.ts'
+import { windowRange } from '../../core/index.ts'
 import type { ExtractedPage } from '../../extract/index.ts'
 import { folderOf, ownsFolder } from '../../load/index.ts'
 import { countOfIds, type DecodedPage, type PageIds, type Position, withPage } from '../../rows/index.ts'
@@ -6,7 +6,6 @@ import type { FeedProgress, JournalEntry, PageEntry } from '../../state/index.ts
 import { afterFeedPage, chainEntry, encodeIds, NEW_FEED } from '../../state/index.ts'
 import { endedEntry, failEnded } from './chain-failure.ts'
 import type { ChainProgress } from './chain-progress.ts'
-import { isFrontDue, pairsOf } from './feed.ts'
 import { type PageProgress, positionAfter, progressOf } from './page-progress.ts'
 import { excessesOf, invalidItemOf, type PartitionFault, quarantineOf } from './quarantine.ts'
 import { keptBefore, type Untils } from './restart.ts'
@@ -29,7 +28,7 @@ export class PageCommits {
   requests = 0
   /** Pages committed in this run. */
   pages = 0
-  /** The pass of a feed that follows this one; from its front only unless its rows come oldest first. */
+  /** The pass of a feed that follows this one. */
   nextPass: 'front' | 'tail' | null = null
 
   constructor(chain: ChainProgress, run: ChainsContext, events: PartitionEvents) {
@@ -142,9 +141,7 @@ export class PageCommits {
   /** What a page changes of a feed, and the ids that are kept. */
   #ofFeed({ page, size }: SplitPage, feed: FeedProgress) {
     const over = page.next === null || (feed.pass === 'front' && page.met)
-    const pairs = pairsOf(page.times)
     const change = {
-      ...pairs,
       isOver: over,
       ids: countOfIds(page.ids) === 0 ? null : page.ids,
       cursor: this.#chain.folded?.next ?? null,
@@ -152,10 +149,8 @@ export class PageCommits {
       next: page.next,
     }
     const after = afterFeedPage(feed, this.recent, change, countOfIds)
-    const { query } = this.#chain
-    const isDue = isFeed(query) && isFrontDue(after.feed, query)
-    const isMore = over && (this.nextPass === 'tail' || (this.nextPass === 'front' && isDue))
-    return { entry: { over, ...pairs, ...(isMore ? { more: true as const } : {}) }, ids: after.ids }
+    const isMore = over && this.nextPass !== null
+    return { entry: { over, ...(isMore ? { more: true as const } : {}) }, ids: after.ids }
   }
 
   /** Folders that can get no more rows and may have an open shard. */

@@ -11,7 +11,6 @@ import type { ReadonlyPathMap, SealedShard, ShardList } from './packed-collectio
 export function* snapshot(state: CheckpointState): Generator<JournalEntry> {
   yield state.header
   if (state.scope !== null) yield { kind: 'scope', ...state.scope }
-  for (const [query, check] of state.secretChecks) yield { kind: 'secret', query, check }
   for (const [name, value] of state.queries) yield { kind: 'query', name, value }
   for (const run of state.runs) yield* runEntries(run)
   for (const prune of state.prunes) yield { kind: 'prune', ...prune }
@@ -121,8 +120,6 @@ export type CheckpointState = FoldedPartitions & {
   readonly searchesRemaining: number | null
   /** Measurements of the data set's endpoint. */
   readonly service: Measures
-  /** Digests that identify the secrets of secret queries, by name of the query. */
-  readonly secretChecks: ReadonlyMap<string, string>
   /** Values of queries with a user-defined name, by name. */
   readonly queries: ReadonlyMap<string, string>
   /** Rejected items that are in the log, but not in the quarantine file of their partition yet, by its key. */

@@ -54,9 +54,6 @@ export class JournalFold {
       case 'header':
       case 'claim':
         break
-      case 'secret':
-        this.#state.secretChecks.set(entry.query, entry.check)
-        break
       case 'query':
         this.#state.queries.set(entry.name, entry.value)
         break
@@ -384,7 +381,6 @@ function beginningOf(header: HeaderEntry, partitions: Partitions, runs: Runs, sh
     erasures: [] as Erasure[],
     searchesRemaining: null as number | null,
     service: { ...NOT_MEASURED } as { -readonly [K in keyof Measures]: Measures[K] },
-    secretChecks: new Map<string, string>(),
     queries: new Map<string, string>(),
     rejected: new Map<string, readonly BlobRef[]>(),
     logEnd: LOG_START,

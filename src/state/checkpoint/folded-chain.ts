@@ -114,15 +114,10 @@ function afterPageOfFeed(
   page: PageEntry,
   ids: BlobRef | null,
 ): FoldedChain {
-  const { over: isOver, rising, falling } = page.feed ?? { over: page.next === null, rising: 0, falling: 0 }
+  const isOver = page.feed?.over ?? page.next === null
   const size = page.size ?? folded.size
   const { next } = page
-  const after = afterFeedPage(
-    feed,
-    folded.ids,
-    { ids, cursor: folded.next, size, next, isOver, rising, falling },
-    countOfBlob,
-  )
+  const after = afterFeedPage(feed, folded.ids, { ids, cursor: folded.next, size, next, isOver }, countOfBlob)
   return {
     ...folded,
     ...after,

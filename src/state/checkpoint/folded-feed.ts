@@ -8,11 +8,7 @@ export const NEW_FEED: FeedProgress = {
   front: 0,
   head: 0,
   forgot: false,
-  rising: 0,
-  falling: 0,
-  grown: 0,
-  grows: false,
-  unread: 0,
+  owed: false,
 }
 
 /** What a page changes of a feed. */
@@ -25,8 +21,6 @@ type FeedPage<Ids> = {
   readonly next: string | null
   /** Whether the pass is complete with it. */
   readonly isOver: boolean
-  readonly rising: number
-  readonly falling: number
 }
 
 /** The pass of the next page: without one that has begun, a feed goes on from its last cursor. */
@@ -61,9 +55,6 @@ export function afterFeedPage<Ids>(
     ...feed,
     pass,
     forgot,
-    rising: feed.rising + page.rising,
-    falling: feed.falling + page.falling,
-    grows: feed.grows || page.ids !== null,
   }
   if (!page.isOver) return { feed: { ...after, head: head.length }, ids: [...front, ...head, ...rest] }
   const isTail = pass === 'tail'
@@ -78,9 +69,7 @@ export function afterFeedPage<Ids>(
       end_size: isAtEnd ? page.size : feed.end_size,
       front: found.length,
       head: 0,
-      grown: !after.grows ? feed.grown : isTail ? feed.grown + 1 : 0,
-      grows: false,
-      unread: isTail ? feed.unread + 1 : 0,
+      owed: isTail,
     },
     ids: [...found, ...rest],
   }

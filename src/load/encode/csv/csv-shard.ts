@@ -1,9 +1,9 @@
 import { gzipSync } from 'node:zlib'
 import type { CsvFormat } from '../../../core/index.ts'
-import type { ColumnSpec, RecordBatch, TextVector } from '../../../rows/index.ts'
+import type { RecordBatch } from '../../../rows/index.ts'
 import { ByteBuffer } from '../byte-buffer.ts'
 import type { EncodeSettings, ShardEncoder } from '../encoder.ts'
-import { eachEntry, type RecordBatchColumn, recordBatchColumn, totalRows } from '../record-batch-column.ts'
+import { totalRows } from '../record-batch-column.ts'
 import { writeTextField } from './fields.ts'
 
 /**
@@ -24,12 +24,7 @@ export function csvShard(
     encode: async (recordBatches) => {
       const rows = totalRows(recordBatches)
       if (rows === 0) return { bytes: new Uint8Array(), rows, chunks: [] }
-      return {
-        bytes: stored(lines(recordBatches)),
-        rows,
-        chunks: [],
-        replaced: countNuls(recordBatches, columns),
-      }
+      return { bytes: stored(lines(recordBatches)), rows, chunks: [] }
     },
     footer: async () => new Uint8Array(),
   }
@@ -44,39 +39,4 @@ function headerRow(names: readonly string[]): Uint8Array {
   }
   out.append(Buffer.from('\n'))
   return new Uint8Array(out.view())
-}
-
-/**
- * Counts the NULs in the strings and lists of some rows. They are not counted while strings are written: very few pages
- * have one, and searching for a byte is fast.
- */
-function countNuls(recordBatches: readonly RecordBatch[], columns: readonly ColumnSpec[]): number {
-  let nuls = 0
-  for (const recordBatch of recordBatches) {
-    for (const { name, type } of columns) {
-      if (type === 'text') {
-        const column = recordBatchColumn(recordBatch, name, 'text')
-        nuls += nulsIn(column, column.values, (entry) => entry)
-      } else if (type === 'list') {
-        const column = recordBatchColumn(recordBatch, name, 'list')
-        const { offsets, items } = column.values
-        nuls += nulsIn(column, items, (entry) => offsets[entry]!)
-      }
-    }
-  }
-  return nuls
-}
-
-/** @param first gets the index of an entry's first string; its last one is before the first string of the next entry */
-function nulsIn(
-  column: RecordBatchColumn,
-  { bytes, offsets }: TextVector,
-  first: (entry: number) => number,
-): number {
-  if (bytes.indexOf(0) < 0) return 0
-  let nuls = 0
-  eachEntry(column, (entry) => {
-    for (let at = offsets[first(entry)]!; at < offsets[first(entry + 1)]!; at++) if (bytes[at] === 0) nuls++
-  })
-  return nuls
 }

@@ -24,8 +24,4 @@ export type ColumnChunk = {
   readonly stored: number
   /** null: there are no values, or they may not be shown. */
   readonly minMax: MinMax | null
-  /** Whether the rows are known to be in order of this column. */
-  readonly ascending: boolean
-  /** Location of the bloom filter; null: there is none. */
-  bloom: { readonly offset: number; readonly length: number } | null
 }

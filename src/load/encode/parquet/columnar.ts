@@ -7,7 +7,6 @@ import type { RecordBatch } from '../../../rows/index.ts'
 import { ByteBuffer } from '../byte-buffer.ts'
 import type { EncodeSettings, ShardEncoder } from '../encoder.ts'
 import { totalRows } from '../record-batch-column.ts'
-import { bloomFilter } from './bloom-filter.ts'
 import type { ColumnChunk } from './column-chunk.ts'
 import { type Codec, codec as codecOf } from './compress.ts'
 import { writeHybrid, writeRun } from './encodings.ts'
@@ -39,24 +38,11 @@ export function parquetColumnar(settings: EncodeSettings, format: ParquetFormat)
   // The unused part takes no memory. A smaller buffer would grow, and the old one would wait for garbage collection.
   const out = new ByteBuffer(USUAL_BYTES)
 
-  const encodeRowGroup = (recordBatches: readonly RecordBatch[]): ColumnChunk[] => {
-    const filters = new Map<number, Uint8Array>()
-    const chunks = columns.map((column, i) => {
+  const encodeRowGroup = (recordBatches: readonly RecordBatch[]): ColumnChunk[] =>
+    columns.map((column) => {
       freeScratch()
-      const leaf = leafOf(column, recordBatches, format.encodings)
-      const { distinct } = leaf.values
-      if (distinct !== null && format.bloomFilters.includes(column.name))
-        filters.set(i, bloomFilter(distinct))
-      return writeColumnChunk(out, leaf, codec)
+      return writeColumnChunk(out, leafOf(column, recordBatches, format.encodings), codec)
     })
-    // The filters follow all columns, so that readers that do not use them need not skip them.
-    for (const [column, filter] of filters) {
-      const offset = out.length
-      out.append(filter)
-      chunks[column]!.bloom = { offset, length: filter.length }
-    }
-    return chunks
-  }
 
   return {
     header: () => new Uint8Array(Buffer.from(MAGIC)),
@@ -76,7 +62,7 @@ export function parquetColumnar(settings: EncodeSettings, format: ParquetFormat)
  * reader supports, also with the newer encodings.
  */
 function writeColumnChunk(out: ByteBuffer, leaf: Leaf, codec: Codec): ColumnChunk {
-  const { levels, values, ascending } = leaf
+  const { levels, values } = leaf
   const start = out.length
   let raw = 0
   const { dictionary } = values
@@ -115,8 +101,6 @@ function writeColumnChunk(out: ByteBuffer, leaf: Leaf, codec: Codec): ColumnChun
     raw,
     stored: out.length - start,
     minMax: values.minMax,
-    ascending,
-    bloom: null,
   }
 }
 

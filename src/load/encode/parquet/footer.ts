@@ -20,13 +20,12 @@ export function parquetFooter(
 ): Uint8Array<ArrayBuffer> {
   const writer = new ByteWriter()
   const filled = rowGroups.filter(({ rows }) => rows > 0)
-  const sortedBy = settings.columns.findIndex((_, i) => areAscending(filled.map(({ chunks }) => chunks[i]!)))
   const metadata: FileMetaData = {
     version: 1,
     created_by: settings.createdBy,
     schema: schemaOf(settings),
     num_rows: BigInt(filled.reduce((sum, { rows }) => sum + rows, 0)),
-    row_groups: filled.map((rowGroup) => footerRowGroup(settings, rowGroup, sortedBy)),
+    row_groups: filled.map((rowGroup) => footerRowGroup(settings, rowGroup)),
     key_value_metadata: Object.entries(settings.fileMetadata).map(([key, value]) => ({ key, value })),
     metadata_length: 0,
   }
@@ -85,22 +84,7 @@ function elementsOf(
 
 const STRING = { type: 'BYTE_ARRAY', converted_type: 'UTF8', logical_type: { type: 'STRING' } } as const
 
-/**
- * Whether all rows of the file are in order of this column. In the format, the order is that of each row group. Some
- * readers understand it as the order of the whole file.
- */
-function areAscending(chunks: readonly ColumnChunk[]): boolean {
-  let last = Number.NEGATIVE_INFINITY
-  for (const { ascending, minMax } of chunks) {
-    if (!ascending || typeof minMax?.min !== 'number' || typeof minMax.max !== 'number') return false
-    if (minMax.min < last) return false
-    last = minMax.max
-  }
-  return chunks.length > 0
-}
-
-/** @param sortedBy index of the column that all rows are in order of, or -1 */
-function footerRowGroup(settings: FooterSettings, rowGroup: WrittenRowGroup, sortedBy: number): RowGroup {
+function footerRowGroup(settings: FooterSettings, rowGroup: WrittenRowGroup): RowGroup {
   const { chunks } = rowGroup
   const sum = (key: 'raw' | 'stored'): bigint =>
     BigInt(chunks.reduce((total, chunk) => total + chunk[key], 0))
@@ -109,9 +93,6 @@ function footerRowGroup(settings: FooterSettings, rowGroup: WrittenRowGroup, sor
     total_byte_size: sum('raw'),
     total_compressed_size: sum('stored'),
     file_offset: BigInt(rowGroup.offset),
-    ...(sortedBy >= 0 && {
-      sorting_columns: [{ column_idx: sortedBy, descending: false, nulls_first: false }],
-    }),
     columns: settings.columns.map((column, i) =>
       columnChunk(settings.codec, column, chunks[i]!, rowGroup.offset),
     ),
@@ -125,7 +106,7 @@ function columnChunk(
   offset: number,
 ): RowGroup['columns'][number] {
   const at = (relative: number): bigint => BigInt(offset + relative)
-  const { bloom, dictionary, minMax } = chunk
+  const { dictionary, minMax } = chunk
   const encodings: Encoding[] = [...new Set<Encoding>(['RLE', chunk.encoding])]
   if (dictionary !== null) encodings.push('PLAIN')
   return {
@@ -145,10 +126,6 @@ function columnChunk(
         null_count: BigInt(chunk.nulls),
         ...(minMax !== null && { min_value: statistic(minMax.min), max_value: statistic(minMax.max) }),
       },
-      ...(bloom !== null && {
-        bloom_filter_offset: at(bloom.offset),
-        bloom_filter_length: bloom.length,
-      }),
     },
   }
 }

@@ -30,8 +30,6 @@ export type LeafValues = {
   readonly dictionary: { readonly count: number; write(out: ByteBuffer): void } | null
   /** null: there are no values, or they may not be shown. */
   readonly minMax: MinMax | null
-  /** Values of the bloom filter: each one at least once. */
-  readonly distinct: Float64Array | BigInt64Array | TextVector | null
   /** Approximate encoded size of `[from, to)`. */
   size(from: number, to: number): number
   write(out: ByteBuffer, from: number, to: number): void
@@ -56,7 +54,6 @@ export function numberValues(
   return {
     ...codedValues(codes, { count: dictionary.length, write }, encodings),
     minMax: dictionary instanceof BigInt64Array ? exact(int64MinMax(dictionary)) : numberMinMax(dictionary),
-    distinct: dictionary,
   }
 }
 
@@ -75,7 +72,6 @@ function plainNumbers({ values, valid }: NumberVector, encodings: Encodings): Le
     encoding: delta ? 'DELTA_BINARY_PACKED' : 'PLAIN',
     dictionary: null,
     minMax,
-    distinct: present,
     size: (from, to) => (to - from) * 8,
     write: (out, from, to) => write(out, present, from, to),
   }
@@ -92,7 +88,6 @@ function largeNumbers({ values, valid }: Int64Vector, encodings: Encodings): Lea
     encoding: delta ? 'DELTA_BINARY_PACKED' : 'PLAIN',
     dictionary: null,
     minMax: exact(minMax),
-    distinct: present,
     size: (from, to) => (to - from) * 8,
     write: (out, from, to) => {
       if (above === null) writePlainInt64(out, present, from, to)
@@ -109,12 +104,12 @@ export function booleanValues(columns: readonly RecordBatchColumn<VectorOf<'bool
     encoding: 'PLAIN',
     dictionary: null,
     minMax: null,
-    distinct: null,
     size: (from, to) => (to - from) / 8,
     write: (out, from, to) => writePlainBoolean(out, present, from, to),
   }
 }
 
+/** Strings with each of them at least once, for their statistics. */
 type TextValues = LeafValues & { readonly distinct: TextVector }
 
 /** Repeated strings as a dictionary, others one by one. */

@@ -1,7 +1,6 @@
 import { type Encodings, ExportError, type Query } from '../../../core/index.ts'
-import type { ColumnSpec, IntegerVector, RecordBatch } from '../../../rows/index.ts'
+import type { ColumnSpec, RecordBatch } from '../../../rows/index.ts'
 import {
-  eachEntry,
   integerColumn,
   type RecordBatchColumn,
   recordBatchColumns,
@@ -15,8 +14,6 @@ import { listItems, listOffsets, scratchBytes, validRows } from './rows.ts'
 export type Leaf = {
   readonly levels: Levels
   readonly values: LeafValues
-  /** Whether the rows are known to be in order of this column. */
-  readonly ascending: boolean
 }
 
 /** Repetition and definition levels. An entry is a value, a null or an empty list. */
@@ -41,9 +38,6 @@ const STRINGS_WITH_MIN_MAX: ReadonlySet<string> = new Set([
   'query_value',
 ])
 
-/** The service sorts rows by it. Rows are not in this order if chains share the folder, or the order is descending. */
-const SORTED_BY = 'imported_at'
-
 const SECRET_QUERY = Buffer.from('secret' satisfies Query['type'])
 
 /** @throws ExportError `damaged` when a record batch lacks the column */
@@ -52,12 +46,11 @@ export function leafOf(spec: ColumnSpec, recordBatches: readonly RecordBatch[], 
     case 'int64':
     case 'timestamp': {
       const columns = recordBatches.map((recordBatch) => integerColumn(recordBatch, spec.name))
-      const ascending = spec.name === SORTED_BY && isAscending(columns)
-      return { levels: flatLevels(spec, columns), values: numberValues(columns, encodings), ascending }
+      return { levels: flatLevels(spec, columns), values: numberValues(columns, encodings) }
     }
     case 'boolean': {
       const columns = recordBatchColumns(recordBatches, spec.name, 'boolean')
-      return { levels: flatLevels(spec, columns), values: booleanValues(columns), ascending: false }
+      return { levels: flatLevels(spec, columns), values: booleanValues(columns) }
     }
     case 'text':
       return textLeaf(spec, recordBatches, encodings)
@@ -70,7 +63,7 @@ function textLeaf(spec: ColumnSpec, recordBatches: readonly RecordBatch[], encod
   const columns = recordBatchColumns(recordBatches, spec.name, 'text')
   const values = textValues(columns, encodings)
   const minMax = hasMinMax(spec.name, recordBatches) ? stringMinMax(values.distinct) : null
-  return { levels: flatLevels(spec, columns), values: { ...values, minMax }, ascending: false }
+  return { levels: flatLevels(spec, columns), values: { ...values, minMax } }
 }
 
 function hasMinMax(name: string, recordBatches: readonly RecordBatch[]): boolean {
@@ -148,28 +141,5 @@ function listLeaf(
       definition: definition.subarray(0, entry),
     },
     values: textValues(items, encodings),
-    ascending: false,
   }
-}
-
-/** Whether no row has a null or a smaller number than the row before. */
-function isAscending(columns: readonly RecordBatchColumn<IntegerVector>[]): boolean {
-  let last: number | bigint = Number.NEGATIVE_INFINITY
-  let ascending = true
-  for (const column of columns) {
-    const { values, valid } = column.values
-    if (valid !== null) return false
-    if (column.group === null) {
-      for (let row = 0; row < values.length; row++) {
-        if (values[row]! < last) return false
-        last = values[row]!
-      }
-    } else {
-      eachEntry(column, (entry) => {
-        ascending &&= values[entry]! >= last
-        last = values[entry]!
-      })
-    }
-  }
-  return ascending
 }

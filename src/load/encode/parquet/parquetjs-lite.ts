@@ -8,7 +8,7 @@ import { rowObjects, totalRows } from '../record-batch-column.ts'
 import type { ColumnChunk } from './column-chunk.ts'
 import { MAGIC, parquetFooter } from './footer.ts'
 
-/** The configuration refuses zstd and bloom filters with this engine. */
+/** The configuration refuses zstd with this engine. */
 const CODECS = { none: 'UNCOMPRESSED', snappy: 'SNAPPY', gzip: 'GZIP' } as const
 
 /**
@@ -119,8 +119,6 @@ async function encodeRows(
       raw: Number(meta_data!.total_uncompressed_size),
       stored: Number(meta_data!.total_compressed_size),
       minMax: null,
-      ascending: false,
-      bloom: null,
     }
   })
   return { bytes, rows, chunks }
