@@ -5,89 +5,35 @@ export {
   ExportError,
   type ExtractSettings,
   type Format,
-  isExportError,
   type LoadSettings,
   type LogFields,
   type LogLevel,
   type Pipeline,
   type Query,
   type ServiceSettings,
-  systemClock,
   type TransformSettings,
   type WindowSettings,
 } from './core/index.ts'
+export { type Problem, type ReadRowsOptions, readRows, type Verification } from './data-set/index.ts'
 export {
-  type LoadOptions,
-  type LoadSummary,
-  type PartitionStatus,
-  type Problem,
-  type PruneResult,
-  type QueryResult,
-  type QuerySettings,
-  type QueryStream,
-  type ReadRowsOptions,
-  readRows,
-  type Signed,
-  type StatusResult,
-  type SummarizedDataSet,
-  type SummarizeOptions,
-  syncStatements,
-  tableStatements,
-  type Verification,
-} from './data-set/index.ts'
-export {
-  type EvidenceSettings,
-  type ForgetSettings,
-  forgetPeople,
-  loadWarehouse,
-  type PruneSettings,
-  packEvidence,
   pipelineFrom,
-  pruneDataSet,
-  queryPipeline,
   type ReadSettings,
   readPipeline,
-  readPlan,
-  readStatus,
   runPipeline,
-  type StatusSettings,
-  signDataSet,
   startSandbox,
-  streamQuery,
-  summarizeDataSet,
+  type VerifySettings,
   verifyDataSet,
 } from './library.ts'
-export { version } from './package/index.ts'
-export {
-  type Environment,
-  type Overrides,
-  type PipelineSettings,
-  pipelineJsonSchema,
-} from './pipeline/index.ts'
-export {
-  type BatchColumn,
-  type BooleanColumn,
-  type ColumnNamed,
-  type Credential,
-  type CredentialColumn,
-  column,
-  type IntegerColumn,
-  type ListColumn,
-  type RowBatch,
-  type RowsOptions,
-  type RowValue,
-  rowsOf,
-  type TextColumn,
-  type TimesAs,
+export type { Environment, Overrides, PipelineSettings } from './pipeline/index.ts'
+export type {
+  BatchColumn,
+  BooleanColumn,
+  IntegerColumn,
+  ListColumn,
+  RowBatch,
+  TextColumn,
 } from './rows/index.ts'
-export type { PlanResult, Progress, RunOptions, RunSummary } from './run/index.ts'
-export { type ChangeSettings, type RunSettings, runOptions } from './run-options.ts'
+export type { Progress, RunOptions, RunSummary } from './run/index.ts'
+export type { RunSettings } from './run-options.ts'
 export type { Sandbox, SandboxOptions } from './sandbox/index.ts'
-export type { Manifest, ManifestShard } from './state/index.ts'
-export {
-  DIALECT_NAMES,
-  type DialectName,
-  type LoadMode,
-  parseTarget,
-  type Target,
-} from './warehouse/index.ts'
+export type { ManifestShard } from './state/index.ts'

@@ -84,7 +84,7 @@ export function azureDriver(location: AzureLocation): Driver {
       const [source, target] = [await blob(from), await blob(to)]
       const options = { intervalInMs: COPY_POLL_MS }
       const copying = await unlessBusy(() => target.beginCopyFromURL(source.url, options))
-      return (await copying.pollUntilDone()).copyStatus === 'success'
+      await copying.pollUntilDone()
     },
 
     async remove(name) {

@@ -89,9 +89,8 @@ function incomplete(what: string): ExportError {
   return new ExportError({ kind: 'config', what, where: 'AZURE_STORAGE_ACCOUNT', next: NO_CREDENTIALS })
 }
 
-/** Secrets read from files end with a line break. */
 function variable(name: string): string | null {
-  return process.env[name]?.trim() || null
+  return process.env[name] || null
 }
 
 async function load<T>(name: string, work: () => Promise<T>): Promise<T> {

@@ -44,8 +44,8 @@ export type Driver = {
   put(name: string, body: Uint8Array, write: Write): Promise<string>
   /** The same in parts. The object appears with the last step, for which the condition must hold. */
   upload(name: string, chunks: Chunks, write: Write): Promise<string>
-  /** Copies an object on the server, with its mark. @returns false: the server cannot, or not an object of this size */
-  copy(from: string, to: string): Promise<boolean>
+  /** Copies an object on the server, with its mark. */
+  copy(from: string, to: string): Promise<void>
   /** Removes an object, if there is one. */
   remove(name: string): Promise<void>
   /** Objects whose names begin with `start`, in order; those below a further `/` as a folder unless `isDeep`. */

@@ -48,7 +48,7 @@ export class OwnedObjects {
   }
 
   async #replace(path: string, chunks: readonly Uint8Array[]): Promise<void> {
-    if (chunks.every(({ byteLength }) => byteLength === 0) && (await this.#copyMarker(path))) return
+    if (chunks.every(({ byteLength }) => byteLength === 0)) return this.#copyMarker(path)
     for (let attempt = 1; ; attempt++) {
       try {
         const etag = await this.#objects.write(path, chunks, await this.#conditionFor(path))
@@ -64,9 +64,9 @@ export class OwnedObjects {
   }
 
   /** What says something by being there alone, as `_SUCCESS` does: a copy that is late finds nothing to copy. */
-  async #copyMarker(path: string): Promise<boolean> {
+  async #copyMarker(path: string): Promise<void> {
     this.#seen.delete(path)
-    return this.#objects.driver.copy(this.#marker, path).catch(async (error: unknown) => {
+    await this.#objects.driver.copy(this.#marker, path).catch(async (error: unknown) => {
       await this.#requireLock()
       throw error
     })
@@ -91,25 +91,15 @@ export class OwnedObjects {
     }
     if (target === null) {
       // Its next owner may have moved the object meanwhile.
-      const copied = await driver.copy(from, to).catch(async (error: unknown) => {
+      await driver.copy(from, to).catch(async (error: unknown) => {
         await this.#requireLock()
         throw error
       })
-      if (!copied) await this.#copyThrough(from, to, source.mark)
     } else if (target.size !== source.size || target.mark === null || target.mark !== source.mark) {
       throw nameInUse(to)
     }
     await driver.remove(from)
     this.#seen.delete(from)
-  }
-
-  /** @param mark of the source: by it a later owner tells the copy from another object */
-  async #copyThrough(from: string, to: string, mark: string | null): Promise<void> {
-    try {
-      await this.#objects.write(to, this.#objects.stream(from), 'absent', mark ?? undefined)
-    } catch (error) {
-      throw error instanceof Conflict ? nameInUse(to) : error
-    }
   }
 
   async remove(path: string): Promise<void> {

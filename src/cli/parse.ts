@@ -16,7 +16,7 @@ import {
   wrongUsage,
 } from './command-line/command.ts'
 import { COMMANDS } from './commands/index.ts'
-import { folded } from './terminal/screen.ts'
+import { widthOf as lengthOf } from './terminal/screen.ts'
 import { runSeverally } from './work/several.ts'
 
 const PURPOSE =
@@ -167,6 +167,21 @@ type UsageSettings = { usageConfiguration(settings: { readonly 'hide-types': boo
 /** Longer lines are hard to read, and shorter ones hold no flag with its description. */
 function widthOf(columns: number): number {
   return Math.max(40, Math.min(110, columns))
+}
+
+/** Blanks and a word. What is in backticks or quotes, such as a command, is one word. */
+const WORDS = / *((?:`[^`]*`|"[^"]*"|[^ ])+)/g
+
+/** Breaks a line that is longer than so many columns between words. */
+function folded(text: string, columns: number): string {
+  const lines: string[] = ['']
+  for (const [blanksAndWord, word] of text.matchAll(WORDS)) {
+    const last = lines.at(-1)!
+    if (last === '' || lengthOf(last + blanksAndWord) <= columns)
+      lines[lines.length - 1] = last + blanksAndWord
+    else lines.push(word!)
+  }
+  return lines.join('\n')
 }
 
 /** Help lists these groups first: a command's own options before those that several share. */

@@ -33,13 +33,6 @@ export async function start(): Promise<number> {
     report(error)
     process.exit(FAILED)
   })
-  if (screen.canRedraw) {
-    // Ctrl-Z: the shell writes below what is drawn, and so does the process once it goes on.
-    process.on('SIGTSTP', () => {
-      screen.drawBelow()
-      process.kill(process.pid, 'SIGSTOP')
-    })
-  }
   // What libraries say is for developers. Warnings are logged; traces are switched off, since they have passwords and
   // signatures in them.
   let warn = (_message: string): void => {}

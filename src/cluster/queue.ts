@@ -9,7 +9,7 @@ import {
   learnSecret,
   requireSet,
 } from '../core/index.ts'
-import { postgresAddress } from '../warehouse/index.ts'
+import { lacksTls, withTls } from '../warehouse/index.ts'
 
 export const QUEUE_VARIABLE = 'SPILLWAY_QUEUE_URL'
 
@@ -94,9 +94,7 @@ export async function openQueue(url: string | null, options: QueueOptions): Prom
   for (let warnedMs = Number.NEGATIVE_INFINITY; ; ) {
     try {
       const bull = await import('bullmq')
-      const server = isRedis
-        ? await connectRedis(parsed, options)
-        : await connectPostgres(bull, parsed, label)
+      const server = isRedis ? await connectRedis(parsed, options) : await connectPostgres(bull, parsed)
       return queueOn(bull, server, label, options)
     } catch (cause) {
       const error = asExportError(cause, label)
@@ -171,16 +169,11 @@ async function connectRedis(url: URL, { password, wait }: QueueOptions): Promise
   }
 }
 
-async function connectPostgres(bull: typeof Bull, given: URL, label: string): Promise<Server> {
+async function connectPostgres(bull: typeof Bull, given: URL): Promise<Server> {
   const { default: pg } = await import('pg')
-  const { settings, socket } = await postgresAddress(given.href, label, process.env)
-  let lacksTls = false
   const pool = new pg.Pool({
-    ...settings,
-    stream: () =>
-      socket(() => {
-        lacksTls = true
-      }),
+    connectionString: withTls(given.href, process.env),
+    application_name: 'spillway',
     options: `-c search_path=${SCHEMA}`,
     max: CONNECTIONS,
     query_timeout: RESPONSE_MS,
@@ -198,7 +191,7 @@ async function connectPostgres(bull: typeof Bull, given: URL, label: string): Pr
     }
   } catch (error) {
     await pool.end()
-    if (lacksTls) throw inClear('The server of the queue offers no TLS', 'Turn TLS on there')
+    if (lacksTls(error)) throw inClear('The server of the queue offers no TLS', 'Turn TLS on there')
     throw error
   }
   return {

@@ -313,8 +313,8 @@ export class TimeSlice {
   }
 
   /** Writes to the queue what the next owner needs: a pause of the service. */
-  #watch({ waits, pausedUntilMs }: Progress, { write }: StoredStatus): void {
-    this.#retries = waits.retries
+  #watch({ retrying, pausedUntilMs }: Progress, { write }: StoredStatus): void {
+    this.#retries = retrying
     if (pausedUntilMs === null) return
     const { clock } = this.#options
     const endMs = clock.monotonicMs() + pausedUntilMs - clock.now()

@@ -1,4 +1,4 @@
-export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error'
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 export type LogFields = Readonly<Record<string, string | number | boolean | null>>
 
 /** Writes a log line. Lines hold no secrets. */

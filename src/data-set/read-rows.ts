@@ -1,14 +1,14 @@
 import { ExportError, isExportError, type Pipeline } from '../core/index.ts'
-import { type CredentialColumn, columnsOf, type RowBatch } from '../rows/index.ts'
+import { columnsOf, type RowBatch } from '../rows/index.ts'
 import { MANIFEST_PATH, type ManifestShard, parseManifest } from '../state/index.ts'
 import { describeDataSet } from './described.ts'
 import { namingLocations, openDataSet, withLocation } from './open-data-set.ts'
 import { isSame } from './read-manifest.ts'
 import { namingShard, shardReader } from './read-shard.ts'
 
-export type ReadRowsOptions<Name extends string = string> = {
+export type ReadRowsOptions = {
   /** Columns to read. Default: all that the pipeline exports. */
-  readonly columns?: readonly Name[]
+  readonly columns?: readonly string[]
   /** The maximum number of rows in a batch. Default: 10,000. */
   readonly batchRows?: number
   /** Paths of the shards to read, as in the manifest. Default: all. */
@@ -20,10 +20,7 @@ export type ReadRowsOptions<Name extends string = string> = {
  * @throws ExportError `config` for an unknown column or shard, `damaged` when a shard violates its format, `locked` when
  *   another command replaces shards after the first batch
  */
-export async function* readRows<const Name extends CredentialColumn | (string & {}) = string>(
-  given: Pipeline,
-  options: ReadRowsOptions<Name> = {},
-): AsyncGenerator<RowBatch<Name>> {
+export async function* readRows(given: Pipeline, options: ReadRowsOptions = {}): AsyncGenerator<RowBatch> {
   const { batchRows = 10_000 } = options
   const { pipeline } = await describeDataSet({ pipeline: given, unknown: null }, 'read')
   const store = openDataSet(pipeline)
@@ -43,7 +40,7 @@ export async function* readRows<const Name extends CredentialColumn | (string & 
           batchRows,
         )) {
           hasBegun = true
-          yield batch as RowBatch<Name>
+          yield batch
         }
       }
       return

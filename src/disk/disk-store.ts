@@ -1,7 +1,6 @@
 import { join } from 'node:path'
 import { hasCode, type OwnedStore, type Store, scratchesIn } from '../core/index.ts'
 import { DiskFiles, type DiskOptions } from './disk-files.ts'
-import { fileOwner } from './file-owner.ts'
 import { mismatches } from './mismatches.ts'
 import { OwnedFiles } from './owned-files.ts'
 import { StagingDirectory } from './staging-directory.ts'
@@ -38,10 +37,8 @@ const SCRATCH_BYTES = 1 << 20
 
 async function own(files: DiskFiles, owner: string): Promise<OwnedStore> {
   const state = join(files.options.root, '_state')
-  const { root, dirMode: mode } = files.options
-  const to = fileOwner(root)
-  files.folders.owner = to
-  const make = () => StagingDirectory.make(state, owner, { mode, fileOwner: to })
+  const { dirMode } = files.options
+  const make = () => StagingDirectory.make(state, owner, dirMode)
   const staging = await files.folders.naming(state, make)
   const owned = new OwnedFiles(files, staging)
 

@@ -2,7 +2,6 @@ import { existsSync, lstatSync, type Stats } from 'node:fs'
 import { mkdir, rmdir, stat } from 'node:fs/promises'
 import { dirname, relative, resolve, sep } from 'node:path'
 import { getOrInsert, hasCode } from '../core/index.ts'
-import { type FileOwner, giveFolder } from './file-owner.ts'
 import { fsyncFolder } from './open-file.ts'
 import { DataSetGone } from './staging-directory.ts'
 import { isAbsent, storageError, unlessAbsent } from './storage-error.ts'
@@ -59,8 +58,6 @@ export class LinkGuard {
 /** The folders of a data set: each is made, and its entry fsynced, before a file gets a name in it. */
 export class Folders {
   readonly guard: LinkGuard
-  /** Whom what is made is given to. */
-  owner: FileOwner | null = null
   readonly #root: string
   readonly #mode: number
   readonly #made = new Set<string>()
@@ -161,7 +158,6 @@ export class Folders {
       if (hasCode(error, 'EEXIST') && (await stat(folder)).isDirectory()) return false
       throw error
     }
-    giveFolder(folder, this.owner)
     return true
   }
 }

@@ -3,7 +3,6 @@ import { link, rm, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { ExportError, hasCode, nameInUse, type TemporaryFile } from '../core/index.ts'
 import type { DiskFiles } from './disk-files.ts'
-import { giveFile } from './file-owner.ts'
 import { linkError, pathIn } from './folders.ts'
 import { createFile, fsyncFile, openToAppend, statOf, writeChunks } from './open-file.ts'
 import type { StagingDirectory } from './staging-directory.ts'
@@ -116,9 +115,7 @@ export class OwnedFiles {
 
   #temporary(mode = this.#files.options.fileMode): { readonly full: string; readonly file: number } {
     const full = this.#staging.temporary()
-    const file = createFile(full, mode)
-    giveFile(file, this.#files.folders.owner)
-    return { full, file }
+    return { full, file: createFile(full, mode) }
   }
 
   #locate(path: string): string {

@@ -1,7 +1,6 @@
 import { mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { hasCode, takenOver } from '../core/index.ts'
-import { type FileOwner, giveFolder } from './file-owner.ts'
 import { fsyncFolder, statOf } from './open-file.ts'
 import { isAbsent, nullIfAbsent } from './storage-error.ts'
 
@@ -25,14 +24,9 @@ export class StagingDirectory {
   }
 
   /** Makes the directory; its parent exists. */
-  static async make(
-    state: string,
-    owner: string,
-    { mode, fileOwner }: { readonly mode: number; readonly fileOwner: FileOwner | null },
-  ): Promise<StagingDirectory> {
+  static async make(state: string, owner: string, mode: number): Promise<StagingDirectory> {
     const staging = new StagingDirectory(join(state, `open.${owner}`))
     await mkdir(staging.full, { mode })
-    giveFolder(staging.full, fileOwner)
     return staging
   }
 

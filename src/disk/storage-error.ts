@@ -1,3 +1,5 @@
+import { statSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { codeOf, ExportError, hasCode } from '../core/index.ts'
 
 const LINK = 'There is a symbolic link below load.path, where links are not followed'
@@ -46,7 +48,18 @@ export function storageError(error: unknown, path: string): unknown {
     `The file system refuses (${code})`,
     'Check the disk and load.path, then run again.',
   ]
-  return new ExportError({ kind: 'storage', what, where: path, next, cause: error })
+  const owner = hasCode(error, 'EACCES', 'EPERM') ? ownerOf(error as NodeJS.ErrnoException) : null
+  const whose = owner === null ? '' : `, and what is there belongs to another user (id ${owner})`
+  return new ExportError({ kind: 'storage', what: `${what}${whose}`, where: path, next, cause: error })
+}
+
+/** Id of the other user to whom the file of an error, or else its folder, belongs; null: it is ours, or not known. */
+function ownerOf({ path = '' }: NodeJS.ErrnoException): number | null {
+  for (const each of [path, dirname(path)]) {
+    const uid = path === '' ? undefined : statSync(each, { throwIfNoEntry: false })?.uid
+    if (uid !== undefined) return uid === process.getuid?.() ? null : uid
+  }
+  return null
 }
 
 export function isAbsent(error: unknown): boolean {

@@ -4,7 +4,6 @@ import type { Tier } from './endpoints.ts'
 import type { Budget } from './pace/budget.ts'
 import type { RateLimit } from './pace/rate-limit.ts'
 import type { SearchCount } from './pace/search-count.ts'
-import type { WaitBoard } from './wait-board.ts'
 
 /** A request to the service. */
 export type Outgoing = Omit<HttpRequest, 'headers'> & {
@@ -60,6 +59,8 @@ type Contact = {
   hasSucceeded: boolean
   /** Metered requests that were sent again. */
   retries: number
+  /** Requests that wait for their retry. */
+  retrying: number
   /** The service's time less this machine's, by the last response; null: none has told it. */
   clockOffsetMs: number | null
 }
@@ -75,5 +76,4 @@ export type SenderParts = {
   /** As in `ServiceDeps`. */
   readonly hidesTexts: boolean
   readonly contact: Contact
-  readonly board: WaitBoard
 }

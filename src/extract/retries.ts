@@ -63,19 +63,18 @@ export class Retries {
     outgoing.signal.throwIfAborted()
     const backMs = about === 'size' ? this.#backoffOfSizes(sending) : backoffMs(attempts - 1)
     const waitMs = minWaitMs === null ? 0 : Math.max(backMs, minWaitMs)
-    const retry = { number: Math.max(1, sending.failures), of: most, reason: error.what }
     // The wait after a 429 is logged already. All chains meet an outage: it is one warning.
-    const isWarning = waitMs > 0 && !this.#reasons.has(retry.reason)
-    if (isWarning) this.#reasons.add(retry.reason)
+    const isWarning = waitMs > 0 && !this.#reasons.has(error.what)
+    if (isWarning) this.#reasons.add(error.what)
     log(isWarning ? 'warn' : 'debug', 'trying again', {
       event: 'retry',
       request: outgoing.about,
-      retry: retry.number,
+      retry: Math.max(1, sending.failures),
       of: most,
       wait_ms: Math.round(waitMs),
       reason: error.what,
     })
-    await this.#wait(outgoing, waitMs, retry)
+    await this.#wait(outgoing, waitMs)
     return true
   }
 
@@ -94,16 +93,13 @@ export class Retries {
     return isWebPage(error) && !contact.hasSucceeded ? Math.min(RETRIES_OF_A_WEB_PAGE, retries) : retries
   }
 
-  async #wait(
-    { signal }: Outgoing,
-    waitMs: number,
-    retry: { readonly number: number; readonly of: number; readonly reason: string },
-  ): Promise<void> {
-    const isOver = this.#parts.board.retry(retry, waitMs)
+  async #wait({ signal }: Outgoing, waitMs: number): Promise<void> {
+    const { contact, clock } = this.#parts
+    contact.retrying++
     try {
-      if (waitMs > 0) await this.#parts.clock.sleep(waitMs, signal)
+      if (waitMs > 0) await clock.sleep(waitMs, signal)
     } finally {
-      isOver()
+      contact.retrying--
     }
   }
 }

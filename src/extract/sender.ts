@@ -91,7 +91,7 @@ export class Sender {
   async #admitted(outgoing: Outgoing) {
     const { tokens, tier, signal } = outgoing
     for (let stale = 0; ; stale++) {
-      const token = tokens.held() ?? (await this.#obtain(outgoing))
+      const token = tokens.held() ?? (await tokens.current())
       const permit = await this.#parts.pace[tier].permit(signal)
       // The wait can be long. A token that expires during each wait must not keep the request here.
       if (tokens.held() === token || stale === MAX_STALE_TOKENS) return { token, permit }
@@ -148,19 +148,12 @@ export class Sender {
     return new FailedAttempt(tokenExpired(outgoing.where), null)
   }
 
-  async #obtain({ tokens }: Outgoing): Promise<Token> {
-    const isOver = this.#parts.board.begin('token')
-    return tokens.current().finally(isOver)
-  }
-
   /** @returns a function to call with the outcome when the response is there or will not come */
   #begin({ method, url, about, onSent }: Outgoing, attempt: number) {
-    const { board, clock, log } = this.#parts
+    const { clock, log } = this.#parts
     const startMs = clock.monotonicMs()
     onSent?.()
-    const hasResponse = board.begin('response')
     return (outcome: Readonly<Record<string, string | number>>): number => {
-      hasResponse()
       const duration_ms = Math.round(clock.monotonicMs() - startMs)
       const request = { request: about, method, path: url.pathname, attempt }
       log('debug', 'request', { event: 'request', ...request, ...outcome, duration_ms })

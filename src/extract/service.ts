@@ -17,7 +17,6 @@ import { SearchCount } from './pace/search-count.ts'
 import { isWebPage, ResponseError } from './responses.ts'
 import { Sender } from './sender.ts'
 import { exchangedToken, serviceTokens, type TokenInfo, testedToken } from './tokens.ts'
-import { WaitBoard } from './wait-board.ts'
 
 export type ServiceDeps = {
   readonly clock: Clock
@@ -53,7 +52,6 @@ const SETTING_KEYS = { address: 'service.base_url', timeout: 'service.timeout' }
 
 /** The service, as a run uses it: all requests share rate limits, token and budget. */
 export class Service {
-  readonly board: WaitBoard
   readonly endpoints: Endpoints
   readonly #signals: RequestSignals
   readonly #parts: SenderParts
@@ -73,7 +71,6 @@ export class Service {
       settings.rowsPerSearch,
       measures.reportsSearchesLeft ?? (isSecondSearch(this.endpoints.search.pathname) ? false : null),
     )
-    this.board = new WaitBoard(() => clock.now())
     const { connections } = limits
     this.#parts = {
       http: httpClient({
@@ -93,9 +90,9 @@ export class Service {
         isReached: false,
         hasSucceeded: deps.hasSucceeded ?? false,
         retries: 0,
+        retrying: 0,
         clockOffsetMs: null,
       },
-      board: this.board,
     }
     this.#sender = new Sender(this.#parts)
     this.#tokens = serviceTokens({

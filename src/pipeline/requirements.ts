@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import {
   ExportError,
   isExportError,
@@ -36,7 +35,6 @@ export async function checkRequirements(
   pipeline: Pipeline,
   { env, allowPlaintext, sendsNothing = false }: Dependencies,
 ): Promise<readonly string[]> {
-  requireAddressSpace()
   const { secret, maskKeyEnv } = pipeline.transform
   const missing: string[] = []
   /** @param key of the file that needs it */
@@ -62,22 +60,6 @@ export async function checkRequirements(
     what: `The pipeline cannot run: ${missing.length === 1 ? '1 thing is' : `${missing.length} things are`} missing or wrong`,
     where: pipeline.file,
     next: `Correct the following and try again:\n${missing.join('\n')}`,
-  })
-}
-
-// Responses are parsed by WebAssembly, which reserves about 10 GB of addresses, not of memory, for each instance.
-const MIN_ADDRESS_SPACE = 24 * 2 ** 30
-
-/** @throws ExportError `config` if a run would fail for want of addresses */
-export function requireAddressSpace(): void {
-  if (process.platform !== 'linux') return
-  const [, limit] = /^Max address space +(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1')) ?? []
-  if (limit === undefined || Number(limit) >= MIN_ADDRESS_SPACE) return
-  throw new ExportError({
-    kind: 'config',
-    what: `The process may use ${Math.floor(Number(limit) / 2 ** 30)} GB of address space, and requests need 24`,
-    where: 'ulimit -v',
-    next: 'Lift that limit (ulimit -v unlimited); to bound memory, use a cgroup: MemoryMax of systemd, --memory of a container.',
   })
 }
 

@@ -1,4 +1,3 @@
-export type * from './credential.ts'
 export * from './json-values.ts'
 export * from './page.ts'
 export * from './record-batch.ts'

@@ -1,16 +1,12 @@
 import { type Int64, int64 } from '../core/index.ts'
-import type { Credential, CredentialColumn } from './credential.ts'
 import type { Column, RecordBatch, Vector } from './record-batch.ts'
 import type { ColumnSpec, ColumnType } from './schema.ts'
 
-/**
- * Masked rows in columns: value i of each column belongs to row i. The receiver may keep it.
- * @typeParam Name of its columns
- */
-export type RowBatch<Name extends string = string> = {
+/** Masked rows in columns: value i of each column belongs to row i. The receiver may keep it. */
+export type RowBatch = {
   readonly rows: number
   /** In the column order of the files. */
-  readonly columns: readonly (BatchColumn & { readonly name: Name })[]
+  readonly columns: readonly BatchColumn[]
 }
 
 export type BatchColumn = { readonly name: string } & (
@@ -38,43 +34,16 @@ export type ListColumn = {
 /** One value of a row: a string, list, boolean or integer. An integer is a bigint if a double is not exact. */
 export type RowValue = string | boolean | Int64 | readonly (string | null)[] | null
 
-/** `micros`: microseconds since 1970, exact. `date`: a `Date`, which has only milliseconds. */
-export type TimesAs = 'micros' | 'date'
-type TimeOf<As extends TimesAs> = As extends 'date' ? Date : Int64
-
-export type RowsOptions<As extends TimesAs = TimesAs> = {
-  /** Type of timestamps; left out: `micros`. */
-  readonly times?: As
-}
-
-/** A row as an object; the columns of credentials have their own types. */
-type RowOf<Name extends string, Time = Int64> = {
-  [Column in Name]: Column extends CredentialColumn ? Credential<Time>[Column] : RowValue | Time
-}
-
 /** Iterates over the rows of a batch as objects. This is convenient, and much slower than the columns. */
-export function* rowsOf<Name extends string, As extends TimesAs = 'micros'>(
-  { rows, columns }: RowBatch<Name>,
-  { times }: RowsOptions<As> = {},
-): Generator<RowOf<Name, TimeOf<As>>> {
-  const read = columns.map((column) => ({ column, isTime: times === 'date' && column.type === 'timestamp' }))
-  for (let row = 0; row < rows; row++) {
-    const values = read.map(({ column, isTime }) => {
-      const value = valueAt(column, row)
-      return [column.name, isTime && value !== null ? dateOf(value as Int64) : value] as const
-    })
-    yield Object.fromEntries(values) as RowOf<Name, TimeOf<As>>
-  }
+export function* rowsOf({ rows, columns }: RowBatch): Generator<Record<string, RowValue>> {
+  for (let row = 0; row < rows; row++)
+    yield Object.fromEntries(columns.map((column) => [column.name, valueAt(column, row)]))
 }
 
 /** The value of a row. */
 export function valueAt(column: BatchColumn, row: number): RowValue {
   if (!('valid' in column)) return column.values[row] ?? null
   return column.valid?.[row] === 0 ? null : int64(column.values[row]!)
-}
-
-function dateOf(micros: Int64): Date {
-  return new Date(Math.floor(Number(micros) / 1000))
 }
 
 /** Copies the rows of a record batch, so that the memory of the record batch can be reused. */
@@ -87,11 +56,7 @@ export function rowBatchOf(recordBatch: RecordBatch, specs: readonly ColumnSpec[
 }
 
 /** A column from one value for each row. */
-export function batchColumn<Name extends string>(
-  name: Name,
-  type: ColumnType,
-  values: readonly RowValue[],
-): BatchColumn & { readonly name: Name } {
+export function batchColumn(name: string, type: ColumnType, values: readonly RowValue[]): BatchColumn {
   switch (type) {
     case 'int64':
     case 'timestamp':
@@ -148,27 +113,4 @@ function entriesOf(vector: Vector): readonly RowValue[] {
       )
     }
   }
-}
-
-type ColumnOf<Value> = Value extends Date
-  ? IntegerColumn
-  : Value extends number | bigint
-    ? IntegerColumn
-    : Value extends boolean
-      ? BooleanColumn
-      : Value extends string
-        ? TextColumn
-        : ListColumn
-
-/** A column by name; the columns of credentials have their own types. */
-export type ColumnNamed<Name extends string> = Name extends CredentialColumn
-  ? { readonly name: Name } & ColumnOf<NonNullable<Credential[Name]>>
-  : BatchColumn
-
-/** The column with this name; null: the batch has no such column. */
-export function column<const Name extends CredentialColumn | (string & {})>(
-  { columns }: RowBatch,
-  name: Name,
-): ColumnNamed<Name> | null {
-  return (columns.find((candidate) => candidate.name === name) ?? null) as ColumnNamed<Name> | null
 }

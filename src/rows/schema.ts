@@ -8,7 +8,6 @@ import type {
   SecretPolicy,
   TransformSettings,
 } from '../core/index.ts'
-import type { CredentialColumn } from './credential.ts'
 
 /** Type of a column. The types in the manifest and in the Parquet schema correspond to it. */
 export type ColumnType = 'int64' | 'text' | 'boolean' | 'timestamp' | 'list'
@@ -102,7 +101,7 @@ const MORE_FIELDS: readonly MoreField[] = [
 type MoreField = readonly [
   id: number,
   of: 'extra' | 'include' | Resource,
-  name: CredentialColumn,
+  name: string,
   type: ExtraField['type'],
   meaning: string,
   path?: readonly string[],
@@ -151,15 +150,9 @@ export const OPTIONAL_FIELDS: ReadonlySet<string> = new Set([
  * A column, with its `field_id` in Parquet files. Table formats identify a column by it, not by name or index. So an id
  * never changes, and is never used for another column. A new column gets the next number.
  */
-type Field<Name extends string> = readonly [
-  id: number,
-  name: Name,
-  type: ColumnType,
-  nullable: boolean,
-  meaning: string,
-]
+type Field = readonly [id: number, name: string, type: ColumnType, nullable: boolean, meaning: string]
 
-const CREDENTIAL_FIELDS: readonly Field<CredentialColumn>[] = [
+const CREDENTIAL_FIELDS: readonly Field[] = [
   [1, 'id', 'int64', false, 'identifier of the credential'],
   [2, 'domain', 'text', true, 'domain of the identity'],
   [
@@ -192,7 +185,7 @@ const CREDENTIAL_COLUMNS = CREDENTIAL_FIELDS.map(([, ...field]) => column(...fie
 const LAST_OF_ITEM = 'source_leaked_at'
 
 /** They share `id` with credentials. */
-const REPORT_FIELDS: readonly Field<string>[] = [
+const REPORT_FIELDS: readonly Field[] = [
   [1, 'id', 'int64', false, 'identifier of the report'],
   [101, 'format_type', 'text', false, 'format of the content'],
   [102, 'title', 'text', false, 'title'],
@@ -212,7 +205,7 @@ const REPORT_FIELDS: readonly Field<string>[] = [
 ]
 
 /** Of `transform.secret_facts`. */
-const FACT_FIELDS: readonly Field<CredentialColumn>[] = [
+const FACT_FIELDS: readonly Field[] = [
   [23, 'secret_kind', 'text', true, 'what the secret is before it is masked: plain, digest or empty'],
   [
     24,

@@ -1,5 +1,4 @@
 import type { DataSetOptions } from '../data-set/index.ts'
-import type { Waits } from '../extract/index.ts'
 import type { RunCounts } from '../state/index.ts'
 import type { AllowedRequests } from './chains/allowed-requests.ts'
 
@@ -57,5 +56,6 @@ export type Progress = RunCounts & {
   readonly requestsAllowed: AllowedRequests | null
   /** End of the pause that the service demanded, epoch milliseconds; null: no pause. */
   readonly pausedUntilMs: number | null
-  readonly waits: Waits
+  /** Requests that wait for their retry. */
+  readonly retrying: number
 }

@@ -35,7 +35,6 @@ import {
 import type { Service } from '../extract/index.ts'
 import { requireEngine } from '../load/index.ts'
 import type { Plan } from '../pipeline/index.ts'
-import { isBlank } from '../pipeline/index.ts'
 import {
   CHECKPOINT_PATH,
   type CheckpointState,
@@ -44,7 +43,7 @@ import {
   NEW_RUN,
   partitionCounts,
 } from '../state/index.ts'
-import { requirePolicies, warnIfWorldReadable } from './admission/require-policies.ts'
+import { requirePolicies } from './admission/require-policies.ts'
 import { exportChains, statusFor } from './chains/export-chains.ts'
 import { Halt } from './chains/halt.ts'
 import type { RunContext } from './chains/run-context.ts'
@@ -64,7 +63,6 @@ export async function runPipeline(given: Pipeline, options: RunOptions): Promise
   requirePolicies(given, options)
   requireEngine(given.load.format)
   const pipeline = namePipeline(given, options.maskKey)
-  warnOfBlanks(options)
   const secrets = await readQuerySecrets(pipeline, options)
   await requireSendableToken(pipeline, options)
   return namingLocations(pipeline, () => runOnDataSet(pipeline, secrets, options))
@@ -95,7 +93,6 @@ async function runOnDataSet(
     onOpening?.({ kind: 'checkpoint' })
     // A run that has lost the lock cannot commit any more, so it does not wait.
     const held = { ...options, stop: AbortSignal.any([stop, lost]), abort: AbortSignal.any([abort, lost]) }
-    await warnIfWorldReadable(pipeline, onLog)
     await refuseLinks(store)
     await requireOwnTables(pipeline, store, fresh)
     await requireOwnInCatalog(pipeline, store, held, fresh)
@@ -129,12 +126,6 @@ function warnOfIdleWindows(pipeline: NamedPipeline, former: CheckpointState, pla
 function isEmpty(items: Iterable<unknown>): boolean {
   for (const _ of items) return false
   return true
-}
-
-/** Line breaks are removed; a blank may be intended, but rarely is. */
-function warnOfBlanks({ maskKey, onLog }: RunOptions): void {
-  if (maskKey === null || !(isBlank(maskKey[0]!) || isBlank(maskKey.at(-1)!))) return
-  onLog('warn', 'the mask key begins or ends with a blank, which is a part of it')
 }
 
 type Work = { readonly session: Session; readonly secrets: QuerySecrets }

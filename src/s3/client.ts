@@ -1,5 +1,5 @@
 import { homedir } from 'node:os'
-import type { S3Client, S3ClientConfig } from '@aws-sdk/client-s3'
+import type { S3Client } from '@aws-sdk/client-s3'
 import { type DataSetLocation, ExportError, isLoopback } from '../core/index.ts'
 import { proxyAgents } from '../http/index.ts'
 
@@ -31,15 +31,13 @@ export async function openClient({
 }: BucketLocation): Promise<Client> {
   const sdk = await loadSdk()
   requireHome()
-  const environment = trimmedEnvironment()
-  const { address, source } = addressOf(endpoint, environment)
-  const where = region ?? (environment.AWS_REGION || environment.AWS_DEFAULT_REGION || null)
+  const { address, source } = addressOf(endpoint)
+  const where = region ?? (process.env.AWS_REGION || process.env.AWS_DEFAULT_REGION || null)
   // Other stores than AWS ignore the region, but a signature needs one.
   const signedFor = where ?? (address === null ? null : 'us-east-1')
   const s3 = new sdk.S3Client({
     ...(address === null ? {} : { endpoint: address }),
     ...(signedFor === null ? {} : { region: signedFor }),
-    ...credentialsIn(environment),
     forcePathStyle: pathStyle ?? address !== null,
     followRegionRedirects: true,
     maxAttempts: ATTEMPTS,
@@ -67,57 +65,17 @@ function requireHome(): void {
   }
 }
 
-type Environment = Readonly<Record<string, string>>
-
-/** Variables that the SDK is given by value. */
-const GIVEN =
-  /^AWS_(?:ACCESS_KEY_ID|SECRET_ACCESS_KEY|SESSION_TOKEN|PROFILE|REGION|DEFAULT_REGION|ENDPOINT_URL(?:_S3)?)$/
-
-/**
- * The `AWS_*` variables without line breaks at the end, which secrets read from files have.
- * @throws ExportError `config` when one has them that the SDK itself reads
- */
-function trimmedEnvironment(): Environment {
-  const environment: Record<string, string> = {}
-  for (const [name, value = ''] of Object.entries(process.env)) {
-    if (!name.startsWith('AWS_')) continue
-    environment[name] = value.trim()
-    if (value === value.trim() || GIVEN.test(name)) continue
-    throw new ExportError({
-      kind: 'config',
-      what: `${name} begins or ends with a space or a line break`,
-      where: name,
-      next: 'Set it without them.',
-    })
-  }
-  return environment
-}
-
-/** Credentials as the SDK's default chain reads them: a profile goes before keys. */
-function credentialsIn(environment: Environment): S3ClientConfig {
-  const { AWS_PROFILE, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN } = environment
-  if (AWS_PROFILE) return { profile: AWS_PROFILE }
-  if (!AWS_ACCESS_KEY_ID || !AWS_SECRET_ACCESS_KEY) return {}
-  return {
-    credentials: {
-      accessKeyId: AWS_ACCESS_KEY_ID,
-      secretAccessKey: AWS_SECRET_ACCESS_KEY,
-      ...(AWS_SESSION_TOKEN ? { sessionToken: AWS_SESSION_TOKEN } : {}),
-    },
-  }
-}
-
 /**
  * The address of the store and the setting that it comes from; null: that of `~/.aws`, or AWS.
  * @throws ExportError `config` when a variable holds no URL
  */
-function addressOf(
-  endpoint: string | null,
-  environment: Environment,
-): { readonly address: string | null; readonly source: string } {
+function addressOf(endpoint: string | null): {
+  readonly address: string | null
+  readonly source: string
+} {
   if (endpoint !== null) return { address: endpoint, source: 'load.s3.endpoint' }
   for (const name of ['AWS_ENDPOINT_URL_S3', 'AWS_ENDPOINT_URL']) {
-    const address = environment[name]
+    const address = process.env[name]
     if (!address) continue
     if (/^https?:\/\/[^/]/i.test(address) && URL.canParse(address)) return { address, source: name }
     throw new ExportError({

@@ -118,11 +118,6 @@ export function s3Driver(location: BucketLocation): Driver {
       send(async (s3, sdk) => {
         const CopySource = [bucket, ...(root + from).split('/')].map(encodeURIComponent).join('/')
         await s3.send(new sdk.CopyObjectCommand({ ...object(to), CopySource }))
-        return true
-      }).catch((error: unknown) => {
-        // 400: an object of more than 5 GiB.
-        if (isUnknownThere(error) || statusOf(error) === 400) return false
-        throw error
       }),
 
     remove: (name) =>

@@ -1,6 +1,5 @@
 import type { PageContext, PageIds } from '../rows/index.ts'
 import { copied, FIRST_ELEMENTS, MAX_KEPT_ELEMENTS } from './columns/lists.ts'
-import { highWord, IdSet, lowWord } from './id-set.ts'
 
 /**
  * Detects items that a chain has had before: on its last pages or earlier on the current page. A decoder reuses one for
@@ -30,26 +29,25 @@ export class ChainIds {
   }
 
   /** Whether the chain had this row before it lost its cursor. */
-  isKnownRow(id: number | bigint): boolean {
+  isKnownRow(id: Id): boolean {
     return this.#known.rows.has(id)
   }
 
   /** Call it for every row that is to be kept. @returns false when it is repeated */
-  isNewRow(id: number | bigint): boolean {
+  isNewRow(id: Id): boolean {
     return this.#isNew(id, this.#rows, 'rows')
   }
 
   /** Call it for every item with an id that is to be rejected. @returns false when it was rejected before */
-  isNewRejection(id: number | bigint): boolean {
+  isNewRejection(id: Id): boolean {
     if (this.#known.rejected.has(id)) return false
     return this.#isNew(id, this.#rejected, 'rejected')
   }
 
-  #isNew(id: number | bigint, known: ChainSet, kind: keyof PageIds): boolean {
-    const [low, high] = [lowWord(id), highWord(id)]
-    if (known.add(low, high)) return true
+  #isNew(id: Id, known: ChainSet, kind: keyof PageIds): boolean {
+    if (known.add(id)) return true
     this.repeated++
-    this.met ||= this.#front.some((page) => holds(page[kind], low, high))
+    this.met ||= this.#front.some((page) => idsOf(page[kind]).includes(id))
     return false
   }
 
@@ -59,147 +57,77 @@ export class ChainIds {
   }
 }
 
+type Id = number | bigint
+
 /** The ids that a chain had before it lost its cursor. */
 class KnownIds {
-  readonly #set = new IdSet()
+  #set: ReadonlySet<Id> = new Set()
   #ids: readonly Int32Array[] = []
 
   begin(ids: readonly Int32Array[]): void {
     if (ids.length === 0 && this.#ids.length === 0) return
     this.#ids = ids
-    this.#set.clear()
-    for (const words of ids) for (let i = 0; i < words.length; i += 2) this.#set.add(words[i]!, words[i + 1]!)
+    this.#set = new Set(ids.flatMap(idsOf))
   }
 
-  has(id: number | bigint): boolean {
-    return this.#ids.length > 0 && this.#set.has(lowWord(id), highWord(id))
+  has(id: Id): boolean {
+    return this.#set.has(id)
   }
-}
-
-function holds(words: Int32Array, low: number, high: number): boolean {
-  for (let i = 0; i < words.length; i += 2) if (words[i] === low && words[i + 1] === high) return true
-  return false
 }
 
 /**
  * The ids of a page and of the pages before it. The service mostly assigns ids in the order of import. An id is new if
- * it is above or below all others of its page and outside the range of the pages before. The set is filled only when an
+ * it is above or below all others of its page and outside the range of the pages before. The set is made only when an
  * id is not new by this rule.
  */
 class ChainSet {
-  readonly #set = new IdSet()
+  /** All ids; null: not needed yet. */
+  #set: Set<Id> | null = null
   readonly #added = new WordList()
   #recent: readonly Int32Array[] = []
-  readonly #recentRange = new WordRange()
-  readonly #range = new WordRange()
-  /** Whether the set has all ids; if not, it is empty. */
-  #isSet = false
+  #recentRange: Range | null = null
+  #range: Range | null = null
 
   begin(recent: readonly Int32Array[]): void {
-    if (this.#isSet) this.#set.clear()
-    this.#isSet = false
+    this.#set = null
     this.#added.length = 0
     this.#recent = recent
-    this.#range.clear()
-    this.#recentRange.clear()
-    for (const words of recent) {
-      const ends = endsOf(words)
-      for (let i = 0; i < ends.length; i += 2) this.#recentRange.extend(ends[i]!, ends[i + 1]!)
-    }
+    this.#range = null
+    this.#recentRange = recent.map(rangeOf).reduce(around, null)
   }
 
   /** @returns false when the id is repeated */
-  add(low: number, high: number): boolean {
-    const isNew = this.#range.extend(low, high) && !this.#recentRange.has(low, high)
-    if (!isNew && !this.#isSet) this.#fill()
-    if (this.#isSet && !this.#set.add(low, high)) return false
-    this.#added.add(low, high)
+  add(id: Id): boolean {
+    const isOutside = !isWithin(this.#range, id)
+    if (isOutside) this.#range = around(this.#range, { least: id, greatest: id })
+    if (this.#set === null && !(isOutside && !isWithin(this.#recentRange, id)))
+      this.#set = new Set([...this.#recent.flatMap(idsOf), ...idsOf(this.#added.view())])
+    if (this.#set !== null) {
+      if (this.#set.has(id)) return false
+      this.#set.add(id)
+    }
+    this.#added.add(id)
     return true
   }
 
   /** The ids of this page. */
   page(): Int32Array<ArrayBuffer> {
-    return this.#added.copy()
-  }
-
-  #fill(): void {
-    this.#isSet = true
-    for (const words of [...this.#recent, this.#added.view()]) {
-      for (let i = 0; i < words.length; i += 2) this.#set.add(words[i]!, words[i + 1]!)
-    }
+    const words = this.#added.copy()
+    RANGES.set(words, this.#range)
+    return words
   }
 }
 
-/** Least and greatest id of earlier pages: of small pages there are hundreds, for each of their successors. */
-const ENDS = new WeakMap<Int32Array, readonly number[]>()
-
-function endsOf(words: Int32Array): readonly number[] {
-  const known = ENDS.get(words)
-  if (known !== undefined) return known
-  const range = new WordRange()
-  for (let i = 0; i < words.length; i += 2) range.extend(words[i]!, words[i + 1]!)
-  const ends = range.ends()
-  ENDS.set(words, ends)
-  return ends
-}
-
-/** The range of some 64-bit integers, each given as its low and its high 32 bits. */
-class WordRange {
-  #isEmpty = true
-  #leastLow = 0
-  #leastHigh = 0
-  #greatestLow = 0
-  #greatestHigh = 0
-
-  clear(): void {
-    this.#isEmpty = true
-  }
-
-  /** The least and the greatest integer; none if there are none. */
-  ends(): readonly number[] {
-    return this.#isEmpty ? [] : [this.#leastLow, this.#leastHigh, this.#greatestLow, this.#greatestHigh]
-  }
-
-  has(low: number, high: number): boolean {
-    return !this.#isEmpty && !this.#isAbove(low, high) && !this.#isBelow(low, high)
-  }
-
-  /** @returns whether the integer was outside the range */
-  extend(low: number, high: number): boolean {
-    const isAbove = this.#isEmpty || this.#isAbove(low, high)
-    const isBelow = this.#isEmpty || this.#isBelow(low, high)
-    this.#isEmpty = false
-    if (isAbove) {
-      this.#greatestLow = low
-      this.#greatestHigh = high
-    }
-    if (isBelow) {
-      this.#leastLow = low
-      this.#leastHigh = high
-    }
-    return isAbove || isBelow
-  }
-
-  #isAbove(low: number, high: number): boolean {
-    if (high !== this.#greatestHigh) return high > this.#greatestHigh
-    return low >>> 0 > this.#greatestLow >>> 0
-  }
-
-  #isBelow(low: number, high: number): boolean {
-    if (high !== this.#leastHigh) return high < this.#leastHigh
-    return low >>> 0 < this.#leastLow >>> 0
-  }
-}
-
-/** A list of 64-bit integers as pairs of words: low, high. */
+/** Ids as pairs of words: their low and high 32 bits. */
 class WordList {
   #words = new Int32Array(2 * FIRST_ELEMENTS)
   length = 0
 
-  add(low: number, high: number): void {
+  add(id: Id): void {
     if (this.length === this.#words.length) this.#words = copied(this.#words, new Int32Array(2 * this.length))
-    this.#words[this.length++] = low
-    this.#words[this.length++] = high
+    const isDouble = typeof id === 'number'
+    this.#words[this.length++] = isDouble ? id | 0 : Number(BigInt.asIntN(32, id))
+    this.#words[this.length++] = isDouble ? Math.floor(id / TWO_32) | 0 : Number(BigInt.asIntN(32, id >> 32n))
   }
 
   view(): Int32Array {
@@ -211,4 +139,44 @@ class WordList {
     if (this.#words.length > MAX_KEPT_ELEMENTS) this.#words = new Int32Array(2 * FIRST_ELEMENTS)
     return copy
   }
+}
+
+const TWO_32 = 2 ** 32
+
+/** Ids from their low and high 32 bits; bigints where a double is not exact. */
+function idsOf(words: Int32Array): Id[] {
+  return Array.from({ length: words.length / 2 }, (_, i) => {
+    const [low, high] = [words[2 * i]! >>> 0, words[2 * i + 1]!]
+    const id = high * TWO_32 + low
+    return Number.isSafeInteger(id) ? id : (BigInt(high) << 32n) | BigInt(low)
+  })
+}
+
+/** null: no ids. */
+type Range = { readonly least: Id; readonly greatest: Id }
+
+function isWithin(range: Range | null, id: Id): boolean {
+  return range !== null && id >= range.least && id <= range.greatest
+}
+
+function around(one: Range | null, other: Range | null): Range | null {
+  if (one === null || other === null) return one ?? other
+  return {
+    least: other.least < one.least ? other.least : one.least,
+    greatest: other.greatest > one.greatest ? other.greatest : one.greatest,
+  }
+}
+
+/** Of earlier pages: of small pages there are hundreds, for each of their successors. */
+const RANGES = new WeakMap<Int32Array, Range | null>()
+
+function rangeOf(words: Int32Array): Range | null {
+  const known = RANGES.get(words)
+  if (known !== undefined) return known
+  const range = idsOf(words).reduce<Range | null>(
+    (range, id) => (isWithin(range, id) ? range : around(range, { least: id, greatest: id })),
+    null,
+  )
+  RANGES.set(words, range)
+  return range
 }

@@ -1,6 +1,5 @@
 export { valueColumn } from './columns/value-columns.ts'
 export { createDecoder, type Decoder } from './decoder.ts'
-export { highWord, IdSet, lowWord } from './id-set.ts'
 export {
   filedIdentity,
   IGNORABLE,

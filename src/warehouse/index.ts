@@ -13,7 +13,7 @@ export {
 } from './duckdb/query.ts'
 export { type LoadResult, loadDataSet } from './load-data-set.ts'
 export { PostgresWarehouse } from './postgres/postgres.ts'
-export { postgresAddress } from './postgres/postgres-address.ts'
+export { lacksTls, withTls } from './postgres/postgres-address.ts'
 export { requireTarget } from './require-target.ts'
 export { dataSetRows, shardRows } from './table/shard-rows.ts'
 export { requireNames, tableOf } from './table/table.ts'

@@ -110,8 +110,7 @@ it('a run replaces its metrics in one step, readable for others; a failed run ke
 
 it('a metrics file that cannot be written is rejected before the run begins', async () => {
   const { sandbox, call } = await trial()
-  for (const path of ['nowhere/a.prom', '.']) {
-    await exits(2, call('run', '--metrics-file', path), 'The metrics file cannot be written')
-  }
+  await exits(2, call('run', '--metrics-file', 'nowhere/a.prom'), 'The metrics file cannot be written')
+  await exits(2, call('run', '--metrics-file', '.'), 'The metrics file is no file')
   expect(sandbox.requests).toEqual([])
 })

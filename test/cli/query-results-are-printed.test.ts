@@ -111,21 +111,6 @@ it.each([
   expect(JSON.parse(stdout)).toEqual([{ v: text, 'v:1': 1 }])
 })
 
-it('rows that are wider than the terminal are shown a column a line', async () => {
-  const dataSet = await exported()
-  const at = async (columns: number, sql: string) => {
-    const terminal = Object.assign(new Collector(), { isTTY: true, columns })
-    expect(await queryTo(terminal, dataSet, sql)).toBe(0)
-    return terminal.text
-  }
-  const wide = await at(80, 'SELECT c.* FROM credentials c, range(5) ORDER BY id')
-  expect(wide).toMatch(/^column +row 1 +row 2 +row 3$/m)
-  expect(wide).toMatch(/^identity_name +\S/m)
-  expect(wide).toMatch(/… and \d+ rows more; --csv and --json print all\n$/)
-  for (const line of wide.split('\n')) expect(line.length).toBeLessThanOrEqual(80)
-  expect(await at(80, 'SELECT id, domain FROM credentials')).toMatch(/^ *id +domain$/m)
-})
-
 /** A reader that closes its end, as `head` does. */
 class Impatient extends Collector {
   constructor(readonly most: number) {

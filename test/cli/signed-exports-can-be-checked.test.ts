@@ -324,7 +324,7 @@ describe('a wrong key', () => {
     const access = { SPILLWAY_BASE_URL: 'http://127.0.0.1:1', ...env }
     const { stdout, stderr } = await exits(
       2,
-      inThisProcess([...args, '--log-level', 'trace'], folder, access),
+      inThisProcess([...args, '--log-level', 'debug'], folder, access),
       why,
     )
     for (const secret of [...BODIES, OPENED.SPILLWAY_SIGNING_PASSPHRASE]) {

@@ -44,21 +44,10 @@ it.each([{}, { isTTY: true, columns: 80, rows: 24 }])('--no-progress: nothing, o
   const { screen, text } = screenOn(stream)
   screen.progress = progressOf(screen, { format: 'pretty', level: 'info' }, true)
   showStatus('run', { screen, log: () => {}, logging: { format: 'pretty', level: 'info' } })
-  screen.show('three lines')
+  screen.show('a line')
   screen.isAt('shard 3: a.parquet')
   vi.advanceTimersByTime(90_000)
   expect(text()).toBe('')
-})
-
-it('what a shell has written while the process was stopped is not drawn over', () => {
-  const { screen, text } = screenOn({ isTTY: true, columns: 80, rows: 24 })
-  screen.progress = 'redrawn'
-  screen.show('one\ntwo')
-  const before = text()
-  screen.drawBelow()
-  screen.show('one\ntwo')
-  // No cursor moves up.
-  expect(text().slice(before.length)).toBe('one\x1b[K\ntwo\x1b[K\n\x1b[J')
 })
 
 it('on a terminal the status is redrawn in place, cut to it, until the work is over', () => {
@@ -69,7 +58,7 @@ it('on a terminal the status is redrawn in place, cut to it, until the work is o
   expect(text()).toBe('')
   screen.isAt('shard 3: credentials/a.parquet')
   vi.advanceTimersByTime(250)
-  expect(text()).toBe('shard 3: credentia…\x1b[K\n\x1b[J')
+  expect(text()).toBe('\r\x1b[Kshard 3: credent…')
   screen.clear()
   const cleared = text()
   vi.advanceTimersByTime(1000)

@@ -1,8 +1,6 @@
 import { appendFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { styleFor } from '../../src/cli/terminal/screen.ts'
-import { alignedTable, type Table } from '../../src/cli/terminal/table.ts'
 import { exits } from '../support/run-cli.ts'
 import type { Workspace } from '../support/workspace.ts'
 import { trial } from './trial.ts'
@@ -125,33 +123,4 @@ it('verify shows each cause in one line, and on request each problem', async () 
   const { problems } = JSON.parse((await call('verify', '--json')).stdout)
   expect(problems).toHaveLength(3)
   expect(problems[0]).toEqual({ path, problem: 'is missing', cause: 'missing' })
-})
-
-it('a table fits its terminal: optional columns are left out, and names are cut', () => {
-  type Row = { readonly name: string; readonly rows: number; readonly next: string }
-  const rows: readonly Row[] = [
-    { name: 'domain.a-rather-long-name.example.com', rows: 12, next: 'abc' },
-    { name: 'domain.b', rows: 3456, next: '' },
-  ]
-  const table: Table<Row> = {
-    columns: [
-      { title: 'query', cell: ({ name }) => name, least: 12 },
-      { title: 'nothing', cell: () => '' },
-      { title: 'rows', align: 'right', cell: ({ rows: count }) => String(count) },
-      { title: 'next', cell: ({ next }) => next, isOptional: true },
-    ],
-    rows: () => rows,
-  }
-  const lines = (room: number | null) => [...alignedTable(table, room, styleFor(false))]
-  expect(lines(null)).toEqual([
-    'query                                  rows  next',
-    'domain.a-rather-long-name.example.com    12  abc',
-    'domain.b                               3456',
-  ])
-  expect(lines(30)).toEqual([
-    'query               rows  next',
-    'domain.a-rather-l…    12  abc',
-    'domain.b            3456',
-  ])
-  expect(lines(20)).toEqual(['query           rows', 'domain.a-rath…    12', 'domain.b        3456'])
 })

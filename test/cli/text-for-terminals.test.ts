@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { cutTo, fitTo, folded, widthOf } from '../../src/cli/terminal/screen.ts'
+import { cutTo, padTo, widthOf } from '../../src/cli/terminal/screen.ts'
 import {
   bytes,
   duration,
@@ -50,39 +50,12 @@ describe('columns of a terminal', () => {
 
   it('texts are cut and padded by columns, not by characters', () => {
     expect(cutTo('世界世界', 5)).toBe('世界…')
-    expect(fitTo('世界', 6)).toBe('世界  ')
-    expect(fitTo('12', 4, 'right')).toBe('  12')
+    expect(padTo('世界', 6)).toBe('世界  ')
+    expect(padTo('12', 4, 'right')).toBe('  12')
     fc.assert(
       fc.property(anyText, fc.nat(40), (text, columns) => {
         expect(widthOf(cutTo(text, columns))).toBeLessThanOrEqual(columns)
       }),
-    )
-  })
-})
-
-describe('lines that are longer than the terminal', () => {
-  it('go on below the text after their label, with commands and values whole', () => {
-    const text =
-      'ok  data set    /data/acme: 12 partitions, 0 done\nRun `spillway run acme.yaml` or "ask me" later.'
-    expect(folded(text, 34).split('\n')).toEqual([
-      'ok  data set    /data/acme: 12',
-      '                partitions, 0 done',
-      'Run `spillway run acme.yaml` or',
-      '"ask me" later.',
-    ])
-  })
-
-  it('are broken between words alone, and no others are', () => {
-    fc.assert(
-      fc.property(
-        fc.string({ unit: fc.constantFrom('a', 'é', '世', ' ', '`', '"') }),
-        fc.nat(40),
-        (text, columns) => {
-          const lines = folded(text, columns).split('\n')
-          expect(lines.join('').replaceAll(' ', '')).toBe(text.replaceAll(' ', ''))
-          if (widthOf(text) <= columns) expect(lines).toEqual([text])
-        },
-      ),
     )
   })
 })

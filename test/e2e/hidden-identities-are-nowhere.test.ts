@@ -76,13 +76,13 @@ describe.each(some(ways, 1))(
     it('neither address nor keyword is in any file, name or output; queries appear by their names; all rows are exported', async () => {
       const here = await prepare()
       const said: Ended[] = [
-        await here.run('--log-level', 'trace'),
+        await here.run('--log-level', 'debug'),
         await here.call('status'),
         await here.call('check'),
       ]
       expect(said.map(({ code }) => code)).toEqual([4, 0, 0])
 
-      said.push(await here.run('--max-requests', '10000', '--log-level', 'trace', '--log-format', 'json'))
+      said.push(await here.run('--max-requests', '10000', '--log-level', 'debug', '--log-format', 'json'))
       said.push(await here.call('verify'), await here.call('summary'), await here.call('status', '--json'))
       expect(said.slice(3).map(({ code, stderr }) => [code, stderr])).toEqual([
         [0, expect.anything()],

@@ -64,7 +64,7 @@ test('the command ends with exit 0 or 2, without a stack trace, and writes nothi
     const text = edited(Buffer.from(VALID), list)
     await writeFile(join(folder, 'pipeline.yaml'), text)
     const { code, stdout, stderr } = await runCli({
-      args: ['plan', 'pipeline.yaml', '--log-level', 'trace'],
+      args: ['plan', 'pipeline.yaml', '--log-level', 'debug'],
       cwd: folder,
       env: { SPILLWAY_BASE_URL: 'https://api.example.com/firework', SPILLWAY_TOKEN: TOKEN },
     })

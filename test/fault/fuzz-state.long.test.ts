@@ -3,15 +3,10 @@ import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import {
-  isExportError,
-  type Pipeline,
-  readPipeline,
-  readStatus,
-  runOptions,
-  runPipeline,
-  verifyDataSet,
-} from '../../src/index.ts'
+import { isExportError } from '../../src/core/index.ts'
+import { type Pipeline, readPipeline, runPipeline, verifyDataSet } from '../../src/index.ts'
+import { runOptions } from '../../src/run-options.ts'
+import { readStatus } from '../support/rooms.ts'
 import { type Sandbox, startSandbox } from '../support/sandbox.ts'
 import { cases, seedOf } from '../support/thorough.ts'
 import { commitsIn } from './damage.ts'
@@ -136,7 +131,7 @@ load: { format: csv, compression: ${compression}, path: out, partition_by: ${par
         await restore(output(), damaged(states[0]!, '_state/checkpoint.jsonl', list))
         for (const command of ['status', 'verify', 'run']) {
           const { code, stdout, stderr } = await runCli({
-            args: [command, 'pipeline.yaml', '--log-level', 'trace'],
+            args: [command, 'pipeline.yaml', '--log-level', 'debug'],
             cwd: folder,
             env,
           })

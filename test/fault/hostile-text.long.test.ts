@@ -21,7 +21,7 @@ const CONTROLS = [
 const OBEYED = /(?![\n\t])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u
 
 describe.concurrent.each(['pretty', 'json'])('with log format %s', (format) => {
-  const logging = ['--log-level', 'trace', '--log-format', format]
+  const logging = ['--log-level', 'debug', '--log-format', format]
 
   test('no control sequence from the service reaches the terminal', async () => {
     const hunt = await startAttack(respondInColour, {

@@ -131,7 +131,7 @@ test.concurrent.each(RUNS)(
       extract: `domains: [${domains.join(', ')}], queries: [${queries}], concurrency: 8`,
       env: secrets,
     })
-    const traced = ['run', pipeline, '--json', '--log-level', 'trace', '--log-format', logs]
+    const traced = ['run', pipeline, '--json', '--log-level', 'debug', '--log-format', logs]
     const run = await exits(1, call(traced, proxy))
     expect(run.stderr.split(remark).length).toBeGreaterThan(cases.size)
     const results = [run, await call(['status', pipeline]), await call(['status', pipeline, '--json'])]

@@ -46,7 +46,7 @@ test.concurrent.each(THOROUGH ? SETUPS : SETUPS.slice(6, 7))(
   async (setup) => {
     const { identity = 'keep', logs = 'pretty' } = setup
     const hunt = await startHunt(setup)
-    const run = ['run', hunt.pipeline, '--log-level', 'trace', '--log-format', logs]
+    const run = ['run', hunt.pipeline, '--log-level', 'debug', '--log-format', logs]
     const killed = await hunt.call(run, { killAtSearch: 7 })
     expect(killed.signal).toBe('SIGKILL')
     await hunt.expectNoLeaks('after the kill')
@@ -94,16 +94,16 @@ test.each(some(['parquet', 'csv, compression: gzip'], 1))(
 
 async function everyCommand({ callHere: call, pipeline, folder }: Hunt): Promise<void> {
   const results = [
-    await call(['check', pipeline, '--log-level', 'trace']),
+    await call(['check', pipeline, '--log-level', 'debug']),
     await call(['plan', pipeline]),
     await call(['plan', pipeline, '--json']),
     await call(['status', pipeline]),
     await call(['status', pipeline, '--json']),
     await call(['verify', pipeline, '--json']),
     await call(['summary', pipeline]),
-    await call(['report', '1', '2', '--log-level', 'trace']),
+    await call(['report', '1', '2', '--log-level', 'debug']),
     await call(['report', '1', '--format', 'json', '--output', join(folder, 'reports')]),
-    await call(['run', pipeline, '--fresh', '--yes', '--log-level', 'trace', '--fail-fast']),
+    await call(['run', pipeline, '--fresh', '--yes', '--log-level', 'debug', '--fail-fast']),
     await call(['run', pipeline, '--max-requests', '1', '--log-level', 'debug']),
     // The message about a wrong command line must not repeat secrets of the environment.
     await call(['run', pipeline, '--format', 'xml']),

@@ -78,12 +78,12 @@ test.each(['Québec2024', '😀2024ab', 'Ærø=daf%41e', 'hunté', 'p"\\w&é;9',
       transform: 'extra_columns: [{ name: note, path: note.text, type: string }]',
       env: { SPILLWAY_TOKEN: 'tok.M4rlin-0b7de911', LEAKED_PASSWORD: secret },
     })
-    const trace = ['--log-level', 'trace']
+    const trace = ['--log-level', 'debug']
     const files = ['--metrics-file', 'metrics.prom']
     const run = await exits(1, call(['run', pipeline, '--json', ...trace, ...files]))
     const status = await call(['status', pipeline, '--json'])
     expect(JSON.parse(status.stdout).totals.failed).toBe(numbers.length)
-    const check = await call(['check', pipeline, '--log-level', 'trace'])
+    const check = await call(['check', pipeline, '--log-level', 'debug'])
     expect(check.stdout).toContain('tenant 7, scopes [left out: the run holds a query')
     const results = [
       run,

@@ -201,7 +201,7 @@ async function carriedOut(
   const sandbox = await startSandbox({ ...given, ...quota, faults })
   const { child, result, until } = start(
     [
-      ...['run', PIPELINE, '--log-level', 'trace', '--log-format', logs],
+      ...['run', PIPELINE, '--log-level', 'debug', '--log-format', logs],
       ...(disturbance.kind === 'budget' ? ['--max-requests', String(disturbance.at)] : []),
     ],
     here.folder,

@@ -168,7 +168,7 @@ describe('a directory', () => {
 
   it('is not replaced by the result, and what a killed command left of a result goes with the next one', async () => {
     await refused(`id,mail\n1,${A}\n`, '--output names the directory of --directory', '--output', './d.csv')
-    await refused(`id,mail\n1,${A}\n`, '--output names a folder', '--output', '.')
+    await refused(`id,mail\n1,${A}\n`, 'The result is no file', '--output', '.')
     const left = join(here.folder, '.who.csv.0123456789ab')
     await writeFile(left, A)
     await utimes(left, 1, 1)

@@ -28,7 +28,7 @@ async function expectNothingLeft(here: World): Promise<void> {
     await result
     expect(await filesWith(here.folder, [ELSEWHERE], ['out/credentials', 'p.yaml'])).toEqual([])
   }
-  const ended = await exits(0, start([...words, '--log-level', 'trace'], here.folder, here.env).result)
+  const ended = await exits(0, start([...words, '--log-level', 'debug'], here.folder, here.env).result)
   expect(ended.stderr).toContain('1 of 1 person: 30 credentials from 1 source')
   expect(ended.stdout + ended.stderr).not.toContain(ELSEWHERE)
   expect(await filesWith(here.folder, [ELSEWHERE], ['out/credentials', 'p.yaml'])).toEqual([])

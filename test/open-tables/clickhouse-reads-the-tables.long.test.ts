@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { expect, it, onTestFinished, vi } from 'vitest'
-import { tableStatements } from '../../src/index.ts'
+import { tableStatements } from '../../src/data-set/index.ts'
 import { ACCOUNT, KEY } from '../azure/azurite.ts'
 import type { Fields } from '../run/world.ts'
 import { BUCKET, bucketOf, startBucket } from '../support/bucket.ts'

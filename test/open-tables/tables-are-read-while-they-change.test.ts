@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { pruneDataSet } from '../../src/index.ts'
+import { pruneDataSet } from '../support/rooms.ts'
 import { itemsOf, latestVersion, type TableWorld, tableWorld } from './world.ts'
 
 const DAYS = ['2024-01-05', '2024-01-20', '2024-02-10', '2024-03-03', '2024-03-31']

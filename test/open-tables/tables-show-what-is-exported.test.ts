@@ -3,7 +3,8 @@ import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { icebergRead } from 'icebird'
 import { describe, expect, it } from 'vitest'
-import { forgetPeople, pruneDataSet, verifyDataSet } from '../../src/index.ts'
+import { verifyDataSet } from '../../src/index.ts'
+import { forgetPeople, pruneDataSet } from '../support/rooms.ts'
 import { THOROUGH } from '../support/thorough.ts'
 import {
   type EntryRow,

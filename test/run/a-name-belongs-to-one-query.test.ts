@@ -1,7 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, expect, it } from 'vitest'
-import { isExportError, readPipeline, runOptions, runPipeline } from '../../src/index.ts'
+import { isExportError } from '../../src/core/index.ts'
+import { readPipeline, runPipeline } from '../../src/index.ts'
+import { runOptions } from '../../src/run-options.ts'
 import { type Sandbox, startSandbox } from '../support/sandbox.ts'
 import { SMALL, type Workspace, workspaceFor } from '../support/workspace.ts'
 

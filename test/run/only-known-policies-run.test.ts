@@ -1,18 +1,12 @@
 import { access, readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { isExportError } from '../../src/core/index.ts'
 import { verifyDataSet as verifyAs } from '../../src/data-set/index.ts'
-import {
-  isExportError,
-  type Pipeline,
-  type RunSettings,
-  readPipeline,
-  readPlan,
-  readStatus,
-  runOptions,
-  runPipeline,
-  verifyDataSet,
-} from '../../src/index.ts'
+import { type Pipeline, readPipeline, runPipeline, verifyDataSet } from '../../src/index.ts'
+import { readPlan } from '../../src/run/index.ts'
+import { type RunSettings, runOptions } from '../../src/run-options.ts'
+import { readStatus } from '../support/rooms.ts'
 import { type CredentialJson, type Sandbox, startSandbox } from '../support/sandbox.ts'
 import { SMALL, type Workspace, workspaceFor } from '../support/workspace.ts'
 

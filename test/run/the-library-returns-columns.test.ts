@@ -7,9 +7,9 @@ import {
   pipelineFrom,
   type RowBatch,
   readRows,
-  rowsOf,
   runPipeline,
 } from '../../src/index.ts'
+import { rowsOf } from '../../src/rows/index.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
 import { startSandbox } from '../support/sandbox.ts'
 

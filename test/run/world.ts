@@ -2,18 +2,13 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock, Pipeline } from '../../src/core/index.ts'
-import {
-  type RunSettings,
-  type RunSummary,
-  readPipeline,
-  readPlan,
-  readStatus,
-  runOptions,
-  runPipeline,
-} from '../../src/index.ts'
+import { type RunSummary, readPipeline, runPipeline } from '../../src/index.ts'
+import { readPlan } from '../../src/run/index.ts'
+import { type RunSettings, runOptions } from '../../src/run-options.ts'
 import { type Received, sendPage, serve, type TestServer } from '../extract/support.ts'
 import { shardHashes } from '../fault/support.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
+import { readStatus } from '../support/rooms.ts'
 import { type Sandbox, type SandboxOptions, startSandbox } from '../support/sandbox.ts'
 import { PIPELINE } from '../support/workspace.ts'
 import { credential } from '../transform/credentials.ts'
@@ -148,7 +143,7 @@ export function exportsTo() {
       return readPlan(pipeline, options)
     },
     async status(url: string, extract: string) {
-      return readStatus(await read(url, extract), { nowMs: IMPATIENT.now() })
+      return readStatus(await read(url, extract), IMPATIENT.now())
     },
     /** SHA-256 by path. */
     shards: () => shardHashes(output),

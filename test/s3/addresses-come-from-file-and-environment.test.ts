@@ -17,16 +17,6 @@ const open = (changes: Partial<BucketLocation> = {}) =>
 
 const refused = (changes?: Partial<BucketLocation>) => refusal(open(changes).list(''))
 
-it.each(['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_REGION', 'AWS_ENDPOINT_URL_S3'])(
-  'a line break at the end of %s is ignored',
-  async (name) => {
-    vi.stubEnv(name, ` ${here.env[name]}\r\n`)
-    const before = { ...process.env }
-    expect(await open().list('')).toEqual([])
-    expect(process.env).toEqual(before)
-  },
-)
-
 it.each(['minio', 'localhost:9000', 'ftp://minio.example.com', 'http://', '//minio:9000'])(
   '%s is no address, and the error names the variable',
   async (address) => {
@@ -70,12 +60,6 @@ it('a missing region is reported', async () => {
     what: 'The bucket is in another region, or there is none set',
   })
   expect(error.next).toContain('AWS_REGION')
-})
-
-it('a line break in a variable that only the SDK reads is reported', async () => {
-  vi.stubEnv('AWS_ROLE_ARN', 'arn:aws:iam::1:role/x\n')
-  const error = await refused()
-  expect(error).toMatchObject({ kind: 'config', where: 'AWS_ROLE_ARN' })
 })
 
 it('a user without a home, as in a container, needs none', async () => {

@@ -334,7 +334,6 @@ describe('the manifest', () => {
       ],
       totals: { rows: 1, bytes: 10, shards: 1, quarantined: 4, repeated: 5, forgotten: 6 },
       begun_parts: {},
-      feeds: [],
       retired: [],
       prunes: [],
       forgotten: [{ at: '2024-07-03T00:00:00Z', identities: 2, rows: 0, shards: 0, quarantined: 0 }],

@@ -1,5 +1,6 @@
 import { cp } from 'node:fs/promises'
-import { readPipeline, runOptions, runPipeline } from '../../src/index.ts'
+import { readPipeline, runPipeline } from '../../src/index.ts'
+import { runOptions } from '../../src/run-options.ts'
 import { madeOnce } from './made-once.ts'
 import { type SandboxOptions, startSandbox } from './sandbox.ts'
 import { newWorkspace, type PipelineParts, SMALL, type Workspace, workspaceFor } from './workspace.ts'

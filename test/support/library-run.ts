@@ -6,11 +6,8 @@ import { PACKAGE } from './run-cli.ts'
 import { THOROUGH } from './thorough.ts'
 import { PIPELINE, type PipelineParts, pipelineText, type Workspace } from './workspace.ts'
 
-// The built library starts threads for every run, which takes longer than a small export.
 const LIBRARY = THOROUGH ? pathToFileURL(join(PACKAGE, 'dist/index.js')).href : '../../src/index.ts'
-const { readPipeline, runOptions, runPipeline } = (await import(
-  LIBRARY
-)) as typeof import('../../src/index.ts')
+const { readPipeline, runPipeline } = (await import(LIBRARY)) as typeof import('../../src/index.ts')
 
 /** The summary of a run with the warnings that it logged. */
 export type Warned = RunSummary & { readonly warnings: readonly string[] }
@@ -26,7 +23,7 @@ export async function runLibrary(
   const warnings: string[] = []
   const onLog = (level: string, message: string) => void (level === 'warn' && warnings.push(message))
   const settings = { env, clock: impatientClock(), onLog, ...(stop === undefined ? {} : { stop }) }
-  return { ...(await runPipeline(pipeline, await runOptions(pipeline, settings))), warnings }
+  return { ...(await runPipeline(pipeline, settings)), warnings }
 }
 
 /** A clock whose waits take no time but advance it. */

@@ -2,7 +2,6 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { PageIds } from '../../src/rows/index.ts'
 import { ChainIds } from '../../src/transform/chain-ids.ts'
-import { highWord, IdSet, lowWord } from '../../src/transform/index.ts'
 
 const id = fc.oneof(
   fc.integer({ min: 33880703907, max: 33880703930 }),
@@ -60,11 +59,3 @@ function isNewTo(known: Set<bigint>, id: number | bigint): boolean {
   known.add(BigInt(id))
   return true
 }
-
-test('ids with a zero lower or upper half are kept while the set grows', () => {
-  const ids = Array.from({ length: 3000 }, (_, i) => [i, i * 2 ** 32]).flat()
-  const set = new IdSet()
-  const isNew = (id: number): boolean => set.add(lowWord(id), highWord(id))
-  expect(ids.filter(isNew)).toHaveLength(new Set(ids).size)
-  expect(ids.filter(isNew)).toEqual([])
-})

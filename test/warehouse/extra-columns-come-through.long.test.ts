@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { queryPipeline, verifyDataSet } from '../../src/index.ts'
+import { verifyDataSet } from '../../src/index.ts'
 import { readCsv, readParquet } from '../support/read-shards.ts'
+import { queryPipeline } from '../support/rooms.ts'
 import { some } from '../support/thorough.ts'
 import { newWorkspace, type PipelineParts, type Workspace } from '../support/workspace.ts'
 import { exportHere, loadHere, pipelineIn } from './in-process.ts'

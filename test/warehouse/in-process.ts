@@ -1,21 +1,11 @@
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import {
-  ExportError,
-  type LoadMode,
-  type LoadOptions,
-  type LoadSummary,
-  loadWarehouse,
-  type Pipeline,
-  parseTarget,
-  type QueryResult,
-  queryPipeline,
-  readPipeline,
-  runOptions,
-  runPipeline,
-  systemClock,
-} from '../../src/index.ts'
+import type { LoadOptions, LoadSummary, QueryResult } from '../../src/data-set/index.ts'
+import { ExportError, type Pipeline, readPipeline, runPipeline } from '../../src/index.ts'
+import { runOptions } from '../../src/run-options.ts'
+import type { LoadMode } from '../../src/warehouse/index.ts'
 import { PASSWORD } from '../support/postgres/client.ts'
+import { loadWarehouse, queryPipeline } from '../support/rooms.ts'
 import type { Workspace } from '../support/workspace.ts'
 import type { TestTarget } from './targets.ts'
 
@@ -44,17 +34,7 @@ export async function loadHere(
 ): Promise<LoadSummary> {
   process.env.PGPASSWORD = PASSWORD
   const pipeline = await pipelineIn({ folder, env })
-  return loadWarehouse(pipeline, parseTarget(url, folder), {
-    clock: systemClock,
-    stop: new AbortController().signal,
-    schema: null,
-    table: null,
-    mode,
-    evolve: false,
-    onWait: () => {},
-    onShard: () => {},
-    ...more,
-  })
+  return loadWarehouse(pipeline, url, folder, { mode, ...more })
 }
 
 /** Queries in this process, as the command does. @param database of DuckDB; null: the files */

@@ -164,7 +164,7 @@ describe('a load into PostgreSQL', () => {
     ],
     [
       "do $$ begin execute format('alter database %I set default_transaction_read_only = on', current_database()); end $$",
-      /takes no changes here.*\(25006\)/,
+      /PostgreSQL refuses \(25006\)/,
     ],
     ['alter table credentials replica identity default; create publication p for all tables', /\(55000\)/],
   ])('names the condition after %s', async (change, told) => {

@@ -86,7 +86,7 @@ it('nothing is sent to another machine unencrypted, unless the URL allows it', a
   environment({ PGSSLMODE: 'disable' })
   expect(await failure(elsewhere(url))).toBe(null)
   expect((await failure(`${elsewhere(url)}?sslmode=verify-full`))?.message).toMatch(/offers no TLS/)
-  expect(await failure(`${url}?sslmode=loose`)).toMatchObject({ kind: 'config' })
+  expect((await failure(`${url}?sslmode=loose`))?.message).toMatch(/offers no TLS/)
 })
 
 it('certificate and host name are checked; the error names the reason', async () => {
@@ -103,14 +103,14 @@ it('certificate and host name are checked; the error names the reason', async ()
   }
   expect(await failure(`${url}?sslmode=verify-full&sslrootcert=${PEM}`)).toBe(null)
   expect((await failure(`${elsewhere(url)}?sslrootcert=${PEM}`))?.message).toMatch(
-    /certificate of PostgreSQL is for another host than 0\.0\.0\.0/,
+    /certificate of PostgreSQL at 0\.0\.0\.0:\d+ is not trusted \(ERR_TLS_CERT_ALTNAME_INVALID\)/,
   )
   expect(await failure(`${elsewhere(url)}?sslmode=no-verify`)).toBe(null)
   environment({ PGSSLROOTCERT: PEM, PGSSLMODE: 'verify-full' })
   expect(await failure(url)).toBe(null)
   expect(await failure(`${url}?sslrootcert=/nowhere.pem`)).toMatchObject({
     kind: 'config',
-    where: '/nowhere.pem',
+    what: expect.stringContaining('ENOENT'),
   })
   await new Promise(setImmediate)
   expect(warnings).toEqual([])

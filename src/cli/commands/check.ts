@@ -6,7 +6,6 @@ import {
   rulesOf,
   systemClock,
 } from '../../core/index.ts'
-import { readPlan } from '../../library.ts'
 import {
   checkRequirements,
   learnSecrets,
@@ -15,7 +14,15 @@ import {
   resolvedSettings,
   warningsFor,
 } from '../../pipeline/index.ts'
-import { requireRoom, type SearchPath, type TokenTest, testService, testToken } from '../../run/index.ts'
+import {
+  readPlan,
+  requireRoom,
+  type SearchPath,
+  type TokenTest,
+  testService,
+  testToken,
+} from '../../run/index.ts'
+import { runOptions } from '../../run-options.ts'
 import { command, flag, type Io } from '../command-line/command.ts'
 import {
   FILE,
@@ -131,7 +138,10 @@ async function checkEnvironment(
 async function checkDataSet(pipeline: Pipeline, { env }: Io): Promise<string> {
   // Missing keys and consent are reported by the step before.
   const maskKey = await readMaskKey(pipeline, env).catch(() => null)
-  const { partitions } = await readPlan(pipeline, { env, maskKey, allowPlaintext: true })
+  const { partitions } = await readPlan(
+    pipeline,
+    await runOptions(pipeline, { env, maskKey, allowPlaintext: true }),
+  )
   const { total, done, partial } = partitions
   if (done < total) await requireRoom(pipeline)
   return `${pipeline.load.path}: ${counted(total, 'partition')}, ${done} done, ${partial} partial`

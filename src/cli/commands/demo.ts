@@ -1,9 +1,18 @@
 import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
-import { ExportError, hasCode, type Pipeline, SUMMARY_PAGE_PATH, shellWord } from '../../core/index.ts'
-import { queryPipeline, readPipeline, startSandbox, summarizeDataSet } from '../../library.ts'
-import { packageFile } from '../../package/index.ts'
+import {
+  ExportError,
+  hasCode,
+  type Pipeline,
+  SUMMARY_PAGE_PATH,
+  shellWord,
+  systemClock,
+} from '../../core/index.ts'
+import { queryPipeline, summarizeDataSet } from '../../data-set/index.ts'
+import { startSandbox } from '../../library.ts'
+import { packageFile, version } from '../../package/index.ts'
+import { readPipeline } from '../../pipeline/index.ts'
 import { lacksDuckdb, parseTarget } from '../../warehouse/index.ts'
 import { command, flag, type Io } from '../command-line/command.ts'
 import { DONE } from '../terminal/exit-code.ts'
@@ -33,11 +42,10 @@ async function showTable(pipeline: Pipeline, stop: AbortSignal, io: Io): Promise
   await writeMade(pipeline, await databaseOf(cwd))
   await stdout.line(`\n  ${program} query ${file} --in ${target.label} "${QUESTION}"`)
   const { columns, rows } = await queryPipeline(pipeline, QUESTION, { database: target.label, cwd })
-  for (const line of alignedTable(resultTable(columns, rows), 78, styleFor(false)))
-    await stdout.line(`  ${line}`)
+  for (const line of alignedTable(resultTable(columns, rows), styleFor(false))) await stdout.line(`  ${line}`)
   await stdout.line(`\n  ${program} summary ${file}`)
   const warn = (message: string): void => void io.screen.write(`${message}\n`)
-  await summarizeDataSet(pipeline, { stop, warn })
+  await summarizeDataSet(pipeline, { clock: systemClock, stop, format: 'html', warn, version })
   await stdout.line(
     `  ${shownPath(pipeline.load.path, cwd)}/${SUMMARY_PAGE_PATH}: people, sources and kinds of hash, for a browser`,
   )

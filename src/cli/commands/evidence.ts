@@ -1,6 +1,9 @@
 import { createHash } from 'node:crypto'
 import { resolve } from 'node:path'
-import { packEvidence } from '../../library.ts'
+import { readEvidence } from '../../data-set/index.ts'
+import { version } from '../../package/index.ts'
+import { readVerifyingKey } from '../../pipeline/index.ts'
+import { evidenceTar } from '../../summary/index.ts'
 import { flag, requiredValue, stringValue } from '../command-line/command.ts'
 import { dataSetCommand } from '../command-line/pipeline-options.ts'
 import { requireApart } from '../results/flag-file.ts'
@@ -21,7 +24,10 @@ export const evidence = dataSetCommand('status', {
     const { cwd } = io
     const output = resolve(cwd, args.output)
     await requireApart({ path: output, what: 'The archive' }, [dataSet.pipeline])
-    const { tar, files, manifest, completeness } = await packEvidence(dataSet, { keyFile: args.key, cwd })
+    const key = args.key === undefined ? null : await readVerifyingKey(args.key, io)
+    const found = await readEvidence(dataSet.pipeline, key, version)
+    const { manifest, completeness } = found
+    const { tar, files } = await evidenceTar(found, key)
     await saveFile(output, tar, 'The archive')
     const { pipeline } = manifest
     const { shards, rows } = manifest.totals

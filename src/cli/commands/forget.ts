@@ -2,8 +2,9 @@ import { isUtf8 } from 'node:buffer'
 import { createReadStream } from 'node:fs'
 import { resolve } from 'node:path'
 import { codeOf, type ExportError, type Pipeline } from '../../core/index.ts'
-import type { ForgetResult } from '../../data-set/index.ts'
-import { forgetPeople } from '../../library.ts'
+import { type ForgetResult, forgetPeople } from '../../data-set/index.ts'
+import { readMaskKey } from '../../pipeline/index.ts'
+import { changeOptions } from '../../run-options.ts'
 import { flag, type Io, stringValue, wrongUsage } from '../command-line/command.ts'
 import { dataSetCommand } from '../command-line/pipeline-options.ts'
 import { canAsk, requireYes } from '../terminal/prompts.ts'
@@ -27,9 +28,13 @@ export const forget = dataSetCommand('change', {
   epilogue: 'Backups, copies and tables are not touched; the next `load` replaces rows in tables.',
   async run(args, io, dataSet) {
     const identities = await identitiesOf(args.identities, io)
+    const { pipeline } = dataSet
+    const maskKey = await readMaskKey(pipeline, io.env)
     const work = (dryRun: boolean) =>
-      changing(io, (settings) => forgetPeople(dataSet, identities, { ...settings, dryRun }))
-    if (!args.dryRun && !args.yes) await askToForget(dataSet.pipeline, () => work(true), io)
+      changing(io, (settings) =>
+        forgetPeople(pipeline, identities, changeOptions({ ...settings, dryRun }, maskKey)),
+      )
+    if (!args.dryRun && !args.yes) await askToForget(pipeline, () => work(true), io)
     const result = await work(args.dryRun)
     await io.stdout.result(args.json, { ...result, dry_run: args.dryRun }, [resultText(result, args.dryRun)])
   },

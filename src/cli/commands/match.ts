@@ -1,4 +1,4 @@
-import { createReadStream, statSync } from 'node:fs'
+import { createReadStream } from 'node:fs'
 import { resolve } from 'node:path'
 import { codeOf, ExportError, parseInstant } from '../../core/index.ts'
 import { type Matches, matchPeople, type QueryStream, readDirectory } from '../../data-set/index.ts'
@@ -53,8 +53,6 @@ export const match = dataSetCommand('read', {
       throw wrongUsage(`--since: expected a date such as 2024-05-01, found ${args.since}`, 'Correct it.')
     const output = args.output === undefined ? null : resolve(io.cwd, args.output)
     if (output !== null) await requireApart({ path: output, what: 'The result' }, [pipeline])
-    if (output !== null && statSync(output, { throwIfNoEntry: false })?.isDirectory() === true)
-      throw wrongUsage('--output names a folder', 'Name a file.')
     if (output !== null && (await isSameFile(output, resolve(io.cwd, args.directory))))
       throw wrongUsage('--output names the directory of --directory', 'Choose another name for the result.')
     const isMasked = pipeline.transform.identity === 'hmac'

@@ -1,6 +1,6 @@
 import { inSnakeCase, type Pipeline } from '../../core/index.ts'
-import { readPlan } from '../../library.ts'
-import { type PlanResult, requestRate } from '../../run/index.ts'
+import { type PlanResult, readPlan, requestRate } from '../../run/index.ts'
+import { runOptions } from '../../run-options.ts'
 import { command, flag } from '../command-line/command.ts'
 import {
   CHOICE,
@@ -28,9 +28,12 @@ export const plan = command({
   async run(args, io) {
     const pipeline = await pipelineFrom(args.pipeline, args, io, true)
     await requireToRun(pipeline, args, io, true)
-    const result = await readPlan(pipeline, { env: io.env, allowPlaintext: args.allowPlaintext })
-    const { columns, style } = io.stdout
-    const shown = { all: args.all, wanted: await wantedPartitions(args), columns, style }
+    const result = await readPlan(
+      pipeline,
+      await runOptions(pipeline, { env: io.env, allowPlaintext: args.allowPlaintext }),
+    )
+    const { style } = io.stdout
+    const shown = { all: args.all, wanted: await wantedPartitions(args), style }
     await io.stdout.result(args.json, planJson(result), planLines(result, pipeline, shown))
   },
 })

@@ -1,7 +1,7 @@
-import type { Pipeline } from '../../core/index.ts'
-import type { PruneResult } from '../../data-set/index.ts'
-import { pruneDataSet } from '../../library.ts'
-import { AGE_EXPECTED } from '../../pipeline/index.ts'
+import { type Pipeline, systemClock } from '../../core/index.ts'
+import { type PruneResult, pruneDataSet } from '../../data-set/index.ts'
+import { AGE_EXPECTED, pruneBefore } from '../../pipeline/index.ts'
+import { changeOptions } from '../../run-options.ts'
 import { flag, type Io, stringValue } from '../command-line/command.ts'
 import { dataSetCommand } from '../command-line/pipeline-options.ts'
 import { canAsk, requireYes } from '../terminal/prompts.ts'
@@ -26,10 +26,11 @@ export const prune = dataSetCommand('change', {
   ],
   epilogue: 'No run requests pruned partitions again, except with `run --redo`.',
   async run(args, io, dataSet) {
-    const { olderThan } = args
+    const { pipeline } = dataSet
+    const before = pruneBefore(pipeline, args.olderThan, systemClock.now())
     const work = (dryRun: boolean) =>
-      changing(io, (settings) => pruneDataSet(dataSet, { ...settings, olderThan, dryRun }))
-    if (!args.dryRun && !args.yes) await askToPrune(dataSet.pipeline, await work(true), io)
+      changing(io, (settings) => pruneDataSet(pipeline, before, changeOptions({ ...settings, dryRun })))
+    if (!args.dryRun && !args.yes) await askToPrune(pipeline, await work(true), io)
     const result = await work(args.dryRun)
     await io.stdout.result(args.json, { ...result, dry_run: args.dryRun }, [resultText(result, args.dryRun)])
   },

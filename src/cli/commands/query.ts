@@ -1,23 +1,19 @@
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { codeOf, ExportError, kindOfRows, type Pipeline } from '../../core/index.ts'
-import { type QueryStream, readCompleteness } from '../../data-set/index.ts'
-import { streamQuery } from '../../library.ts'
+import { type QueryStream, readCompleteness, streamQuery } from '../../data-set/index.ts'
 import { flag, type Io, stringValue, wrongUsage } from '../command-line/command.ts'
 import { dataSetCommand } from '../command-line/pipeline-options.ts'
 import { csvParts, jsonParts, shownOn } from '../results/row-text.ts'
 import { completenessText } from '../results/summary.ts'
 import { styleFor } from '../terminal/screen.ts'
 import { unannounced, untilStopped } from '../terminal/signals.ts'
-import { alignedTable, fitsInto, resultTable } from '../terminal/table.ts'
+import { alignedTable, resultTable } from '../terminal/table.ts'
 import { counted } from '../terminal/text.ts'
 
 // --csv and --json print all rows.
 const MAX_SHOWN = 100
 const FIRST_ROWS = 10
-/** Rows that are columns where a line is one column. */
-const FIRST_COLUMNS = 3
-const NO_TERMINAL_COLUMNS = 160
 /** Results have no colours. */
 const PLAIN = styleFor(false)
 
@@ -43,19 +39,13 @@ export const query = dataSetCommand('read', {
     const { pipeline, planned } = dataSet
     const given = await sqlOf(args, io)
     const sql = given ?? `SELECT * FROM ${kindOfRows(pipeline.extract.resource)} LIMIT ${FIRST_ROWS}`
-    const print = args.json
-      ? printJson
-      : args.csv
-        ? printCsv
-        : given === undefined
-          ? printOverview
-          : printTable
+    const print = args.json ? printJson : args.csv ? printCsv : printTable
     const take = async (result: QueryStream): Promise<void> => {
       if (args.in === undefined) await warnOfGaps(planned, io)
       await print(result, io.stdout)
     }
     const settings = { database: args.in ?? null, cwd: io.cwd }
-    await untilStopped(io, ({ stop }) => streamQuery(dataSet, sql, { ...settings, stop }, take), unannounced)
+    await untilStopped(io, ({ stop }) => streamQuery(pipeline, sql, { ...settings, stop }, take), unannounced)
   },
 })
 
@@ -102,12 +92,9 @@ type QueryRows = readonly (readonly unknown[])[]
 
 async function printTable({ columns: names, batches }: QueryStream, stdout: Stdout): Promise<void> {
   const { rows, more } = await firstRows(batches)
-  const table = resultTable(names, rows)
-  const fits = fitsInto(table, widthOf(stdout))
-  const lines = fits ? [...alignedTable(table, widthOf(stdout), PLAIN)] : transposed(names, rows, stdout)
-  const left = more + (fits ? 0 : Math.max(0, rows.length - FIRST_COLUMNS))
+  const lines = [...alignedTable(resultTable(names, rows), PLAIN)]
   lines.push(
-    left > 0 ? `… and ${counted(left, 'row')} more; --csv and --json print all` : counted(rows.length, 'row'),
+    more > 0 ? `… and ${counted(more, 'row')} more; --csv and --json print all` : counted(rows.length, 'row'),
   )
   await stdout.line(lines.join('\n'))
 }
@@ -123,20 +110,4 @@ async function firstRows(
     if (first.length < MAX_SHOWN) first.push(...rows.slice(0, MAX_SHOWN - first.length))
   }
   return { rows: first, more: count - first.length }
-}
-
-async function printOverview({ columns: names, batches }: QueryStream, stdout: Stdout): Promise<void> {
-  await stdout.line(transposed(names, (await firstRows(batches)).rows, stdout).join('\n'))
-}
-
-/** A line for each column with its first values: wide rows do not fit a screen. */
-function transposed(names: readonly string[], all: QueryRows, stdout: Stdout): string[] {
-  const first = all.slice(0, FIRST_COLUMNS)
-  const header = ['column', ...first.map((_, i) => `row ${i + 1}`)]
-  const rows = names.map((name, i) => [name, ...first.map((row) => row[i])])
-  return [...alignedTable(resultTable(header, rows), widthOf(stdout), PLAIN)]
-}
-
-function widthOf(stdout: Stdout): number {
-  return stdout.columns ?? NO_TERMINAL_COLUMNS
 }

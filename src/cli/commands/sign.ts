@@ -1,8 +1,9 @@
 import { stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { inSnakeCase } from '../../core/index.ts'
-import type { Signed } from '../../data-set/index.ts'
-import { signDataSet } from '../../library.ts'
+import { type Signed, signDataSet } from '../../data-set/index.ts'
+import { readSigningKey } from '../../pipeline/index.ts'
+import { changeOptions } from '../../run-options.ts'
 import { flag, requiredValue } from '../command-line/command.ts'
 import { dataSetCommand } from '../command-line/pipeline-options.ts'
 import { bytes, counted, shownPath } from '../terminal/text.ts'
@@ -26,7 +27,9 @@ export const sign = dataSetCommand('status', {
         path: args.key,
       })
     }
-    const signed = await changing(io, (settings) => signDataSet(dataSet, args.key, settings))
+    const signed = await changing(io, async (settings) =>
+      signDataSet(dataSet.pipeline, await readSigningKey(args.key, io), changeOptions(settings)),
+    )
     await io.stdout.result(args.json, inSnakeCase<unknown>({ ...signed }), [signedText(signed, io.cwd)])
   },
 })

@@ -1,6 +1,10 @@
-import { inSnakeCase, type Pipeline, runCommand } from '../../core/index.ts'
-import type { CatalogComparison, PartitionFilter, StatusResult } from '../../data-set/index.ts'
-import { readStatus } from '../../library.ts'
+import { inSnakeCase, type Pipeline, runCommand, systemClock } from '../../core/index.ts'
+import {
+  type CatalogComparison,
+  type PartitionFilter,
+  readStatus,
+  type StatusResult,
+} from '../../data-set/index.ts'
 import type { RunStatus } from '../../state/index.ts'
 import { flag } from '../command-line/command.ts'
 import { CHOICE, dataSetCommand, wantedPartitions } from '../command-line/pipeline-options.ts'
@@ -21,13 +25,13 @@ export const status = dataSetCommand('status', {
   eachFile: { pauseMs: 0 },
   async run(args, io, dataSet) {
     const { pipeline } = dataSet
-    const result = await readStatus(dataSet)
+    const result = await readStatus(pipeline, systemClock.now())
     const catalog = await comparedCatalog(pipeline, io)
     const wanted = await wantedPartitions(args)
     if (args.json) await io.stdout.parts(jsonParts(result, catalog, pipeline.name, wanted))
     else {
-      const { columns, style } = io.stdout
-      const shown = { all: args.all, wanted, columns, style }
+      const { style } = io.stdout
+      const shown = { all: args.all, wanted, style }
       await io.stdout.lines(statusLines(result, catalog, pipeline, shown))
     }
   },
@@ -89,7 +93,7 @@ function* statusLines(
       queries: (wanted) => result.queries(wanted),
       more: [
         { title: 'rows', value: ({ rows }) => rows },
-        { title: 'requests', value: ({ requests }) => requests, isOptional: true },
+        { title: 'requests', value: ({ requests }) => requests },
       ],
     },
     shown,

@@ -1,5 +1,6 @@
-import { rulesOf, SUMMARY_PAGE_PATH } from '../../core/index.ts'
-import { summarizeDataSet } from '../../library.ts'
+import { rulesOf, SUMMARY_PAGE_PATH, systemClock } from '../../core/index.ts'
+import { summarizeDataSet } from '../../data-set/index.ts'
+import { version } from '../../package/index.ts'
 import { choiceOf, flag } from '../command-line/command.ts'
 import { dataSetCommand } from '../command-line/pipeline-options.ts'
 import { untilStopped } from '../terminal/signals.ts'
@@ -22,7 +23,7 @@ export const summary = dataSetCommand('read', {
     const { pipeline } = dataSet
     return untilStopped(io, async ({ stop }) => {
       const warn = (message: string): void => void io.screen.write(`${message}\n`)
-      const found = await summarizeDataSet(dataSet, { stop, format, warn })
+      const found = await summarizeDataSet(pipeline, { clock: systemClock, stop, format, warn, version })
       const { rows, shards, complete, hasFacts, verdict, markdown } = found
       const path = `${pipeline.load.path}/${SUMMARY_PAGE_PATH}`
       if (!hasFacts && rulesOf(pipeline.extract.resource).holdsPeople)

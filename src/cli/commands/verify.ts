@@ -1,6 +1,12 @@
 import { getOrInsert, type Pipeline, parseInstant, runCommand, shellWord } from '../../core/index.ts'
-import type { CatalogComparison, Problem, ProblemCause, Verification } from '../../data-set/index.ts'
-import { verifyDataSet } from '../../library.ts'
+import {
+  type CatalogComparison,
+  type Problem,
+  type ProblemCause,
+  type Verification,
+  verifyDataSet,
+} from '../../data-set/index.ts'
+import { readVerifyingKey } from '../../pipeline/index.ts'
 import { flag, stringValue, wrongUsage } from '../command-line/command.ts'
 import { dataSetCommand } from '../command-line/pipeline-options.ts'
 import { catalogJson, catalogRemedy, catalogText, comparedCatalog } from '../results/catalog.ts'
@@ -31,11 +37,13 @@ export const verify = dataSetCommand('read', {
   async run(args, io, dataSet) {
     const notBeforeMs = timeOf(args.notBefore)
     const { pipeline } = dataSet
-    const { screen, stdout, cwd } = io
+    const { screen, stdout } = io
     let shards = 0
     const onShard = (path: string): void => screen.isAt(`shard ${count(++shards)}: ${plainLine(path)}`)
-    const settings = { cwd, keyFile: args.key, onShard, notBeforeMs }
-    const files = await verifyDataSet(dataSet, settings).finally(() => screen.clear())
+    const signedBy = args.key === undefined ? null : await readVerifyingKey(args.key, io)
+    const { planned, differences } = dataSet
+    const settings = { onShard, notBeforeMs, signedBy, planned, differences }
+    const files = await verifyDataSet(pipeline, settings).finally(() => screen.clear())
     const catalog = await comparedCatalog(pipeline, io)
     const result = withCatalog(files, catalog)
     const signature = args.key === undefined ? null : { notBefore: args.notBefore ?? null }

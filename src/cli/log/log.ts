@@ -6,7 +6,7 @@ import { type Colour, type Screen, type Style, styleFor, wantsColour } from '../
 import { plainJson, plainLine, plainText } from '../terminal/text.ts'
 
 export const LOG_FORMATS = ['pretty', 'json'] as const
-export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const
+export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
 
 export type LogSettings = {
   readonly format: (typeof LOG_FORMATS)[number]
@@ -61,7 +61,6 @@ function jsonLine({ at, message, fields }: Line, run: string): string {
 }
 
 const COLOURS: Readonly<Record<LogLevel, Colour>> = {
-  trace: 'dim',
   debug: 'dim',
   info: 'green',
   warn: 'yellow',
@@ -115,7 +114,7 @@ export function reportError(error: unknown, { screen, style, logging, log }: Err
 
 function defect(error: unknown, { level }: LogSettings): string {
   const name = error instanceof Error ? error.name : typeof error
-  const wantsMore = level === 'debug' || level === 'trace'
+  const wantsMore = level === 'debug'
   const advice = wantsMore ? framesOf(error) : 'Add --log-level debug to see where it comes from.'
   return `An unexpected error: ${systemMessage(error) ?? name}. ${advice}`
 }

@@ -2,21 +2,17 @@ import { inSnakeCase, type Pipeline } from '../../core/index.ts'
 import type { OpeningStep, Progress, RunOptions } from '../../run/index.ts'
 import { requestRate } from '../../run/index.ts'
 import type { Io } from '../command-line/command.ts'
-import { styleFor, wantsColour } from '../terminal/screen.ts'
 import { count, counted, stopwatch } from '../terminal/text.ts'
-import { progressLines, progressText } from './progress-lines.ts'
+import { progressText } from './progress-text.ts'
 
 /**
  * Tells the screen how far a run is. Without a terminal the plan is said at once.
- * @param stop aborts when the run is stopped
  */
 export function progressView(
   pipeline: Pipeline,
-  { screen, env, logging }: Io,
-  stop: AbortSignal,
+  { screen, logging }: Io,
 ): Required<Pick<RunOptions, 'onOpening' | 'onProgress'>> {
   const { name } = pipeline
-  const style = styleFor(wantsColour(screen.stream, env))
   let opening: { readonly step: OpeningStep; readonly sinceMs: number } | null = null
   let latest: Progress | null = null
   let startedMs = 0
@@ -26,14 +22,10 @@ export function progressView(
       const step = opening === null ? 'begins' : openingText(opening.step, opening.sinceMs, nowMs)
       return { text: `${name}: ${step}`, fields: null }
     }
-    const { columns } = screen
     const elapsedMs = performance.now() - startedMs
-    const pace = stop.aborted ? STOPPING : paceText(pipeline)
-    const { waits, partitionsAdvanced, requestsAllowed, pausedUntilMs, ...figures } = latest
-    const moment = { name, progress: latest, elapsedMs, nowMs, columns, pace }
+    const { retrying, partitionsAdvanced, requestsAllowed, pausedUntilMs, ...figures } = latest
     return {
-      text: progressText(moment),
-      drawn: progressLines(moment, style),
+      text: progressText({ name, progress: latest, elapsedMs, nowMs }),
       fields: { pipeline: name, ...inSnakeCase({ ...figures }) },
     }
   }
@@ -51,8 +43,6 @@ export function progressView(
     },
   }
 }
-
-const STOPPING = 'stopping: pages in flight are committed'
 
 /** The rate of a run that waits for nothing unusual. */
 function paceText(pipeline: Pipeline): string {

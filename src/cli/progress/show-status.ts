@@ -1,6 +1,6 @@
 import type { Io } from '../command-line/command.ts'
 import { isShownToPeople, type LogSettings } from '../log/log.ts'
-import { cutTo, type Screen } from '../terminal/screen.ts'
+import type { Screen } from '../terminal/screen.ts'
 import { stopwatch } from '../terminal/text.ts'
 
 // Faster changes cannot be read.
@@ -31,7 +31,7 @@ export function showStatus(
   if (screen.progress === 'redrawn') {
     const draw = (): void => {
       const status = screen.status?.()
-      if (status !== undefined) screen.show(status.drawn ?? cutTo(status.text, screen.columns - 1))
+      if (status !== undefined) screen.show(status.text)
     }
     return setInterval(draw, REDRAW_MS).unref()
   }

@@ -60,7 +60,7 @@ export class MatchTally {
       last.slice(0, 10),
       shortList([...sources].sort()),
     ])
-    return rows.length === 0 ? [] : alignedTable(resultTable(header, rows), null, styleFor(false))
+    return rows.length === 0 ? [] : alignedTable(resultTable(header, rows), styleFor(false))
   }
 
   text(): string {

@@ -23,10 +23,10 @@ export async function* csvParts({ columns, batches }: QueryStream): AsyncGenerat
 
 /** A terminal would interpret control characters; a file gets them as they are. */
 export async function* shownOn(
-  { columns }: Pick<Output, 'columns'>,
+  { isTerminal }: Pick<Output, 'isTerminal'>,
   parts: AsyncIterable<string>,
 ): AsyncGenerator<string> {
-  for await (const part of parts) yield columns === null ? part : plainText(part)
+  for await (const part of parts) yield isTerminal ? plainText(part) : part
 }
 
 /** As the exports write it: null is an empty field, the empty string `""`. */

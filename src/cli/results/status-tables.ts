@@ -18,15 +18,12 @@ export type Shown = {
   /** A line for each partition instead of each query. */
   readonly all: boolean
   readonly wanted: PartitionFilter | null
-  /** Width of the terminal; null: there is none. */
-  readonly columns: number | null
   readonly style: Style
 }
 
 type Figure<Row> = {
   readonly title: string
   readonly value: (row: Row) => number
-  readonly isOptional?: boolean
 }
 
 /** What a table of the status shows. */
@@ -40,11 +37,11 @@ type StatusRows<Row extends QueryStatus> = {
 /** A table of queries, or of partitions. */
 export function* statusTable<Row extends QueryStatus>(
   { partitions, queries, more }: StatusRows<Row>,
-  { all, wanted, columns, style }: Shown,
+  { all, wanted, style }: Shown,
 ): Generator<string> {
   if (all) {
     yield ''
-    yield* alignedTable(partitionTable(partitions, wanted, style), columns, style)
+    yield* alignedTable(partitionTable(partitions, wanted, style), style)
     return
   }
   const rows = queries(wanted ?? undefined)
@@ -54,12 +51,12 @@ export function* statusTable<Row extends QueryStatus>(
   }
   const { shown, folded } = firstQueries(rows)
   yield ''
-  yield* alignedTable(queryTable(shown, more, style), columns, style)
+  yield* alignedTable(queryTable(shown, more, style), style)
   if (folded !== null) yield folded
 }
 
-function numberColumn<Row>(title: string, value: (row: Row) => number, isOptional = false): Column<Row> {
-  return { title, align: 'right', cell: (row) => unlessZero(value(row)), isOptional }
+function numberColumn<Row>(title: string, value: (row: Row) => number): Column<Row> {
+  return { title, align: 'right', cell: (row) => unlessZero(value(row)) }
 }
 
 /** A line for each query, with why its last failed partition failed; `more` columns follow those of the states. */
@@ -70,14 +67,14 @@ function queryTable<Row extends QueryStatus>(
 ): Table<Row> {
   return {
     columns: [
-      { title: 'query', cell: ({ query }) => query, least: 16 },
+      { title: 'query', cell: ({ query }) => query },
       numberColumn<Row>('partitions', ({ partitions }) => partitions),
       numberColumn<Row>('done', ({ done }) => done),
       numberColumn<Row>('partial', ({ partial }) => partial),
       { ...numberColumn<Row>('failed', ({ failed }) => failed), colour: () => 'red' },
       numberColumn<Row>('pending', ({ pending }) => pending),
       ...(rows.some(({ pruned }) => pruned > 0) ? [numberColumn<Row>('pruned', ({ pruned }) => pruned)] : []),
-      ...more.map(({ title, value, isOptional }) => numberColumn<Row>(title, value, isOptional)),
+      ...more.map(({ title, value }) => numberColumn<Row>(title, value)),
     ],
     rows: () => rows,
     below: ({ failed, error }) =>
@@ -124,7 +121,7 @@ function partitionTable(
 ): Table<PartitionStatus> {
   return {
     columns: [
-      { title: 'query', cell: ({ query }) => query, least: 16 },
+      { title: 'query', cell: ({ query }) => query },
       // The key is `query/window`.
       { title: 'window', cell: ({ key, query }) => key.slice(query.length + 1) },
       {
@@ -133,11 +130,10 @@ function partitionTable(
         colour: ({ state }) => (state === 'failed' ? 'red' : null),
       },
       { title: 'rows', align: 'right', cell: ({ rows }) => unlessZero(rows) },
-      { title: 'requests', align: 'right', cell: ({ requests }) => unlessZero(requests), isOptional: true },
+      { title: 'requests', align: 'right', cell: ({ requests }) => unlessZero(requests) },
       {
         title: 'next',
         cell: ({ next }) => (next === null ? '' : cutTo(plainLine(next), MAX_CURSOR)),
-        isOptional: true,
       },
     ],
     *rows() {

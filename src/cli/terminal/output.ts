@@ -1,6 +1,6 @@
 import { ExportError } from '../../core/index.ts'
 import type { Environment } from '../../pipeline/index.ts'
-import { folded, type Style, styleFor, wantsColour } from './screen.ts'
+import { type Style, styleFor, wantsColour } from './screen.ts'
 import { plainJson } from './text.ts'
 
 const CHUNK_LENGTH = 64 * 1024
@@ -29,9 +29,8 @@ export class Output {
     return this.#failure
   }
 
-  /** Width of the terminal; null: no terminal, lines may have any length. */
-  get columns(): number | null {
-    return this.#stream.isTTY ? this.#stream.columns || 80 : null
+  get isTerminal(): boolean {
+    return this.#stream.isTTY === true
   }
 
   /** Writes text; resolves when it is written, or stdout is closed. */
@@ -71,14 +70,9 @@ export class Output {
     await this.write(`${text}\n`)
   }
 
-  /** Lines for people: on a terminal, broken between words. */
+  /** Lines for people. */
   async lines(lines: Iterable<string>): Promise<void> {
-    await this.parts(this.#forPeople(lines))
-  }
-
-  *#forPeople(lines: Iterable<string>): Generator<string> {
-    const { columns } = this
-    for (const line of lines) yield `${columns === null ? line : folded(line, columns)}\n`
+    await this.parts(ended(lines))
   }
 
   /** Writes strings as they are made, in blocks: a million of them are never in memory at once. */
@@ -93,4 +87,8 @@ export class Output {
     }
     await this.write(text)
   }
+}
+
+function* ended(lines: Iterable<string>): Generator<string> {
+  for (const line of lines) yield `${line}\n`
 }

@@ -1,7 +1,6 @@
 import type { Log, Pipeline } from '../../core/index.ts'
-import { runPipeline } from '../../library.ts'
-import { flagsOf, type RunFlags, type RunOptions, type RunSummary } from '../../run/index.ts'
-import type { RunSettings } from '../../run-options.ts'
+import { flagsOf, type RunFlags, type RunOptions, type RunSummary, runPipeline } from '../../run/index.ts'
+import { type RunSettings, runOptions } from '../../run-options.ts'
 import type { Io } from '../command-line/command.ts'
 import type { MetricsFile } from '../log/metrics-file.ts'
 import { progressView } from '../progress/progress-view.ts'
@@ -30,7 +29,7 @@ export async function exportPipeline(
   const { env, run } = io
   const { redo, metrics } = settings
   const own = { ...io, log: named(io.log, pipeline) }
-  const view = progressView(pipeline, own, stop)
+  const view = progressView(pipeline, own)
   const onStop = (): void => own.log('info', 'stopping', { event: 'stop', signal: io.signals.received })
   stop.addEventListener('abort', onStop, { once: true })
   const { onOpening } = view
@@ -43,7 +42,7 @@ export async function exportPipeline(
   try {
     const callbacks = { stop, abort, onLog: own.log, onOpening, onProgress }
     const flags = { ...flagsOf(settings), redo, runId: run }
-    summary = await runPipeline(pipeline, { env, ...flags, ...callbacks })
+    summary = await runPipeline(pipeline, await runOptions(pipeline, { env, ...flags, ...callbacks }))
   } finally {
     own.screen.clear()
     stop.removeEventListener('abort', onStop)

@@ -1,6 +1,12 @@
-import { ExportError, inSnakeCase, type Pipeline } from '../../core/index.ts'
-import { type Described, type LoadOptions, type LoadSummary, readCompleteness } from '../../data-set/index.ts'
-import { loadWarehouse } from '../../library.ts'
+import { ExportError, inSnakeCase, type Pipeline, systemClock } from '../../core/index.ts'
+import {
+  type Described,
+  describeDataSet,
+  type LoadOptions,
+  type LoadSummary,
+  loadWarehouse,
+  readCompleteness,
+} from '../../data-set/index.ts'
 import type { Settings } from '../../run-options.ts'
 import { requireTarget, type Target, type TargetWait } from '../../warehouse/index.ts'
 import type { Io } from '../command-line/command.ts'
@@ -43,13 +49,14 @@ export async function requireOutside(target: Target, { location }: Pipeline['loa
 export async function loadTables(
   dataSet: Described | Pipeline,
   target: Target,
-  { json, ...settings }: LoadSettings,
+  { json, schema = null, table = null, mode = 'append', evolve = false }: LoadSettings,
   stop: AbortSignal,
   { screen, stdout }: Io,
 ): Promise<void> {
+  const { pipeline, planned } =
+    'planned' in dataSet ? dataSet : await describeDataSet({ pipeline: dataSet, unknown: null }, 'read')
   const options = {
-    ...settings,
-    stop,
+    ...{ clock: systemClock, stop, schema, table, mode, evolve },
     onWait: (wait: TargetWait) => screen.write(`${waitText(wait, plainLine(target.label))}\n`),
     onShard: (path: string, number: number, of: number) => {
       screen.isAt(`shard ${count(number)} of ${count(of)}: ${plainLine(path)}`)
@@ -57,11 +64,11 @@ export async function loadTables(
   }
   // DuckDB makes its files with the permissions of the umask.
   const umask = process.umask(0o077)
-  const summary = await loadWarehouse(dataSet, target, options).finally(() => {
+  const summary = await loadWarehouse(pipeline, target, options).finally(() => {
     process.umask(umask)
     screen.clear()
   })
-  const completeness = await readCompleteness('planned' in dataSet ? dataSet.planned : dataSet)
+  const completeness = await readCompleteness(planned)
   const { others, ...figures } = summary
   const { complete } = completeness
   await stdout.result(json, inSnakeCase<unknown>({ ...figures, otherDataSets: others, complete }), [

@@ -7,7 +7,6 @@ import {
   type ServiceSettings,
 } from '../../core/index.ts'
 import { Problems } from '../problems/problems.ts'
-import { requireAddressSpace } from '../requirements.ts'
 import { type PipelineFile, pipelineFile } from '../schema/file-schema.ts'
 import { type Environment, emptyIfSet, requireCredential, variable } from '../secrets/secrets.ts'
 import { URL_EXPECTED } from '../values/addresses.ts'
@@ -50,7 +49,6 @@ function resolveAuth(service: ServiceFile): Auth {
  * @throws ExportError 'config' that says what to set
  */
 export async function serviceFromEnvironment(env: Environment): Promise<ServiceSettings> {
-  requireAddressSpace()
   const name = 'SPILLWAY_BASE_URL'
   const given = variable(name, env) || emptyIfSet(name, env)
   const baseUrl = requireSet(name, given, 'environment', `Set it to ${URL_EXPECTED}.`)

@@ -9,6 +9,6 @@ export function maskKeyFault(key: Uint8Array): string | null {
 }
 
 /** ASCII white space: space, tab, line feed, vertical tab, form feed, carriage return. */
-export function isBlank(byte: number): boolean {
+function isBlank(byte: number): boolean {
   return byte === 0x20 || (byte >= 0x09 && byte <= 0x0d)
 }

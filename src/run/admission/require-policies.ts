@@ -1,17 +1,13 @@
-import { stat } from 'node:fs/promises'
 import {
   ExportError,
   IDENTITY_POLICIES,
   INVALID_POLICIES,
-  type Log,
   type Pipeline,
   type QuarantineLimit,
   SECRET_POLICIES,
 } from '../../core/index.ts'
 import { maskKeyFault, needsMaskKey, requireConsent } from '../../pipeline/index.ts'
 import type { RunOptions } from '../options.ts'
-
-const OTHERS_WRITE = 0o002
 
 /**
  * Refuses unknown policies, `plaintext` without consent, and an invalid mask key. A pipeline from a file was checked
@@ -62,21 +58,5 @@ function requireKey(maskKey: unknown, file: string): void {
     what: `The masking key of the policy hmac ${fault}`,
     where: file,
     next: 'Set the variable that transform.mask_key_env names to 32 bytes or more, and keep it: another key gives other hashes.',
-  })
-}
-
-/** Warns where any user of this machine may change the exported files: a signature could not vouch for them. */
-export async function warnIfWorldReadable({ load }: Pipeline, onLog: Log): Promise<void> {
-  const { location } = load
-  if (location.kind !== 'disk') return
-  if ((load.fileMode & OTHERS_WRITE) !== 0) {
-    const mode = load.fileMode.toString(8).padStart(4, '0')
-    onLog('warn', 'load.file_mode lets every user of this machine change the files', { mode })
-  }
-  const folder = await stat(location.root).catch(() => null)
-  // Windows has no such permissions; Node.js returns invented ones.
-  if (folder === null || process.platform === 'win32' || (folder.mode & OTHERS_WRITE) === 0) return
-  onLog('warn', 'every user of this machine may put files into load.path, or take them away', {
-    path: location.root,
   })
 }

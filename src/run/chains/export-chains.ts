@@ -184,7 +184,7 @@ async function sealShared(
 /** The progress of a run, for `onProgress`. */
 function progressOf(
   { pipeline: { extract, service }, tally, counts, earlier }: RunContext,
-  { counters, board }: Service,
+  { counters }: Service,
 ): Progress {
   const { requests } = counters
   const isCounted = rulesOf(extract.resource).reading === 'search'
@@ -207,6 +207,6 @@ function progressOf(
       rowsPerSearch: service.rowsPerSearch,
     }),
     pausedUntilMs: counters.pausedUntilMs,
-    waits: board.waits,
+    retrying: counters.retrying,
   }
 }

@@ -53,16 +53,11 @@ export class PageCommits {
    *   permits them; or, under `on_invalid: fail`, any: then nothing is committed
    */
   async commit(split: SplitPage): Promise<void> {
-    const { service, pipeline } = this.#run
-    const isOver = service.board.begin('disk')
-    try {
-      const invalid = invalidItemOf(split, this.#chain, pipeline.transform)
-      if (invalid !== null) throw invalid
-      const excess = await this.#commitRows(split)
-      if (excess !== null) throw excess
-    } finally {
-      isOver()
-    }
+    const { pipeline } = this.#run
+    const invalid = invalidItemOf(split, this.#chain, pipeline.transform)
+    if (invalid !== null) throw invalid
+    const excess = await this.#commitRows(split)
+    if (excess !== null) throw excess
   }
 
   /** @returns the fault of the partition in progress; null: there is none */

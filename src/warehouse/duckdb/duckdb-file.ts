@@ -20,14 +20,14 @@ type OpenFileOptions = {
 }
 
 const RETRY_MS = 500
-/** Only one process can open the file. A load ends; a notebook may stay open. */
-const LIMIT_MS = 10 * 60_000
+/** Only one process can open the file. */
+const LIMIT_MS = 30_000
 
 type Create = (path: string) => Promise<DuckDBInstance>
 
 /**
  * Opens a DuckDB file exclusively.
- * @throws ExportError `locked` when another process has it open for ten minutes, `target` when it cannot be opened,
+ * @throws ExportError `locked` when another process has it open for half a minute, `target` when it cannot be opened,
  *   `config` when it is a file of another kind
  */
 export async function openDuckdbFile(
@@ -105,7 +105,7 @@ function holderOf(error: unknown): string | null {
 function held(file: string, holder: string | null, cause: unknown): ExportError {
   return new ExportError({
     kind: 'locked',
-    what: `The DuckDB file is open in ${holder ?? 'another process'}, and was for ${LIMIT_MS / 60_000} minutes`,
+    what: `The DuckDB file is open in ${holder ?? 'another process'}, and was for half a minute`,
     where: file,
     next: 'Close it there (a notebook, a shell, another load), then load again; nothing was loaded partially.',
     cause,

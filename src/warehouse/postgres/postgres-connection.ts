@@ -1,11 +1,12 @@
 import { stat } from 'node:fs/promises'
+import { Socket } from 'node:net'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import type { Client } from 'pg'
 import { codeOf, ExportError, learnSecret } from '../../core/index.ts'
 import { LEDGER } from '../table/table.ts'
-import { postgresAddress } from './postgres-address.ts'
+import { lacksTls, withTls } from './postgres-address.ts'
 
 export type PostgresConnection = {
   readonly client: Client
@@ -16,7 +17,6 @@ export type PostgresConnection = {
 
 /** What is known of the server beside the error of a query. */
 type Server = {
-  lacksTls: boolean
   isGone: boolean
   /** With which it ended the connection, while no query was in progress. */
   fatal: Error | null
@@ -39,15 +39,12 @@ export async function connectPostgres(
 ): Promise<PostgresConnection> {
   const { default: pg } = await import('pg')
   learnSecret(process.env.PGPASSWORD ?? '')
-  const address = await postgresAddress(url, label, process.env)
-  const server: Server = { lacksTls: false, isGone: false, fatal: null }
-  const socket = address.socket(() => {
-    server.lacksTls = true
-  })
+  const server: Server = { isGone: false, fatal: null }
+  const socket = new Socket()
   socket.once('close', () => {
     server.isGone = true
   })
-  const client: Client = new pg.Client({ ...address.settings, stream: () => socket })
+  const client = clientFor(pg.Client, url, label, socket)
   // With a connection string, the driver ignores this option of the constructor.
   Object.assign(client, { password: () => findPassword(client, label) })
   // A broken connection fails the current query, or the next one, which then does not know why. It must not end the
@@ -85,6 +82,22 @@ export async function connectPostgres(
       stop.removeEventListener('abort', abort)
       await client.end().catch(() => {})
     },
+  }
+}
+
+/** @throws ExportError `config` when a file that the address names cannot be read */
+function clientFor(Driver: typeof Client, url: string, label: string, socket: Socket): Client {
+  try {
+    const connectionString = withTls(url, process.env)
+    return new Driver({ connectionString, application_name: 'spillway', stream: () => socket })
+  } catch (cause) {
+    throw new ExportError({
+      kind: 'config',
+      what: `A file that the address or a variable names cannot be read (${codeOf(cause)})`,
+      where: label,
+      next: 'Correct sslrootcert, sslcert and sslkey: files in PEM.',
+      cause,
+    })
   }
 }
 
@@ -136,14 +149,9 @@ function tableOf(error: unknown): unknown {
 }
 
 /** The server's messages may quote a row, so errors are shown by their codes. */
-function refusal(
-  label: string,
-  error: unknown,
-  { lacksTls, isGone }: Server,
-  { host, port }: Client,
-): ExportError {
+function refusal(label: string, error: unknown, { isGone }: Server, { host, port }: Client): ExportError {
   const code = codeOf(error)
-  const found = lacksTls
+  const found = lacksTls(error)
     ? NO_TLS
     : code.startsWith('23') && tableOf(error) === LEDGER
       ? LEDGER_CHANGED
@@ -155,7 +163,6 @@ function refusal(
     kind,
     what: what
       .replace('{server}', host.startsWith('/') ? host : `${host}:${port}`)
-      .replace('{host}', host)
       .replace('{code}', code)
       .replace('{constraint}', constraintOf(error)),
     where: label,
@@ -187,15 +194,6 @@ const LEDGER_CHANGED: Meaning = [
 ]
 const ENDED: Meaning = [/^$/, 'The connection to PostgreSQL ended', AGAIN]
 
-/** What a setting of the role, the database or the server does not allow. */
-function limit(code: string, setting: string, what: string): Meaning {
-  return [
-    new RegExp(`^${code}$`),
-    `${what} ${setting} ({code})`,
-    `Raise ${setting} for this role (ALTER ROLE … SET ${setting}), then load again; nothing was loaded partially.`,
-  ]
-}
-
 /** SQLSTATE of the server, or codes of the system and of TLS. */
 const MEANINGS: readonly Meaning[] = [
   [
@@ -211,21 +209,10 @@ const MEANINGS: readonly Meaning[] = [
     'credentials',
   ],
   [/^3D000$/, 'There is no such database', 'Create it, or name another one in the address.'],
-  [/^3F000$/, 'There is no schema that tables could be made in', 'Name one with --schema.'],
   [
     /^42501$/,
     'The user may not do that, or row-level security would hide rows of the table from it',
     'Grant it the right to create and write the tables. It has to see all their rows: let it own them without FORCE ROW LEVEL SECURITY, or give it BYPASSRLS.',
-  ],
-  [
-    /^25006$/,
-    'PostgreSQL takes no changes here: the server is a standby, or the database or the role is read-only ({code})',
-    'Name the primary server in the address, or look at default_transaction_read_only.',
-  ],
-  [
-    /^22P05$/,
-    'The encoding of the database lacks a character of the rows ({code})',
-    'Load into a database with the encoding UTF8; nothing was loaded partially.',
   ],
   [
     /^23/,
@@ -233,50 +220,19 @@ const MEANINGS: readonly Meaning[] = [
     'Drop the constraint, or load into another --table; nothing was loaded partially.',
   ],
   [
-    /^54000$/,
-    'A value is too long for an index of the table ({code})',
-    'Drop the index, or make one USING hash; nothing was loaded partially.',
+    /^(?:25P0[34]|55P03|57014|57P05)$/,
+    'PostgreSQL ended a statement or a session that took too long, or somebody did ({code})',
+    'Raise the timeouts of this role (ALTER ROLE … SET lock_timeout, statement_timeout …), then load again; nothing was loaded partially.',
   ],
-  [
-    /^55000$/,
-    'The table is replicated and does not say how a row is found, so that none can be deleted ({code})',
-    'ALTER TABLE … REPLICA IDENTITY FULL, then load again; nothing was changed.',
-  ],
-  limit(
-    '57014',
-    'statement_timeout',
-    'PostgreSQL cancelled a statement: somebody did, or it took longer than',
-  ),
-  limit('55P03', 'lock_timeout', 'Another session has the table or a row in use, for longer than'),
-  limit(
-    '25P03',
-    'idle_in_transaction_session_timeout',
-    'A transaction waited for its next statement for longer than',
-  ),
-  limit('25P04', 'transaction_timeout', 'A transaction took longer than'),
-  limit('57P05', 'idle_session_timeout', 'Fetching shards took longer than'),
-  [/^57P03$/, 'PostgreSQL is starting up or shutting down', AGAIN],
-  [/^53/, 'PostgreSQL is out of room, memory or connections', AGAIN],
   [
     /^(?:ENOTFOUND|EAI_\w+|ECONNREFUSED|ETIMEDOUT|E(?:HOST|NET)(?:UNREACH|DOWN)|ENOENT|EACCES|ENOTDIR)$/,
     'PostgreSQL cannot be reached at {server} ({code})',
     'Look at host and port in the address (or the folder of its socket), at name resolution and firewalls, and whether the server is up.',
   ],
   [
-    /^ERR_TLS_CERT_ALTNAME_INVALID$/,
-    'The certificate of PostgreSQL is for another host than {host}',
-    'Name the host as the certificate does; sslmode=no-verify encrypts without checking.',
-  ],
-  [/^CERT_HAS_EXPIRED$/, 'The certificate of PostgreSQL at {server} has expired', 'Have it renewed.'],
-  [
-    /^(?:DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_\w+|CERT_\w+)$/,
+    /^(?:DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_\w+|CERT_\w+|ERR_(?:SSL|TLS|OSSL)_\w+|EPROTO)$/,
     'The certificate of PostgreSQL at {server} is not trusted ({code})',
     TRUST,
-  ],
-  [
-    /^(?:ERR_(?:SSL|TLS|OSSL)_\w+|EPROTO)$/,
-    'The TLS handshake with PostgreSQL at {server} failed ({code})',
-    'Look at the versions of TLS that the server takes, and at sslcert and sslkey if they are given.',
   ],
   [/^(?:57P0|08|ECONNRESET|EPIPE|ERR_STREAM_PREMATURE_CLOSE)/, 'The connection to PostgreSQL ended', AGAIN],
 ]
