@@ -1,11 +1,9 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { scratchFolder } from '../support/at-the-end.ts'
 import { CLI } from '../support/run-cli.ts'
-import { PIPELINE } from '../support/workspace.ts'
-import { trial } from './trial.ts'
 
 function shell(script: string, cwd: string, env: Readonly<Record<string, string>> = {}) {
   const all = { PATH: process.env.PATH ?? '', ...env }
@@ -36,19 +34,6 @@ it('a working directory that was deleted is exit 2', () => {
     'spillway: The working directory is gone. Change to a folder that is there, then run again.\n',
   ])
 })
-
-it.skipIf(!existsSync('/proc/self/limits'))(
-  'too little address space for requests is exit 2 before the first, with the way out',
-  async () => {
-    const { sandbox, folder, env } = await trial()
-    for (const command of [`run ${PIPELINE}`, `plan ${PIPELINE}`, 'report 1']) {
-      const { code, stderr } = shell(`ulimit -v 12000000; exec ${SPILLWAY} ${command}`, folder, env)
-      expect([command, code, stderr]).toEqual([command, 2, expect.stringContaining('(ulimit -v unlimited)')])
-      expect(stderr).toContain('11 GB of address space, and requests need 24')
-    }
-    expect(sandbox.requests).toEqual([])
-  },
-)
 
 it('a defect outside of any command shows its stack at --log-level debug alone', async () => {
   const folder = scratchFolder()

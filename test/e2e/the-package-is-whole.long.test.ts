@@ -49,7 +49,6 @@ it('holds what users need, and nothing else', async () => {
       'dist/index.js',
       'dist/index.d.ts',
       'dist/cli/main.js',
-      `dist/${chunks}/worker.js`,
       `dist/${chunks}/encoder-build.txt`,
       `dist/${chunks}/item-walker.wasm`,
       'dist/THIRD-PARTY-NOTICES.txt',

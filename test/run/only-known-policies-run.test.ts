@@ -200,23 +200,6 @@ it('verify finds a query value that the policy hides', async () => {
   }
 })
 
-it.each([
-  ['k'.repeat(40), 0],
-  [`${'k'.repeat(40)} `, 1],
-  [`\t${'k'.repeat(40)}`, 1],
-])('a blank at an end of the mask key is warned of: %j', async (key, times) => {
-  const { here, pipeline } = await world()
-  const logged: string[] = []
-  const onLog = (level: string, message: string) => void logged.push(`${level}: ${message}`)
-  const given = changed(pipeline, { secret: 'hmac' })
-  const env = { ...here.env, SPILLWAY_MASK_KEY: key }
-  await runPipeline(given, await runOptions(given, { env, onLog }))
-  const warnings = logged.filter(
-    (line) => line === 'warn: the mask key begins or ends with a blank, which is a part of it',
-  )
-  expect(warnings).toHaveLength(times)
-})
-
 it('options that a program leaves undefined have their defaults', async () => {
   const { here, pipeline } = await world()
   const names = [
