@@ -38,17 +38,17 @@ async function expectAllRows(here: Workspace, { code, stderr }: Ended): Promise<
   await here.expectRows(['scatterholt.com'])
 }
 
-it('an http service is reached through HTTP_PROXY, whose 100 Continue is ignored', async () => {
+it('an http service is reached through HTTP_PROXY', async () => {
   const here = await newWorkspace(PARTS)
-  const proxy = await startHttpProxy({ port: sandboxPort(here), continues: true })
+  const proxy = await startHttpProxy({ port: sandboxPort(here) })
   const ended = await runAt(here, 'http://service.example', { HTTP_PROXY: `http://127.0.0.1:${proxy.port}` })
   await expectAllRows(here, ended)
   expect(proxy.connects[0]).toEqual({ target: 'service.example:80', authorization: null })
 })
 
-it('an https service is reached through HTTPS_PROXY with user and password, end to end encrypted; its 100 Continue is ignored', async () => {
+it('an https service is reached through HTTPS_PROXY with user and password, end to end encrypted', async () => {
   const here = await newWorkspace(PARTS)
-  const proxy = await startHttpProxy({ port: await startTls(sandboxPort(here), { continues: true }) })
+  const proxy = await startHttpProxy({ port: await startTls(sandboxPort(here)) })
   const ended = await runAt(here, 'https://service.example:8443', {
     ...TRUST,
     HTTPS_PROXY: `http://jean:p%40ss%3Aw%C3%B6rd@127.0.0.1:${proxy.port}`,

@@ -74,24 +74,6 @@ it('holds what users need, and nothing else', async () => {
   expect(paths.length).toBeLessThan(200)
 })
 
-// Each thread parses and keeps what it loads: with the modules of whole runs it would be megabytes more.
-const PACKAGES = ['csv-stringify', 'hyparquet', 'hyparquet-writer', 'zod']
-it.each([['worker', [...PACKAGES, 'core', 'load', 'rows', 'threads', 'transform']]])(
-  'the thread %s loads its own modules, and none of the run, its state or its requests',
-  (thread, chunks) => {
-    const loaded = new Set<string>()
-    const load = (file: string): void => {
-      if (loaded.has(file)) return
-      loaded.add(file)
-      const source = readFileSync(join(PACKAGE, 'dist', chunksFolder(PACKAGE), file), 'utf8')
-      for (const [, imported] of source.matchAll(/^import .*?"\.\/([^"]+)";$/gm)) load(imported!)
-    }
-    load(`${thread}.js`)
-    loaded.delete(`${thread}.js`)
-    expect([...loaded].map((file) => file.replace(/-.{8}\.js$/, '')).sort()).toEqual(chunks.sort())
-  },
-)
-
 it('has every package once: bundled, or installed beside it', async () => {
   const { dependencies, optionalDependencies } = JSON.parse(
     await readFile(join(ROOT, 'package.json'), 'utf8'),

@@ -30,11 +30,7 @@ export type ProxyOptions = {
   readonly refuse?: string
   /** Takes the request and sends no response. */
   readonly silent?: boolean
-  /** Sends `100 Continue` for each part of a request, without being asked to. */
-  readonly continues?: boolean
 }
-
-const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n'
 
 /** An HTTP proxy on this machine, closed when the test ends. */
 export async function startHttpProxy({
@@ -42,7 +38,6 @@ export async function startHttpProxy({
   secure = false,
   refuse,
   silent = false,
-  continues = false,
 }: ProxyOptions): Promise<TestProxy> {
   const connects: { target: string; authorization: string | null }[] = []
   const noRequests: RequestListener = (_request, response) => response.writeHead(501).end()
@@ -63,7 +58,6 @@ export async function startHttpProxy({
     }
     const onward = connect(port, '127.0.0.1', () => {
       client.write('HTTP/1.1 200 Connection established\r\n\r\n')
-      if (continues) client.on('data', () => client.write(CONTINUE))
       client.pipe(onward).pipe(client)
     })
     onward.on('error', () => client.destroy())
@@ -72,16 +66,12 @@ export async function startHttpProxy({
 }
 
 /** Serves a local port over TLS, under the name `service.example`. @returns the port with TLS */
-export async function startTls(
-  port: number,
-  { continues = false }: Pick<ProxyOptions, 'continues'> = {},
-): Promise<number> {
+export async function startTls(port: number): Promise<number> {
   return portOf(
     createTlsServer({ key: pem, cert: pem }, (client) => {
       const onward = connect(port, '127.0.0.1')
       client.on('error', () => onward.destroy())
       onward.on('error', () => client.destroy())
-      if (continues) client.on('data', () => client.write(CONTINUE))
       client.pipe(onward).pipe(client)
     }) as unknown as Server,
   )
