@@ -79,18 +79,17 @@ describe('a large row group', () => {
     })
   })
 
-  it('is split into pages if its values are long', async () => {
+  it('has one data page a column', async () => {
     const bytes = await encodeShard(snappyParquet, columns, [recordBatches])
-    for (const name of ['email', 'unique', 'links']) {
+    for (const { name } of columns) {
       const pages = pagesOf(bytes, columnChunksOf(bytes, name)[0]!)
-      expect(pages.length, name).toBeGreaterThan(1)
-      for (const { header } of pages) expect(header.uncompressed_page_size).toBeLessThan(1.1 * 2 ** 20)
+      expect(pages.filter(({ header }) => header.type === 'DATA_PAGE')).toHaveLength(1)
     }
   })
 })
 
 it.each(some(['compact', 'plain'] as const, 1))(
-  'a row group with more rows than fit into a page is read back by DuckDB ($0)',
+  'a row group of 100,300 rows is read back by DuckDB ($0)',
   async (encodings) => {
     const columns = specs({ id: 'int64', kind: 'text?', tags: 'list?' })
     const rows = Array.from(
@@ -104,10 +103,6 @@ it.each(some(['compact', 'plain'] as const, 1))(
     const bytes = await encodeShard({ ...snappyParquet, encodings }, columns, [
       [recordBatchOf(columns, rows)],
     ])
-    for (const { name } of columns) {
-      const pages = pagesOf(bytes, columnChunksOf(bytes, name)[0]!)
-      expect(pages.filter(({ header }) => header.type === 'DATA_PAGE')).toHaveLength(2)
-    }
     const path = write(`many-${encodings}.parquet`, bytes)
     const [found] = await sql(`select count(*)::int, count(distinct id)::int, count(*) filter (
         kind is distinct from if(id % 3 = 0, null, 'kind ' || (id % 400)) or

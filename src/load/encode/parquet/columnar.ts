@@ -14,19 +14,11 @@ import { MAGIC, parquetFooter } from './footer.ts'
 import { type Leaf, type Levels, leafOf } from './leaf.ts'
 import { freeScratch } from './rows.ts'
 
-/**
- * A page ends after `PAGE_ROWS` rows or about `PAGE_BYTES` bytes of values. Smaller pages would only help readers that
- * skip pages by the page index, which is not written; all readers have a cost per page: with 20,000 rows a page DuckDB
- * took 89 in place of 75 ms for one aggregate over eleven columns of 500,000 rows.
- */
-const PAGE_ROWS = 100_000
-const PAGE_BYTES = 1 << 20
-
-/** Scratch space of one page, reused for every page. */
-const page = new ByteBuffer(PAGE_BYTES)
-
 /** More than a row group of usual rows takes under snappy. */
 const USUAL_BYTES = 4 << 20
+
+/** Scratch space of one page, reused for every page. */
+const page = new ByteBuffer(USUAL_BYTES)
 
 /**
  * Parquet straight from columns, without an object per value. Numbers are encoded as deltas, repeated strings as a
@@ -58,8 +50,9 @@ export function parquetColumnar(settings: EncodeSettings, format: ParquetFormat)
 }
 
 /**
- * Appends a column chunk: its dictionary page, if it has one, then its data pages. Pages have version 1, which every
- * reader supports, also with the newer encodings.
+ * Appends a column chunk: its dictionary page, if it has one, then one data page: smaller ones would only help readers
+ * that skip pages by the page index, which is not written. Pages have version 1, which every reader supports, also with
+ * the newer encodings.
  */
 function writeColumnChunk(out: ByteBuffer, leaf: Leaf, codec: Codec): ColumnChunk {
   const { levels, values } = leaf
@@ -75,26 +68,26 @@ function writeColumnChunk(out: ByteBuffer, leaf: Leaf, codec: Codec): ColumnChun
     })
   }
   const data = out.length
-  const position: Position = { row: 0, entry: 0, value: 0 }
-  while (position.row < levels.rows) {
-    const end = pageEnd(leaf, position)
+  const { rows, definition, repetition, maxDefinition } = levels
+  const entries = definition?.length ?? repetition?.length ?? rows
+  const present = definition === null ? entries : countOf(definition, maxDefinition)
+  if (rows > 0) {
     page.length = 0
-    writeLevels(levels, position.entry, end.entry)
-    values.write(page, position.value, end.value)
+    writeLevels(levels, 0, entries)
+    values.write(page, 0, present)
     raw += writePage(out, codec, {
       type: 'DATA_PAGE',
       data_page_header: {
-        num_values: end.entry - position.entry,
+        num_values: entries,
         encoding: values.encoding,
         definition_level_encoding: 'RLE',
         repetition_level_encoding: 'RLE',
       },
     })
-    Object.assign(position, end)
   }
   return {
-    entries: position.entry,
-    nulls: position.entry - position.value,
+    entries,
+    nulls: entries - present,
     encoding: values.encoding,
     dictionary: dictionary === null ? null : start,
     data,
@@ -104,33 +97,9 @@ function writeColumnChunk(out: ByteBuffer, leaf: Leaf, codec: Codec): ColumnChun
   }
 }
 
-type Position = { row: number; entry: number; value: number }
-
-function pageEnd({ levels, values }: Leaf, from: Position): Position {
-  let rows = Math.min(PAGE_ROWS, levels.rows - from.row)
-  while (true) {
-    const end = skipRows(levels, from, rows)
-    const size = values.size(from.value, end.value)
-    if (size <= PAGE_BYTES || rows === 1) return end
-    rows = Math.max(1, Math.min(rows >> 1, Math.floor((rows * PAGE_BYTES) / size)))
-  }
-}
-
-function skipRows({ repetition, definition, maxDefinition }: Levels, from: Position, rows: number): Position {
-  const row = from.row + rows
-  let entry = from.entry + rows
-  if (repetition !== null) {
-    let left = rows
-    entry = from.entry + 1
-    while (entry < repetition.length && (repetition[entry]! > 0 || --left > 0)) entry++
-  }
-  if (definition === null) return { row, entry, value: from.value + entry - from.entry }
-  return { row, entry, value: from.value + countOf(definition, maxDefinition, from.entry, entry) }
-}
-
-function countOf(values: Uint8Array, value: number, from: number, to: number): number {
+function countOf(values: Uint8Array, value: number): number {
   let count = 0
-  for (let i = from; i < to; i++) if (values[i] === value) count++
+  for (const each of values) if (each === value) count++
   return count
 }
 

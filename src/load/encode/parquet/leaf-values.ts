@@ -3,7 +3,7 @@ import type { Int64Vector, IntegerVector, NumberVector, TextVector } from '../..
 import type { ByteBuffer } from '../byte-buffer.ts'
 import { type RecordBatchColumn, textAt, type VectorOf } from '../record-batch-column.ts'
 import { type ColumnChunk, MAX_STATISTIC_BYTES, type MinMax } from './column-chunk.ts'
-import { bitWidthOf, codeNumbers, codeTexts, lengthBytes } from './dictionary.ts'
+import { bitWidthOf, codeNumbers, codeTexts } from './dictionary.ts'
 import {
   fitsDelta,
   writeDeltaBinaryPacked,
@@ -30,8 +30,6 @@ export type LeafValues = {
   readonly dictionary: { readonly count: number; write(out: ByteBuffer): void } | null
   /** null: there are no values, or they may not be shown. */
   readonly minMax: MinMax | null
-  /** Approximate encoded size of `[from, to)`. */
-  size(from: number, to: number): number
   write(out: ByteBuffer, from: number, to: number): void
 }
 
@@ -72,7 +70,6 @@ function plainNumbers({ values, valid }: NumberVector, encodings: Encodings): Le
     encoding: delta ? 'DELTA_BINARY_PACKED' : 'PLAIN',
     dictionary: null,
     minMax,
-    size: (from, to) => (to - from) * 8,
     write: (out, from, to) => write(out, present, from, to),
   }
 }
@@ -88,7 +85,6 @@ function largeNumbers({ values, valid }: Int64Vector, encodings: Encodings): Lea
     encoding: delta ? 'DELTA_BINARY_PACKED' : 'PLAIN',
     dictionary: null,
     minMax: exact(minMax),
-    size: (from, to) => (to - from) * 8,
     write: (out, from, to) => {
       if (above === null) writePlainInt64(out, present, from, to)
       else writeDeltaBinaryPacked(out, above, from, to, base)
@@ -104,7 +100,6 @@ export function booleanValues(columns: readonly RecordBatchColumn<VectorOf<'bool
     encoding: 'PLAIN',
     dictionary: null,
     minMax: null,
-    size: (from, to) => (to - from) / 8,
     write: (out, from, to) => writePlainBoolean(out, present, from, to),
   }
 }
@@ -134,9 +129,7 @@ function uncodedTexts({ offsets, bytes, valid }: TextVector, encodings: Encoding
   // A null has no bytes, so leaving out its offset leaves it out.
   const ends = valid === null ? offsets : onlyOffsets(offsets, valid)
   const distinct: TextVector = { kind: 'text', offsets: ends, bytes, valid: null }
-  const size = (from: number, to: number): number =>
-    ends[to]! - ends[from]! + (to - from) * lengthBytes(encodings)
-  const common = { dictionary: null, minMax: null, distinct, size }
+  const common = { dictionary: null, minMax: null, distinct }
   if (encodings === 'plain') {
     return {
       ...common,
@@ -176,7 +169,7 @@ function codedValues(
   codes: Uint32Array,
   dictionary: NonNullable<LeafValues['dictionary']>,
   encodings: Encodings,
-): Pick<LeafValues, 'encoding' | 'dictionary' | 'size' | 'write'> {
+): Pick<LeafValues, 'encoding' | 'dictionary' | 'write'> {
   const bitWidth = bitWidthOf(dictionary.count)
   // Some readers read only the first byte of a run's value, or add its bytes up: longer values are packed without runs.
   const write = encodings === 'plain' && bitWidth > 8 ? writePacked : writeHybrid
@@ -184,7 +177,6 @@ function codedValues(
     // PLAIN_DICTIONARY is the older name of the same encoding. Some readers do not know the newer one.
     encoding: encodings === 'plain' ? 'PLAIN_DICTIONARY' : 'RLE_DICTIONARY',
     dictionary,
-    size: (from, to) => ((to - from) * bitWidth) / 8,
     write: (out, from, to) => {
       out.reserve(1)
       out.bytes[out.length++] = bitWidth
