@@ -27,7 +27,7 @@ type Dependencies = {
 
 /**
  * Checks what a run needs besides its file: the token or API key, the secrets that are searched for, the
- * masking key, consent if secrets stay unmasked, and room for addresses.
+ * masking key, and consent if secrets stay unmasked.
  * @returns the names of the variables that the run reads
  * @throws ExportError 'config' that names everything missing with file and line
  */
@@ -90,5 +90,8 @@ export async function warningsFor(pipeline: Pipeline, env: Environment): Promise
       `${name} holds fewer than ${MIN_SECRET} characters: messages that contain them become "${LEFT_OUT}"; make sure that it is whole`,
     )
   }
+  const straight = variable('no_proxy', env) || variable('NO_PROXY', env) || ''
+  for (const entry of straight.split(/[\s,]+/).filter((each) => each.includes('/')))
+    warnings.push(`NO_PROXY: ${entry} is no host, and has no effect; name hosts, such as acme.com`)
   return warnings
 }

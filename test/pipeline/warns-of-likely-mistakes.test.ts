@@ -36,6 +36,12 @@ test('a secret of a few characters is warned of without it, since messages that 
   expect(await warnings(SMALLEST, { SPILLWAY_TOKEN: 'q7x4b2m9' })).toEqual([])
 })
 
+test('a range of addresses in NO_PROXY, which names hosts alone, is warned of', async () => {
+  expect(await warnings(SMALLEST, { NO_PROXY: 'acme.com, 10.0.0.0/8' })).toEqual([
+    'NO_PROXY: 10.0.0.0/8 is no host, and has no effect; name hosts, such as acme.com',
+  ])
+})
+
 test('a range that begins in the future is refused where it is set', async () => {
   const windows = '  windows: { from: 2099-01-01, until: now }\n'
   expect(await problems(`${SMALLEST}${windows}`)).toEqual([
