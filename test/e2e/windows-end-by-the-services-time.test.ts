@@ -59,10 +59,10 @@ const SIDES = [
 it.each(some(SIDES, 1))("a clock a day %s the service's changes no window", async (_side, ms) => {
   const here = await skewed(ms)
   expect((await here.run()).code).toBe(0)
-  const { value } = await here.json('status')
+  const { partitions } = await here.manifest()
   // The days that have ended for the service, and the lag.
   const last = day(ms / DAY)
-  const keys = (value as { partitions: { key: string; state: string }[] }).partitions
+  const keys = (partitions as { key: string; state: string }[])
     .filter(({ state }) => state === 'done')
     .map(({ key }) => key.split('..').at(-1)!)
   expect(keys.sort().at(-1)).toBe(last)
