@@ -1,9 +1,47 @@
 import fc from 'fast-check'
+import { snappyUncompress } from 'hyparquet'
 import { deltaBinaryUnpack } from 'hyparquet/src/delta.js'
 import { describe, expect, it } from 'vitest'
 import { ByteBuffer } from '../../src/load/encode/byte-buffer.ts'
+import { snappyCompress } from '../../src/load/encode/parquet/compress.ts'
 import { fitsDelta, writeDeltaBinaryPacked } from '../../src/load/encode/parquet/encodings.ts'
 import { TextDictionary } from '../../src/rows/index.ts'
+
+/** Bytes with runs and with repeats, near and far. */
+const anyBytes = fc
+  .array(
+    fc.oneof(
+      fc.uint8Array({ maxLength: 200 }),
+      fc
+        .tuple(fc.uint8Array({ minLength: 1, maxLength: 12 }), fc.integer({ min: 1, max: 9000 }))
+        .map(([part, times]) => new Uint8Array(Buffer.alloc(part.length * times, part))),
+    ),
+    { maxLength: 8 },
+  )
+  .map((parts) => new Uint8Array(Buffer.concat(parts)))
+
+describe('snappy', () => {
+  const uncompressed = (bytes: Uint8Array, length: number): Uint8Array => {
+    const output = new Uint8Array(length)
+    snappyUncompress(bytes, output)
+    return output
+  }
+
+  it('is decompressed by another library', () => {
+    fc.assert(
+      fc.property(anyBytes, (bytes) => {
+        expect(Buffer.compare(uncompressed(snappyCompress(bytes), bytes.length), bytes)).toBe(0)
+      }),
+    )
+  })
+
+  it('compresses repeats well and hardly enlarges noise', () => {
+    const repeats = new Uint8Array(Buffer.alloc(100_000, 'ada.marsh@scatterholt.com,'))
+    expect(snappyCompress(repeats).length).toBeLessThan(6000)
+    const noise = Uint8Array.from({ length: 100_000 }, (_, i) => Math.imul(i, 0x9e3779b1) >>> 24)
+    expect(snappyCompress(noise).length).toBeLessThan(100_100)
+  })
+})
 
 describe('delta binary packing', () => {
   it('decodes to every number', () => {
