@@ -42,6 +42,8 @@ load: { path: "${output}" }
   const fifty = ['run', file, '--max-requests', '50']
   report('run that may send 50 requests, to its end', await measure(CLI, fifty, ENV, 4))
   rmSync(output, { recursive: true })
+  // For its header.
+  await firstRequest(file)
   writeHalfDone(domains)
   report('plan, half done', await measure(CLI, ['plan', file], ENV))
   report('run to its first request, half done', await firstRequest(file))
