@@ -9,7 +9,6 @@ export {
   saveCheckpoint,
 } from './checkpoint/checkpoint.ts'
 export { type CheckpointState, isKnown, partitionEntry } from './checkpoint/checkpoint-state.ts'
-export { PathMap, type SealedShard, splitPath } from './checkpoint/collections.ts'
 export {
   chainEntry,
   countOfBlob,
@@ -31,6 +30,7 @@ export {
   sumOfPartitions,
 } from './checkpoint/folded-partition.ts'
 export { endEntry, type FoldedRun, NEW_RUN, searchesByMonth } from './checkpoint/folded-run.ts'
+export { PathMap, type SealedShard, splitPath } from './checkpoint/packed-collections.ts'
 export * from './commit-log.ts'
 export { entriesOfManifest, headerOfManifest, stateOfManifest } from './from-manifest.ts'
 export type * from './journal-entry.ts'

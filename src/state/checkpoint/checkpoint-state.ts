@@ -2,10 +2,10 @@ import type { Measures } from '../../core/index.ts'
 import { type BlobRef, blobTuple, type FoldedShard } from '../commit-log.ts'
 import type { Erasure, HeaderEntry, JournalEntry, PartitionEntry, Prune, Scope } from '../journal-entry.ts'
 import type { LogEnd } from '../log/commit.ts'
-import type { ReadonlyPathMap, SealedShard, ShardList } from './collections.ts'
 import { chainSnapshot, type FoldedChain } from './folded-chain.ts'
 import { type FoldedPartition, type FoldedPartitions, hasBegun } from './folded-partition.ts'
 import { type FoldedRun, runEntries } from './folded-run.ts'
+import type { ReadonlyPathMap, SealedShard, ShardList } from './packed-collections.ts'
 
 /** The fewest entries that result in this state. */
 export function* snapshot(state: CheckpointState): Generator<JournalEntry> {

@@ -14,11 +14,11 @@ import type {
 } from '../journal-entry.ts'
 import { LOG_START, type LogEnd } from '../log/commit.ts'
 import type { CheckpointState } from './checkpoint-state.ts'
-import type { SealedShard } from './collections.ts'
 import { afterPage, chainFromEntry, type FoldedChain } from './folded-chain.ts'
 import { Partitions } from './folded-partition.ts'
 import { Runs } from './folded-run.ts'
 import { FoldedShards } from './folded-shards.ts'
+import type { SealedShard } from './packed-collections.ts'
 
 /** A state to which entries are applied in order. The cost of an entry does not depend on earlier ones. */
 export class JournalFold {

@@ -1,6 +1,6 @@
 import type { FailureEntry, PartitionEntry } from '../journal-entry.ts'
 import type { PartitionState } from '../partition-states.ts'
-import { PathMap, type ReadonlyPathMap } from './collections.ts'
+import { PathMap, type ReadonlyPathMap } from './packed-collections.ts'
 
 export type FoldedPartition = {
   /** `partial`: some rows are committed, or a chain has reached it; `pruned`: its rows were removed permanently. */

@@ -2,7 +2,7 @@ import { ExportError, placeOf } from '../../core/index.ts'
 import { type Span, spanOf } from '../../rows/index.ts'
 import { type BatchRef, type BlobRef, blobRef, type FoldedShard } from '../commit-log.ts'
 import type { Entry, SwapEntry } from '../journal-entry.ts'
-import { PathMap, type SealedShard, SealedShards, splitPath } from './collections.ts'
+import { PackedShardList, PathMap, type SealedShard, splitPath } from './packed-collections.ts'
 
 type GrowingShard = Omit<FoldedShard, 'partitions' | 'batches' | 'importedAt'> & {
   readonly partitions: Set<string>
@@ -16,7 +16,7 @@ export class FoldedShards {
   /** Sealed, with rows that are exported again: they are published once they replace others. */
   readonly redone = new Map<number, SealedShard>()
   /** Published, or about to be. */
-  readonly sealed = new SealedShards()
+  readonly sealed = new PackedShardList()
   /** Paths of those that were, and whose files may still exist. */
   readonly invalidated = new Set<string>()
   /** Number of shards begun so far in each folder. */
