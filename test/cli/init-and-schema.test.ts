@@ -14,7 +14,9 @@ it('init writes a pipeline file that is valid once the service is named', async 
   const written = join(folder, 'spillway.yaml')
   expect(statSync(written).mode & 0o777).toBe(0o600)
   const starter = readFileSync('pipelines/starter.yaml', 'utf8')
-  expect(readFileSync(written, 'utf8')).toBe(starter.replace('name: starter ', 'name: spillway'))
+  expect(readFileSync(written, 'utf8')).toBe(
+    starter.replace('name: starter ', 'name: spillway').replace('output/starter ', 'output/spillway'),
+  )
   const env = { SPILLWAY_BASE_URL: 'https://api.example.com/firework' }
   await expect(readPipeline(written, { env, cwd: folder })).resolves.toMatchObject({ name: 'spillway' })
 })
@@ -23,6 +25,10 @@ it.each([
   ['acme.yaml', 'acme'],
   ['Acme Corp (EU).yml', 'acme-corp-eu'],
   ['новый.yaml', 'pipeline'],
+  ['2024.yaml', '2024'],
+  ['1e3.yaml', '1e3'],
+  ['true.yaml', 'true'],
+  ['null.yaml', 'null'],
 ])('init %s names the pipeline %s', async (file, name) => {
   const folder = scratchFolder()
   await exits(0, inThisProcess(['init', file], folder))

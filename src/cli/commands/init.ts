@@ -19,12 +19,13 @@ export const init = command({
   ],
   async run({ file }, { cwd, stdout }) {
     const starter = await readFile(packageFile('pipelines/starter.yaml'), 'utf8')
+    const own = nameFor(file)
     // The comments after it stay in line.
-    const own = starter.replace(/^name: starter */m, (found) =>
-      `name: ${nameFor(file)} `.padEnd(found.length),
-    )
+    const text = starter
+      .replace(/^name: starter */m, (found) => `name: ${scalar(own)} `.padEnd(found.length))
+      .replace(/output\/starter */, (found) => `output/${own} `.padEnd(found.length))
     try {
-      await writeFile(resolve(cwd, file), own, { flag: 'wx', mode: 0o600 })
+      await writeFile(resolve(cwd, file), text, { flag: 'wx', mode: 0o600 })
     } catch (error) {
       throw notWritten(file, error)
     }
@@ -49,6 +50,11 @@ function nameFor(file: string): string {
     .replace(/[^a-z0-9]+/g, '-')
     .slice(0, 100)
   return plain.replace(/^-|-$/g, '') || 'pipeline'
+}
+
+/** A name as YAML reads it back: `2024`, `1e3`, `true` and `null` would be no texts without quotes. */
+function scalar(name: string): string {
+  return /^(?:\d.*|true|false|null)$/.test(name) ? `'${name}'` : name
 }
 
 function notWritten(file: string, cause: unknown): ExportError {
