@@ -19,6 +19,7 @@ import {
   type Mapping,
   type Path,
   type Tree,
+  valueAt,
   whereIs,
 } from './problems/tree.ts'
 import { resolveExtract } from './resolve/resolve-extract.ts'
@@ -27,7 +28,7 @@ import { resolveService } from './resolve/resolve-service.ts'
 import { resolveTransform } from './resolve/resolve-transform.ts'
 import { checkShape } from './schema/check-shape.ts'
 import type { PipelineSettings } from './schema/file-schema.ts'
-import type { Environment } from './secrets/secrets.ts'
+import { type Environment, secretVariables } from './secrets/secrets.ts'
 import { STORE_KINDS, storeOf } from './stores/index.ts'
 import { parseDomain } from './values/addresses.ts'
 import { readText } from './values/read-text.ts'
@@ -190,7 +191,20 @@ async function resolved(read: ReadTree, options: ReadOptions) {
   const { name } = settings
   const secretKeys = Object.fromEntries(variables)
   const pipeline: Pipeline = { name, file, locations, secretKeys, service, extract, transform, load }
+  refuseSecrets(tree.root, [], new Set(secretVariables(pipeline)), problems)
+  problems.throwIfAny()
   return { pipeline, file: settings, root }
+}
+
+/** A secret in any other value would become a part of a folder, an address or a message. */
+function refuseSecrets(value: unknown, path: Path, secrets: ReadonlySet<string>, problems: Problems): void {
+  for (const [key, location] of locationsIn(value)) {
+    const at = [...path, key]
+    const names = location.from === 'file' ? (location.names ?? []) : []
+    for (const name of names.filter((each) => secrets.has(each)))
+      problems.add(at, `the variable ${name} holds a secret, as another key says; it may stand nowhere else`)
+    refuseSecrets(valueAt(value, [key]), at, secrets, problems)
+  }
 }
 
 /** What the file requests without flags; null: it is invalid without them, so they narrow nothing. */

@@ -1,3 +1,4 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: pipeline files refer to variables that way
 import { expect, test } from 'vitest'
 import { type Environment, warningsFor } from '../../src/pipeline/index.ts'
 import { problems, read, SMALLEST } from './pipeline-file.ts'
@@ -34,6 +35,16 @@ test('a secret of a few characters is warned of without it, since messages that 
   expect(warning).toContain('SPILLWAY_TOKEN holds fewer than 8 characters')
   expect(warning).not.toContain('q7x')
   expect(await warnings(SMALLEST, { SPILLWAY_TOKEN: 'q7x4b2m9' })).toEqual([])
+})
+
+test.each([
+  ['load: { path: "out/${SPILLWAY_TOKEN}" }', 'load.path', 'SPILLWAY_TOKEN'],
+  ['transform: { columns: [id, "${SPILLWAY_MASK_KEY}"] }', 'transform.columns[1]', 'SPILLWAY_MASK_KEY'],
+])('a secret in another place is refused: %s', async (line, where, name) => {
+  const found = await problems(`${SMALLEST}${line}\n`, { env: { [name]: 'domain' } })
+  expect(found).toEqual([
+    expect.stringContaining(`${where}: the variable ${name} holds a secret, as another key says`),
+  ])
 })
 
 test('a range of addresses in NO_PROXY, which names hosts alone, is warned of', async () => {
