@@ -41,25 +41,20 @@ export async function runOptions(pipeline: Pipeline, settings: RunSettings = {})
   }
 }
 
-/** Environment and working directory, as in {@link ReadSettings}, and callbacks. */
+/** What changes a data set without a run: its signal, where it is told of, and the environment with its secrets. */
 export type ChangeSettings = Settings<Pick<ChangeOptions, 'stop' | 'onLog' | 'onShard'>> & {
-  readonly env?: Environment | undefined
-  readonly cwd?: string | undefined
-  /** What `onLog` would get, without level and fields. */
-  readonly onWarning?: ((message: string) => void) | undefined
+  readonly env?: Environment
 }
 
 /** The options of what changes a data set without a run. */
 export function changeOptions(
-  settings: ChangeSettings & Pick<ChangeOptions, 'dryRun'>,
-  maskKey: Uint8Array | null = null,
+  settings: ChangeSettings,
 ): ChangeOptions & { readonly warn: (message: string) => void } {
-  const { env = process.env, stop = neverStopped(), onShard = () => {}, dryRun = false } = settings
-  const { onWarning = () => {}, onLog = (_, message) => onWarning(message) } = settings
-  const given = { stop, onLog, onShard, dryRun, maskKey }
+  const { env = process.env, stop = neverStopped(), onLog = () => {}, onShard = () => {} } = settings
   const warn = (message: string): void => onLog('warn', message)
   const readSecretOf = (name: string) => readSecret(name, env)
-  return { ...given, warn, clock: systemClock, version, build: encoderBuild(), readSecret: readSecretOf }
+  const given = { stop, onLog, onShard, warn, readSecret: readSecretOf, maskKey: null }
+  return { ...given, clock: systemClock, version, build: encoderBuild() }
 }
 
 /** The signal of a caller that gives none. */

@@ -110,7 +110,7 @@ export function standsFor(shards: readonly SealedShard[]): [number, number][] {
   return ranges
 }
 
-/** Encodes in this thread. Loaded only here: most commands never encode. */
+/** Encodes shards. Loaded only here: most commands never encode. */
 export async function coderOf(
   pipeline: NamedPipeline,
   options: Parameters<typeof encodeSettings>[1],

@@ -62,11 +62,9 @@ type Id = number | bigint
 /** The ids that a chain had before it lost its cursor. */
 class KnownIds {
   #set: ReadonlySet<Id> = new Set()
-  #ids: readonly Int32Array[] = []
 
   begin(ids: readonly Int32Array[]): void {
-    if (ids.length === 0 && this.#ids.length === 0) return
-    this.#ids = ids
+    if (ids.length === 0 && this.#set.size === 0) return
     this.#set = new Set(ids.flatMap(idsOf))
   }
 

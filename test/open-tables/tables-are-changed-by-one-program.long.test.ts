@@ -193,7 +193,7 @@ function changing() {
 }
 
 async function prune(world: TableWorld, dryRun = false): Promise<unknown> {
-  return pruneDataSet(await world.pipeline(), { olderThan: '12mo', dryRun, env: {}, cwd: world.folder })
+  return pruneDataSet(await world.pipeline(), { olderThan: '12mo', dryRun, env: {} })
 }
 
 describe('after a commit of another program', () => {

@@ -28,8 +28,7 @@ it.each([
   ['run --redo', (world: TableWorld) => world.run({ redo: ['*'] })],
   [
     'prune',
-    async (world: TableWorld) =>
-      pruneDataSet(await world.pipeline(), { olderThan: '12mo', env: {}, cwd: world.folder }),
+    async (world: TableWorld) => pruneDataSet(await world.pipeline(), { olderThan: '12mo', env: {} }),
   ],
 ])('whoever reads the current snapshots again and again during %s misses no file', async (_, change) => {
   const world = await tableWorld(itemsOf(...DAYS))

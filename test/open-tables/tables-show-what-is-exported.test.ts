@@ -83,7 +83,7 @@ describe('both tables', () => {
     const world = await tableWorld(itemsOf(...DAYS))
     await world.run()
     const days = Math.floor((Date.now() - Date.parse('2024-03-01')) / 86_400_000)
-    await pruneDataSet(await world.pipeline(), { olderThan: `${days}d`, env: {}, cwd: world.folder })
+    await pruneDataSet(await world.pipeline(), { olderThan: `${days}d`, env: {} })
     await expectInLine(world)
     expect((await world.metadata()).snapshots.at(-1)!.summary).toMatchObject({
       operation: 'delete',
@@ -114,7 +114,6 @@ describe('both tables', () => {
     expect((await world.metadata()).snapshots).toHaveLength(2)
     const forgotten = await forgetPeople(await world.pipeline(), ['person-1@scatterholt.com'], {
       env: {},
-      cwd: world.folder,
     })
     expect(forgotten).toMatchObject({ rows: 1, shards: 1 })
     const gone = before.filter((path) => !existsSync(join(world.out, path)))

@@ -17,20 +17,19 @@ export async function readStatus(pipeline: Pipeline, nowMs = systemClock.now()) 
 
 export async function pruneDataSet(
   pipeline: Pipeline,
-  { olderThan, ...settings }: ChangeSettings & { dryRun?: boolean; olderThan?: string },
+  { olderThan, dryRun = false, ...settings }: ChangeSettings & { dryRun?: boolean; olderThan?: string },
 ) {
   const found = await described(pipeline, 'change')
-  return dataSets.pruneDataSet(
-    found,
-    pruneBefore(found, olderThan, systemClock.now()),
-    changeOptions(settings),
-  )
+  return dataSets.pruneDataSet(found, pruneBefore(found, olderThan, systemClock.now()), {
+    ...changeOptions(settings),
+    dryRun,
+  })
 }
 
 export async function forgetPeople(
   pipeline: Pipeline,
   identities: readonly string[],
-  settings: ChangeSettings & { dryRun?: boolean },
+  settings: ChangeSettings,
 ) {
   return dataSets.forgetPeople(await described(pipeline, 'change'), identities, changeOptions(settings))
 }

@@ -1,5 +1,4 @@
 import { type CompactResult, compactDataSet } from '../../data-set/index.ts'
-import { changeOptions } from '../../run-options.ts'
 import { flag, integerValue } from '../command-line/command.ts'
 import { dataSetCommand } from '../command-line/pipeline-options.ts'
 import { bytes, count, counted } from '../terminal/text.ts'
@@ -18,8 +17,8 @@ export const compact = dataSetCommand('change', {
   epilogue: 'No request is sent, and no row changes. The next `load` moves none.',
   async run(args, io, { pipeline }) {
     const { minShards, dryRun } = args
-    const result = await changing(io, (settings) =>
-      compactDataSet(pipeline, { ...changeOptions(settings), minShards, dryRun }),
+    const result = await changing(io, (options) =>
+      compactDataSet(pipeline, { ...options, minShards, dryRun }),
     )
     await io.stdout.result(args.json, result, [resultText(result, args.dryRun)])
   },

@@ -4,7 +4,6 @@ import { resolve } from 'node:path'
 import { codeOf, type ExportError, type Pipeline } from '../../core/index.ts'
 import { type ForgetResult, forgetPeople } from '../../data-set/index.ts'
 import { readMaskKey } from '../../pipeline/index.ts'
-import { changeOptions } from '../../run-options.ts'
 import { flag, type Io, stringValue, wrongUsage } from '../command-line/command.ts'
 import { dataSetCommand } from '../command-line/pipeline-options.ts'
 import { canAsk, requireYes } from '../terminal/prompts.ts'
@@ -31,9 +30,7 @@ export const forget = dataSetCommand('change', {
     const { pipeline } = dataSet
     const maskKey = await readMaskKey(pipeline, io.env)
     const work = (dryRun: boolean) =>
-      changing(io, (settings) =>
-        forgetPeople(pipeline, identities, changeOptions({ ...settings, dryRun }, maskKey)),
-      )
+      changing(io, (options) => forgetPeople(pipeline, identities, { ...options, dryRun, maskKey }))
     if (!args.dryRun && !args.yes) await askToForget(pipeline, () => work(true), io)
     const result = await work(args.dryRun)
     await io.stdout.result(args.json, { ...result, dry_run: args.dryRun }, [resultText(result, args.dryRun)])

@@ -1,7 +1,6 @@
 import { type Pipeline, systemClock } from '../../core/index.ts'
 import { type PruneResult, pruneDataSet } from '../../data-set/index.ts'
 import { AGE_EXPECTED, pruneBefore } from '../../pipeline/index.ts'
-import { changeOptions } from '../../run-options.ts'
 import { flag, type Io, stringValue } from '../command-line/command.ts'
 import { dataSetCommand } from '../command-line/pipeline-options.ts'
 import { canAsk, requireYes } from '../terminal/prompts.ts'
@@ -29,7 +28,7 @@ export const prune = dataSetCommand('change', {
     const { pipeline } = dataSet
     const before = pruneBefore(pipeline, args.olderThan, systemClock.now())
     const work = (dryRun: boolean) =>
-      changing(io, (settings) => pruneDataSet(pipeline, before, changeOptions({ ...settings, dryRun })))
+      changing(io, (options) => pruneDataSet(pipeline, before, { ...options, dryRun }))
     if (!args.dryRun && !args.yes) await askToPrune(pipeline, await work(true), io)
     const result = await work(args.dryRun)
     await io.stdout.result(args.json, { ...result, dry_run: args.dryRun }, [resultText(result, args.dryRun)])

@@ -3,7 +3,6 @@ import { resolve } from 'node:path'
 import { inSnakeCase } from '../../core/index.ts'
 import { type Signed, signDataSet } from '../../data-set/index.ts'
 import { readSigningKey } from '../../pipeline/index.ts'
-import { changeOptions } from '../../run-options.ts'
 import { flag, requiredValue } from '../command-line/command.ts'
 import { dataSetCommand } from '../command-line/pipeline-options.ts'
 import { bytes, counted, shownPath } from '../terminal/text.ts'
@@ -27,8 +26,8 @@ export const sign = dataSetCommand('status', {
         path: args.key,
       })
     }
-    const signed = await changing(io, async (settings) =>
-      signDataSet(dataSet.pipeline, await readSigningKey(args.key, io), changeOptions(settings)),
+    const signed = await changing(io, async (options) =>
+      signDataSet(dataSet.pipeline, await readSigningKey(args.key, io), options),
     )
     await io.stdout.result(args.json, inSnakeCase<unknown>({ ...signed }), [signedText(signed, io.cwd)])
   },

@@ -1,6 +1,5 @@
 import type { Pipeline } from '../../core/index.ts'
 import { bringTables, type TableSummary } from '../../data-set/index.ts'
-import { changeOptions } from '../../run-options.ts'
 import { flag } from '../command-line/command.ts'
 import { dataSetCommand } from '../command-line/pipeline-options.ts'
 import { catalogJson, catalogText } from '../results/catalog.ts'
@@ -23,7 +22,7 @@ export const tables = dataSetCommand('change', {
       tables: found,
       catalog,
       failure,
-    } = await changing(io, (settings) => bringTables(pipeline, { ...changeOptions(settings), rebuild }))
+    } = await changing(io, (options) => bringTables(pipeline, { ...options, rebuild }))
     await io.stdout.result(
       args.json,
       { tables: found, ...(catalog === null ? {} : { catalog: catalogJson(catalog) }) },

@@ -1,15 +1,17 @@
-import type { ChangeSettings } from '../../run-options.ts'
+import { changeOptions } from '../../run-options.ts'
 import type { Io } from '../command-line/command.ts'
 import { untilStopped } from '../terminal/signals.ts'
 import { count } from '../terminal/text.ts'
 
 /** Changes a data set until a signal stops it. Shows the shards that are read and written, without their names. */
-export function changing<T>(io: Io, work: (settings: ChangeSettings) => Promise<T>): Promise<T> {
+export function changing<T>(
+  io: Io,
+  work: (options: ReturnType<typeof changeOptions>) => Promise<T>,
+): Promise<T> {
   return untilStopped(io, ({ stop }) => {
     // A folder may be named after an identity.
     const onShard = (number: number, of: number): void =>
       io.screen.isAt(`shard ${count(number)} of ${count(of)}`)
-    const { env, cwd, log: onLog } = io
-    return work({ env, cwd, stop, onLog, onShard }).finally(() => io.screen.clear())
+    return work(changeOptions({ env: io.env, stop, onLog: io.log, onShard })).finally(() => io.screen.clear())
   })
 }

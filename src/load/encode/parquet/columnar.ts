@@ -68,13 +68,12 @@ function writeColumnChunk(out: ByteBuffer, leaf: Leaf, codec: Codec): ColumnChun
     })
   }
   const data = out.length
-  const { rows, definition, repetition, maxDefinition } = levels
+  const { rows, definition, repetition } = levels
   const entries = definition?.length ?? repetition?.length ?? rows
-  const present = definition === null ? entries : countOf(definition, maxDefinition)
   if (rows > 0) {
     page.length = 0
-    writeLevels(levels, 0, entries)
-    values.write(page, 0, present)
+    writeLevels(levels, entries)
+    values.write(page)
     raw += writePage(out, codec, {
       type: 'DATA_PAGE',
       data_page_header: {
@@ -87,7 +86,7 @@ function writeColumnChunk(out: ByteBuffer, leaf: Leaf, codec: Codec): ColumnChun
   }
   return {
     entries,
-    nulls: entries - present,
+    nulls: entries - values.count,
     encoding: values.encoding,
     dictionary: dictionary === null ? null : start,
     data,
@@ -97,24 +96,18 @@ function writeColumnChunk(out: ByteBuffer, leaf: Leaf, codec: Codec): ColumnChun
   }
 }
 
-function countOf(values: Uint8Array, value: number): number {
-  let count = 0
-  for (const each of values) if (each === value) count++
-  return count
-}
-
-function writeLevels(levels: Levels, from: number, to: number): void {
+function writeLevels(levels: Levels, entries: number): void {
   const { repetition, definition, maxRepetition, maxDefinition } = levels
-  if (maxRepetition > 0) writeLevel(repetition, maxRepetition, from, to)
-  if (maxDefinition > 0) writeLevel(definition, maxDefinition, from, to)
+  if (maxRepetition > 0) writeLevel(repetition, maxRepetition, entries)
+  if (maxDefinition > 0) writeLevel(definition, maxDefinition, entries)
 }
 
-function writeLevel(values: Uint8Array | null, max: number, from: number, to: number): void {
+function writeLevel(values: Uint8Array | null, max: number, entries: number): void {
   const bitWidth = 32 - Math.clz32(max)
   page.appendUint32(0)
   const start = page.length
-  if (values === null) writeRun(page, max, to - from, bitWidth)
-  else writeHybrid(page, values, from, to, bitWidth)
+  if (values === null) writeRun(page, max, entries, bitWidth)
+  else writeHybrid(page, values, 0, entries, bitWidth)
   page.bytes.writeUInt32LE(page.length - start, start - 4)
 }
 

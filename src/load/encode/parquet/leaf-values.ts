@@ -25,12 +25,13 @@ import {
 
 /** The values that are not null, in order. Valid until `freeScratch`. */
 export type LeafValues = {
+  readonly count: number
   readonly encoding: ColumnChunk['encoding']
   /** The dictionary page, if values are encoded as codes. */
   readonly dictionary: { readonly count: number; write(out: ByteBuffer): void } | null
   /** null: there are no values, or they may not be shown. */
   readonly minMax: MinMax | null
-  write(out: ByteBuffer, from: number, to: number): void
+  write(out: ByteBuffer): void
 }
 
 /**
@@ -67,10 +68,11 @@ function plainNumbers({ values, valid }: NumberVector, encodings: Encodings): Le
   const delta = encodings === 'compact' && (minMax === null || fitsDelta(minMax.min, minMax.max))
   const write = delta ? writeDeltaBinaryPacked : writePlainInt64
   return {
+    count: present.length,
     encoding: delta ? 'DELTA_BINARY_PACKED' : 'PLAIN',
     dictionary: null,
     minMax,
-    write: (out, from, to) => write(out, present, from, to),
+    write: (out) => write(out, present, 0, present.length),
   }
 }
 
@@ -82,12 +84,13 @@ function largeNumbers({ values, valid }: Int64Vector, encodings: Encodings): Lea
   const delta = encodings === 'compact' && (minMax === null || fitsDelta(0, Number(minMax.max - base)))
   const above = delta ? Float64Array.from(present, (value) => Number(value - base)) : null
   return {
+    count: present.length,
     encoding: delta ? 'DELTA_BINARY_PACKED' : 'PLAIN',
     dictionary: null,
     minMax: exact(minMax),
-    write: (out, from, to) => {
-      if (above === null) writePlainInt64(out, present, from, to)
-      else writeDeltaBinaryPacked(out, above, from, to, base)
+    write: (out) => {
+      if (above === null) writePlainInt64(out, present, 0, present.length)
+      else writeDeltaBinaryPacked(out, above, 0, above.length, base)
     },
   }
 }
@@ -97,10 +100,11 @@ export function booleanValues(columns: readonly RecordBatchColumn<VectorOf<'bool
   const { values, valid } = booleanRows(columns)
   const present = valid === null ? values : only(values, valid, scratchBytes(values.length))
   return {
+    count: present.length,
     encoding: 'PLAIN',
     dictionary: null,
     minMax: null,
-    write: (out, from, to) => writePlainBoolean(out, present, from, to),
+    write: (out) => writePlainBoolean(out, present, 0, present.length),
   }
 }
 
@@ -129,23 +133,24 @@ function uncodedTexts({ offsets, bytes, valid }: TextVector, encodings: Encoding
   // A null has no bytes, so leaving out its offset leaves it out.
   const ends = valid === null ? offsets : onlyOffsets(offsets, valid)
   const distinct: TextVector = { kind: 'text', offsets: ends, bytes, valid: null }
-  const common = { dictionary: null, minMax: null, distinct }
+  const count = ends.length - 1
+  const common = { count, dictionary: null, minMax: null, distinct }
   if (encodings === 'plain') {
     return {
       ...common,
       encoding: 'PLAIN',
-      write: (out, from, to) => writePlainTexts(out, distinct, from, to),
+      write: (out) => writePlainTexts(out, distinct, 0, count),
     }
   }
   return {
     ...common,
     encoding: 'DELTA_LENGTH_BYTE_ARRAY',
     // All lengths, then all bytes in one copy.
-    write: (out, from, to) => {
-      const lengths = scratchFloat64(to - from)
-      for (let i = from; i < to; i++) lengths[i - from] = ends[i + 1]! - ends[i]!
-      writeDeltaBinaryPacked(out, lengths, 0, to - from)
-      out.append(bytes.subarray(ends[from], ends[to]))
+    write: (out) => {
+      const lengths = scratchFloat64(count)
+      for (let i = 0; i < count; i++) lengths[i] = ends[i + 1]! - ends[i]!
+      writeDeltaBinaryPacked(out, lengths, 0, count)
+      out.append(bytes.subarray(ends[0], ends[count]))
     },
   }
 }
@@ -169,18 +174,19 @@ function codedValues(
   codes: Uint32Array,
   dictionary: NonNullable<LeafValues['dictionary']>,
   encodings: Encodings,
-): Pick<LeafValues, 'encoding' | 'dictionary' | 'write'> {
+): Pick<LeafValues, 'count' | 'encoding' | 'dictionary' | 'write'> {
   const bitWidth = bitWidthOf(dictionary.count)
   // Some readers read only the first byte of a run's value, or add its bytes up: longer values are packed without runs.
   const write = encodings === 'plain' && bitWidth > 8 ? writePacked : writeHybrid
   return {
+    count: codes.length,
     // PLAIN_DICTIONARY is the older name of the same encoding. Some readers do not know the newer one.
     encoding: encodings === 'plain' ? 'PLAIN_DICTIONARY' : 'RLE_DICTIONARY',
     dictionary,
-    write: (out, from, to) => {
+    write: (out) => {
       out.reserve(1)
       out.bytes[out.length++] = bitWidth
-      if (from < to) write(out, codes, from, to, bitWidth)
+      if (codes.length > 0) write(out, codes, 0, codes.length, bitWidth)
     },
   }
 }
