@@ -59,7 +59,7 @@ type Contact = {
   hasSucceeded: boolean
   /** Metered requests that were sent again. */
   retries: number
-  /** Requests that wait for their retry. */
+  /** Requests whose last attempt failed. */
   retrying: number
   /** The service's time less this machine's, by the last response; null: none has told it. */
   clockOffsetMs: number | null

@@ -40,14 +40,14 @@ export class Retries {
     this.#reasons.clear()
   }
 
-  /** Decides what the next attempt requests, and waits for it. @returns false: another one would fail as well */
-  async next(sending: Sending, failed: FailedAttempt): Promise<boolean> {
+  /** Decides what the next attempt requests, and when. @returns null: another one would fail as well */
+  waitMs(sending: Sending, failed: FailedAttempt): number | null {
     const { log } = this.#parts
     const { error, minWaitMs, about } = failed
     const most = this.#retriesAfter(failed, sending.outgoing)
     if (++sending.failures > most) {
       const smaller = about === 'size' ? (sending.outgoing.smaller?.() ?? null) : null
-      if (smaller === null) return false
+      if (smaller === null) return null
       const { size } = sending.outgoing
       const fields = {
         event: 'page_size',
@@ -60,7 +60,6 @@ export class Retries {
       sending.failures = 0
     }
     const { outgoing, attempts } = sending
-    outgoing.signal.throwIfAborted()
     const backMs = about === 'size' ? this.#backoffOfSizes(sending) : backoffMs(attempts - 1)
     const waitMs = minWaitMs === null ? 0 : Math.max(backMs, minWaitMs)
     // The wait after a 429 is logged already. All chains meet an outage: it is one warning.
@@ -74,8 +73,7 @@ export class Retries {
       wait_ms: Math.round(waitMs),
       reason: error.what,
     })
-    await this.#wait(outgoing, waitMs)
-    return true
+    return waitMs
   }
 
   /** A page that took its time has made its own pause. */
@@ -91,16 +89,6 @@ export class Retries {
     if (about === 'shape') return Math.min(RETRIES_OF_A_SHAPE, retries)
     if (about === 'size' && smaller !== undefined) return Math.min(RETRIES_OF_A_SIZE, retries)
     return isWebPage(error) && !contact.hasSucceeded ? Math.min(RETRIES_OF_A_WEB_PAGE, retries) : retries
-  }
-
-  async #wait({ signal }: Outgoing, waitMs: number): Promise<void> {
-    const { contact, clock } = this.#parts
-    contact.retrying++
-    try {
-      if (waitMs > 0) await clock.sleep(waitMs, signal)
-    } finally {
-      contact.retrying--
-    }
   }
 }
 

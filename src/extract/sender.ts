@@ -1,6 +1,12 @@
-import pRetry from 'p-retry'
 import { ExportError, isExportError } from '../core/index.ts'
-import { type HttpResponse, interrupted, isSuccess, ResponseTimeout, type Token } from '../http/index.ts'
+import {
+  type HttpResponse,
+  interrupted,
+  isSuccess,
+  ResponseTimeout,
+  retry,
+  type Token,
+} from '../http/index.ts'
 import { ErrorResponses, FailedAttempt, failedAttempt } from './failures.ts'
 import type { Outgoing, ReadResponse, SenderParts } from './outgoing.ts'
 import type { Reservation } from './pace/budget.ts'
@@ -39,22 +45,24 @@ export class Sender {
   }
 
   async #repeat<T>(given: Outgoing, read: ReadResponse<T>): Promise<T> {
+    const { clock, contact } = this.#parts
     const sending: Sending = { outgoing: given, hasRenewed: false, attempts: 0, failures: 0, startMs: 0 }
-    const attempt = (): Promise<T> => {
-      sending.attempts++
-      sending.startMs = this.#parts.clock.monotonicMs()
+    const attempt = (attempts: number): Promise<T> => {
+      sending.attempts = attempts
+      sending.startMs = clock.monotonicMs()
       return this.#attempt(sending, read)
     }
+    const waitMs = (error: unknown): number | null => {
+      const ms = error instanceof FailedAttempt ? this.#retries.waitMs(sending, error) : null
+      if (ms !== null && sending.attempts === 1) contact.retrying++
+      return ms
+    }
     try {
-      return await pRetry(attempt, {
-        // `Retries` decides. The wait is on a clock that tests can replace.
-        retries: Number.POSITIVE_INFINITY,
-        minTimeout: 0,
-        maxTimeout: 0,
-        shouldRetry: ({ error }) => error instanceof FailedAttempt && this.#retries.next(sending, error),
-      })
+      return await retry(attempt, { clock, signal: given.signal, waitMs })
     } catch (error) {
       throw error instanceof FailedAttempt ? exhausted(error, sending) : error
+    } finally {
+      if (sending.attempts > 1) contact.retrying--
     }
   }
 

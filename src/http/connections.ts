@@ -1,7 +1,7 @@
-import { Agent, type Dispatcher, type ProxyAgent } from 'undici'
+import { Agent, type buildConnector, type Dispatcher, Pool, ProxyAgent } from 'undici'
 import { ADDRESS_ATTEMPT_MS } from '../core/index.ts'
 import type { HttpProxy, ProxyOf } from './proxies.ts'
-import { tunnelAgent } from './tunnel.ts'
+import { refusedBy, unreachableProxy } from './proxy-errors.ts'
 
 type ConnectionOptions = {
   readonly connections: number
@@ -42,4 +42,47 @@ export function openConnections({ connections, connectTimeoutMs, proxyOf }: Conn
       await Promise.all([direct, ...tunnels.values()].map((agent) => agent.destroy()))
     },
   }
+}
+
+type TunnelOptions = {
+  readonly connections: number
+  readonly connect: buildConnector.BuildOptions & { readonly timeout: number }
+}
+
+/**
+ * Connects to services through a proxy, by the method CONNECT. Its errors are ExportErrors that name the proxy's host:
+ * `transient`, `credentials` (407), `refused`. The caller, which knows the request, sets their `where`.
+ */
+function tunnelAgent(proxy: HttpProxy, { connections, connect }: TunnelOptions): ProxyAgent {
+  return new ProxyAgent({
+    uri: proxy.url.origin,
+    ...(proxy.authorization === null ? {} : { token: proxy.authorization }),
+    connections,
+    proxyTls: connect,
+    requestTls: connect,
+    clientFactory: (url, options) => {
+      const pool = new Pool(url, { ...options, headersTimeout: connect.timeout })
+      const open = pool.connect.bind(pool)
+      return Object.assign(pool, { connect: (to: Dispatcher.ConnectOptions) => tunnel(proxy, to, open) })
+    },
+  })
+}
+
+/** undici's own errors name neither the proxy nor its status, and the connection that failed may be the service's. */
+async function tunnel(
+  proxy: HttpProxy,
+  { path, headers }: Dispatcher.ConnectOptions,
+  open: (options: Dispatcher.ConnectOptions) => Promise<Dispatcher.ConnectData>,
+): Promise<Dispatcher.ConnectData> {
+  let opened: Dispatcher.ConnectData
+  try {
+    opened = await open({ origin: proxy.url.origin, path, headers: { ...headers, host: path } })
+  } catch (error) {
+    throw unreachableProxy(proxy, error as Error)
+  }
+  const { statusCode, socket } = opened
+  if (statusCode >= 200 && statusCode < 300) return { ...opened, statusCode: 200 }
+  // The proxy's response is never shown: it may repeat the request.
+  socket.on('error', () => {}).destroy()
+  throw refusedBy(proxy, path, statusCode)
 }

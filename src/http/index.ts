@@ -13,6 +13,7 @@ export { jsonBody } from './json-body.ts'
 export { type JsonRequest, JsonRequests, type JsonResponse } from './json-requests.ts'
 export { UnreachableError } from './network-error.ts'
 export { proxyAgents } from './proxy-agents.ts'
+export { retry } from './retry.ts'
 export { backoffMs, retryAfterMs } from './retry-waits.ts'
 export { serverTexts } from './server-texts.ts'
 export {

@@ -2,6 +2,7 @@ import * as z from 'zod'
 import { type Clock, type ErrorKind, ExportError, isExportError } from '../core/index.ts'
 import { type HttpClient, type HttpResponse, httpClient, interrupted, isSuccess } from './http-client.ts'
 import { jsonBody } from './json-body.ts'
+import { retry } from './retry.ts'
 import { backoffMs, retryAfterMs } from './retry-waits.ts'
 import { serverTexts } from './server-texts.ts'
 import type { Token, TokenSource } from './tokens.ts'
@@ -69,28 +70,29 @@ export class JsonRequests {
     const { clock, stop, retries, server } = this.#options
     const where = `${request.method} ${request.url.origin}${request.url.pathname}`
     let hasRenewed = false
-    for (let attempt = 0; ; attempt++) {
+    let demandedMs = 0
+    const attempt = async (): Promise<JsonResponse> => {
+      demandedMs = 0
       const token = tokens === null ? null : (tokens.held() ?? (await tokens.current()))
-      let waitMs = backoffMs(attempt)
-      try {
-        const response = await this.#exchange(request, where, token)
-        const { status, headers } = response
-        const text = `${server} responds with ${status}${wordsOf(response)}`
-        if (isSuccess(status) || request.expected?.includes(status) === true)
-          return { status, json: status === 200 ? jsonBody(response.body, where) : null, text }
-        waitMs = Math.max(waitMs, retryAfterMs(headers, clock.now()) ?? 0)
-        const refusal = new ExportError({ ...this.#failure(status), what: text, where })
-        if (tokens === null || token === null || hasRenewed || !OF_TOKEN.has(status)) throw refusal
-        hasRenewed = true
-        await tokens.replace(token, refusal)
-        continue
-      } catch (error) {
-        if (!isExportError(error, 'transient') || attempt >= retries || waitMs > MAX_WAIT_MS) throw error
-      }
-      await clock.sleep(waitMs, stop).catch(() => {
-        throw interrupted(where)
-      })
+      const response = await this.#exchange(request, where, token)
+      const { status, headers } = response
+      const text = `${server} responds with ${status}${wordsOf(response)}`
+      if (isSuccess(status) || request.expected?.includes(status) === true)
+        return { status, json: status === 200 ? jsonBody(response.body, where) : null, text }
+      demandedMs = retryAfterMs(headers, clock.now()) ?? 0
+      const refusal = new ExportError({ ...this.#failure(status), what: text, where })
+      if (tokens === null || token === null || hasRenewed || !OF_TOKEN.has(status)) throw refusal
+      hasRenewed = true
+      await tokens.replace(token, refusal)
+      return attempt()
     }
+    const waitMs = (error: unknown, attempts: number): number | null => {
+      const ms = Math.max(backoffMs(attempts - 1), demandedMs)
+      return isExportError(error, 'transient') && attempts <= retries && ms <= MAX_WAIT_MS ? ms : null
+    }
+    return retry(attempt, { clock, signal: stop, waitMs }).catch((error) => {
+      throw stop.aborted ? interrupted(where) : error
+    })
   }
 
   close(): Promise<void> {

@@ -1,11 +1,12 @@
-import { Agent as HttpAgent, request as httpRequest } from 'node:http'
-import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
-import { connect, type Socket } from 'node:net'
-import { connect as connectTls } from 'node:tls'
-import { type HttpProxy, type ProxyOf, proxiesOf } from './proxies.ts'
+import { type ClientRequest, Agent as HttpAgent } from 'node:http'
+import { Agent as HttpsAgent } from 'node:https'
+import { isIPv6 } from 'node:net'
+import { Agent, type AgentConnectOpts } from 'agent-base'
+import { HttpsProxyAgent } from 'https-proxy-agent'
+import { type ProxyOf, proxiesOf } from './proxies.ts'
 import { refusedBy, unreachableProxy } from './proxy-errors.ts'
 
-export type ProxyAgents = { readonly httpAgent: HttpAgent; readonly httpsAgent: HttpsAgent }
+export type ProxyAgents = { readonly httpAgent: HttpAgent; readonly httpsAgent: HttpAgent }
 
 /**
  * Agents for clients that connect by Node.js's own means, such as SDKs: each connection takes the way that the HTTP client
@@ -13,64 +14,42 @@ export type ProxyAgents = { readonly httpAgent: HttpAgent; readonly httpsAgent: 
  * @returns null: no variable names a proxy
  * @throws ExportError `config` when a variable holds no address
  */
-export function proxyAgents(connections: number, timeoutMs: number): ProxyAgents | null {
+export function proxyAgents(connections: number): ProxyAgents | null {
   const proxyOf = proxiesOf(process.env)
   if (proxyOf === null) return null
-  const options = { keepAlive: true, maxSockets: connections, noDelay: true }
-  const httpAgent = new HttpAgent(options)
-  const httpsAgent = new HttpsAgent(options)
-  const agents = [
-    ['http:', httpAgent],
-    ['https:', httpsAgent],
-  ] as const
-  for (const [protocol, agent] of agents) Object.assign(agent, { createConnection: creator(protocol) })
-  return { httpAgent, httpsAgent }
+  const agent = new ProxiedAgent(proxyOf, connections)
+  return { httpAgent: agent, httpsAgent: agent }
+}
 
-  function creator(protocol: 'http:' | 'https:') {
-    return (to: Target, done: (error: Error | null, socket?: Socket) => void): undefined => {
-      // Explicit, because NODE_TLS_REJECT_UNAUTHORIZED=0 would otherwise turn verification off.
-      const tls = { ...to, rejectUnauthorized: true, servername: to.servername || to.host }
-      connectionTo(to, protocol, proxyOf!, timeoutMs).then(
-        (socket) => done(null, protocol === 'http:' ? socket : connectTls({ ...tls, socket })),
-        done,
-      )
+// Explicit, because NODE_TLS_REJECT_UNAUTHORIZED=0 would otherwise turn verification off.
+const VERIFIED = { rejectUnauthorized: true }
+
+class ProxiedAgent extends Agent {
+  readonly #proxyOf: ProxyOf
+  readonly #http: HttpAgent
+  readonly #https: HttpsAgent
+
+  constructor(proxyOf: ProxyOf, connections: number) {
+    const options = { keepAlive: true, maxSockets: connections, noDelay: true }
+    super(options)
+    this.#proxyOf = proxyOf
+    this.#http = new HttpAgent(options)
+    this.#https = new HttpsAgent({ ...options, ...VERIFIED })
+  }
+
+  async connect(request: ClientRequest, to: AgentConnectOpts) {
+    const { host, port, secureEndpoint } = to
+    const target = `${isIPv6(host ?? '') ? `[${host}]` : host}:${port}`
+    const proxy = this.#proxyOf(`${secureEndpoint ? 'https' : 'http'}://${target}`)
+    if (proxy === null) return secureEndpoint ? this.#https : this.#http
+    // The package hands a proxy's refusal to the client as if it were the target's response.
+    request.once('proxyConnect', ({ statusCode }: { readonly statusCode: number }) => {
+      if (statusCode !== 200) request.destroy(refusedBy(proxy, target, statusCode))
+    })
+    try {
+      return await new HttpsProxyAgent(proxy.url, VERIFIED).connect(request, { ...to, ...VERIFIED })
+    } catch (error) {
+      throw unreachableProxy(proxy, error as Error)
     }
   }
-}
-
-type Target = { readonly host: string; readonly port: number; readonly servername?: string }
-
-async function connectionTo(
-  { host, port }: Target,
-  protocol: string,
-  proxyOf: ProxyOf,
-  timeoutMs: number,
-): Promise<Socket> {
-  const name = host.includes(':') ? `[${host}]` : host
-  const proxy = proxyOf(`${protocol}//${name}:${port}`)
-  return proxy === null ? connect({ host, port }) : tunnelTo(`${name}:${port}`, proxy, timeoutMs)
-}
-
-function tunnelTo(target: string, proxy: HttpProxy, timeoutMs: number): Promise<Socket> {
-  const { url, authorization } = proxy
-  const send = url.protocol === 'https:' ? httpsRequest : httpRequest
-  return new Promise((resolve, reject) => {
-    const request = send(url.origin, {
-      method: 'CONNECT',
-      path: target,
-      agent: false,
-      timeout: timeoutMs,
-      rejectUnauthorized: true,
-      headers: { host: target, ...(authorization === null ? {} : { 'proxy-authorization': authorization }) },
-    })
-    request.once('connect', ({ statusCode = 0 }, socket: Socket) => {
-      if (statusCode >= 200 && statusCode < 300) return resolve(socket.setTimeout(0))
-      // The proxy's response is never shown: it may repeat the request.
-      socket.on('error', () => {}).destroy()
-      reject(refusedBy(proxy, target, statusCode))
-    })
-    request.once('timeout', () => request.destroy(Object.assign(new Error(), { code: 'ETIMEDOUT' })))
-    request.once('error', (error) => reject(unreachableProxy(proxy, error)))
-    request.end()
-  })
 }

@@ -49,7 +49,7 @@ export async function openClient({
       socketTimeout: IDLE_MS,
       requestTimeout: REQUEST_MS,
       throwOnRequestTimeout: true,
-      ...proxyAgents(CONNECTIONS, CONNECT_MS),
+      ...proxyAgents(CONNECTIONS),
     },
   })
   if (!allowHttp) refuseHttp(s3, source)
