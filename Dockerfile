@@ -29,8 +29,5 @@ RUN chmod +x /opt/spillway/dist/cli/main.js \
   && install --directory --owner=node --group=node /data
 WORKDIR /data
 USER node
-# `worker --heartbeat-file /tmp/alive` writes the file every five seconds. Without the file, the container is healthy.
-HEALTHCHECK --interval=30s --timeout=5s CMD \
-  test ! -e /tmp/alive || test $(($(date +%s) - $(stat -c %Y /tmp/alive))) -lt 60
 ENTRYPOINT ["spillway"]
 CMD ["--help"]

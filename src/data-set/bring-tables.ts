@@ -1,9 +1,7 @@
-import type { NamedPipeline, OwnedStore, Pipeline } from '../core/index.ts'
+import type { Pipeline } from '../core/index.ts'
 import { CatalogError, catalogTable, type TableState } from '../open-tables/index.ts'
 import { MANIFEST_PATH } from '../state/index.ts'
-import { type CatalogSummary, isOfCatalog, requireOwnInCatalog } from './catalog.ts'
-import { refuseLinks } from './links.ts'
-import { requireOwnCheckpoint } from './open-checkpoint.ts'
+import type { CatalogSummary } from './catalog.ts'
 import {
   type HoldOptions,
   holdDataSet,
@@ -13,8 +11,7 @@ import {
 } from './open-data-set.ts'
 import { requireOwnTables, type TableOptions, updateTables } from './open-tables.ts'
 import { namePipeline } from './queries.ts'
-import { openChecked } from './recover.ts'
-import { settle } from './settle.ts'
+import { settleFirst } from './settle-first.ts'
 import type { ChangeOptions } from './swap.ts'
 
 type TablesOptions = HoldOptions & ChangeOptions & Pick<TableOptions, 'rebuild'>
@@ -48,9 +45,9 @@ export function bringTables(given: Pipeline, options: TablesOptions): Promise<Br
     // Before the lock, which would create the folder, also if there is no data set.
     if ((await openDataSet(pipeline).size(MANIFEST_PATH)) === null) throw nothingExported(pipeline)
     return holdDataSet(pipeline, options, async ({ store }) => {
-      await refuseLinks(store)
       await requireOwnTables(pipeline, store, options.rebuild === true)
-      await finish(pipeline, store, options)
+      // A table is made anew in any case; a catalog that does not follow is found out again.
+      await settleFirst(pipeline, store, options)
       let committed: readonly TableState[] = []
       try {
         const updated = await updateTables(pipeline, store, options, (tables) => {
@@ -65,24 +62,6 @@ export function bringTables(given: Pipeline, options: TablesOptions): Promise<Br
       }
     })
   })
-}
-
-/** Settles a data set that another command has left unsettled. */
-async function finish(pipeline: NamedPipeline, store: OwnedStore, options: TablesOptions): Promise<void> {
-  const journal = await openChecked(store, null, options.onLog, async (state) => {
-    if (state !== null) requireOwnCheckpoint(pipeline, state)
-    await requireOwnInCatalog(pipeline, store, options, false)
-    return []
-  })
-  if (journal === null) return
-  try {
-    // A table is made anew in any case; a catalog that does not follow is found out again.
-    if (!journal.state.isSettled) await settle(pipeline, store, journal, options)
-  } catch (error) {
-    if (!isOfCatalog(error)) throw error
-  } finally {
-    await journal.close()
-  }
 }
 
 function summaryOf({ format, location, snapshot, shards }: TableState): TableSummary {

@@ -1,5 +1,5 @@
 import { type NamedPipeline, type OwnedStore, placeOf } from '../core/index.ts'
-import { folderOf, moveUnknownShards, publishSealed, stands } from '../load/index.ts'
+import { folderOf, publishSealed, stands } from '../load/index.ts'
 import { type Journal, type ManifestShard, manifestShard } from '../state/index.ts'
 import type { DataSetOptions } from './options.ts'
 import { planAsOfLastRun } from './plan-state.ts'
@@ -13,7 +13,7 @@ export async function fillEmptyDataSet(
   pipeline: NamedPipeline,
   store: OwnedStore,
   journal: Journal,
-  options: Pick<DataSetOptions, 'version' | 'build' | 'onLog'> & {
+  options: Pick<DataSetOptions, 'version' | 'build'> & {
     /** Called with the shard. */
     readonly onFilled?: (shard: ManifestShard) => void
   },
@@ -25,14 +25,8 @@ export async function fillEmptyDataSet(
   const [first] = planAsOfLastRun(pipeline, state)?.partitions() ?? []
   if (first === undefined) return
   const folder = folderOf(extract.resource, first, load.partitionBy)
-  const known = state.partsOf.get(folder) ?? 0
-  await moveUnknownShards(
-    store,
-    folder,
-    (_, part) => part < known,
-    (text) => options.onLog('warn', text),
-  )
-  const identity = { shard: state.nextShard, folder, part: known, partitions: [first.key] }
+  const part = state.partsOf.get(folder) ?? 0
+  const identity = { shard: state.nextShard, folder, part, partitions: [first.key] }
   const shard = await rewriteShards(store, pipeline, [], identity, await coderOf(pipeline, options), null)
   await journal.append([{ kind: 'seal', ...shard }])
   await publishSealed(store, shard)

@@ -1,58 +1,90 @@
-import { type ExpectedStat, ExportError, numberOf, type Store, sideBySide } from '../core/index.ts'
+import {
+  type ExpectedStat,
+  ExportError,
+  numberOf,
+  ROW_FOLDERS,
+  type Store,
+  sideBySide,
+} from '../core/index.ts'
 import { sealedPath } from '../load/index.ts'
 import { type CheckpointState, type SealedShard, splitPath } from '../state/index.ts'
+import { rowFiles } from './row-files.ts'
 
 /** A shard that does not stand under its final name. @param size of what does; null: nothing */
-export type Missing = { readonly shard: SealedShard; readonly size: number | null }
+type Missing = { readonly shard: SealedShard; readonly size: number | null }
 
 /** What lies where the shards of a checkpoint should be. */
-export type Look = {
+type Look = {
   /** Shards that are neither under their final names with their sizes, nor sealed. */
   readonly missing: readonly Missing[]
-  /** Folders that hold other files than their shards. */
-  readonly odd: readonly string[]
-  /** Paths of the shards in these folders, also of those that are about to be removed. */
-  readonly known: ReadonlySet<string>
+  /** Files that readers would take for shards, and that nothing names. */
+  readonly strangers: readonly string[]
 }
 
-/** Compares the size of every shard that the checkpoint names, and the number of files in every folder. */
-export async function look(store: Store, state: CheckpointState): Promise<Look> {
-  const different = await differing(store, state)
-  if (different.size === 0) return { missing: [], odd: [], known: new Set() }
+/** Compares the size of every shard that the checkpoint names, and the number of files in every folder of rows. */
+async function look(store: Store, state: CheckpointState | null): Promise<Look> {
+  const different = new Set(
+    state === null ? ROW_FOLDERS : (await store.mismatches(expected(state))).map(({ path }) => path),
+  )
+  if (different.size === 0) return { missing: [], strangers: [] }
   // Another file may be there in place of one that is not.
-  for (const { path } of state.shards) if (different.has(path)) different.add(splitPath(path)[0])
-  const known = new Set(state.invalidated)
-  const suspects: SealedShard[] = []
-  for (const shard of state.shards) {
-    if (different.has(shard.path)) suspects.push(shard)
-    if (different.has(splitPath(shard.path)[0])) known.add(shard.path)
-  }
   const missing: Missing[] = []
+  const suspects = [...(state?.shards ?? [])].filter(({ path }) => different.has(path))
   await sideBySide(suspects, async (shard) => {
     const size = await store.size(shard.path)
     if (size === shard.bytes || (size === null && (await isSealed(store, shard)))) return
     // A run may have published it between the two stats.
     if (size !== null || (await store.size(shard.path)) !== shard.bytes) missing.push({ shard, size })
   })
-  const odd = [...state.partsOf].map(([folder]) => folder).filter((folder) => different.has(folder))
-  return { missing: missing.sort((a, b) => (a.shard.path < b.shard.path ? -1 : 1)), odd, known }
+  missing.sort((a, b) => (a.shard.path < b.shard.path ? -1 : 1))
+  return { missing, strangers: await strangersIn(store, state, different) }
 }
 
-/** Paths of shards with another size, and of folders with another number of names. */
-async function differing(store: Store, state: CheckpointState): Promise<Set<string>> {
-  // Neither open shards are nor those exported again in their folders.
+/** Sizes of shards, and numbers of names in the folders of rows. */
+function* expected(state: CheckpointState): Generator<ExpectedStat> {
+  for (const { path, bytes } of state.shards) yield { path, bytes }
+  // Neither open shards are in their folders nor those exported again.
   const absent = new Map(state.goneFrom)
   const folders = [
     ...[...state.openShards.values()].map(({ folder }) => folder),
     ...[...state.redo.sealed.values()].map(({ path }) => splitPath(path)[0]),
   ]
   for (const folder of folders) absent.set(folder, (absent.get(folder) ?? 0) + 1)
-  const expected = function* (): Generator<ExpectedStat> {
-    for (const { path, bytes } of state.shards) yield { path, bytes }
-    for (const [folder, parts] of state.partsOf)
-      if (parts > 0) yield { path: folder, names: parts - (absent.get(folder) ?? 0) }
+  const above = new Map<string, number>(ROW_FOLDERS.map((folder) => [folder, 0]))
+  for (const [folder, parts] of state.partsOf) {
+    const there = parts - (absent.get(folder) ?? 0)
+    if (there <= 0) continue
+    yield { path: folder, names: there }
+    if (!above.delete(folder)) countAbove(folder)
   }
-  return new Set((await store.mismatches(expected())).map(({ path }) => path))
+  for (const [path, names] of above) yield { path, names }
+
+  function countAbove(path: string): void {
+    const [folder] = splitPath(path)
+    const names = above.get(folder)
+    above.set(folder, (names ?? 0) + 1)
+    if (names === undefined) countAbove(folder)
+  }
+}
+
+async function strangersIn(
+  store: Store,
+  state: CheckpointState | null,
+  different: ReadonlySet<string>,
+): Promise<readonly string[]> {
+  const strangers: string[] = []
+  let known: Set<string> | null = null
+  for (const folder of ROW_FOLDERS) {
+    if (![...different].some((path) => path === folder || path.startsWith(`${folder}/`))) continue
+    for await (const path of rowFiles(store, folder)) {
+      known ??= new Set([
+        ...(state?.invalidated ?? []),
+        ...[...(state?.shards ?? []), ...(state?.redo.sealed.values() ?? [])].map((shard) => shard.path),
+      ])
+      if (!known.has(path)) strangers.push(path)
+    }
+  }
+  return strangers
 }
 
 /** Whether a sealed shard waits to be published. */
@@ -60,17 +92,60 @@ async function isSealed(store: Store, { shard, sha256, bytes }: SealedShard): Pr
   return (await store.size(sealedPath(shard, sha256))) === bytes
 }
 
+/**
+ * Looks whether every shard that the checkpoint names is there, and nothing else that readers would take.
+ * @param mayMiss whether a shard need not be there
+ * @param onRefused called before it throws
+ * @throws ExportError `damaged` when a shard is missing or short, `config` when there is more
+ */
+export async function requireShards(
+  store: Store,
+  state: CheckpointState | null,
+  mayMiss: (shard: number) => boolean,
+  onRefused: () => Promise<void> = async () => {},
+): Promise<Look> {
+  const seen = await look(store, state)
+  const missing = withRows(seen).find(({ shard }) => !mayMiss(shard.shard))
+  if (missing !== undefined || seen.strangers.length > 0) await onRefused()
+  if (missing !== undefined) throw missingShard(missing)
+  refuseStrangers(seen, state)
+  return seen
+}
+
 /** One without rows is made again by `settle`. */
 export function withRows({ missing }: Look): readonly Missing[] {
   return missing.filter(({ shard }) => shard.rows > 0)
 }
 
-export function missingShard({ shard: { path, bytes, partitions }, size }: Missing): ExportError {
+function missingShard({ shard: { path, bytes, partitions }, size }: Missing): ExportError {
   return new ExportError({
     kind: 'damaged',
     what:
       size === null ? 'A shard is missing' : `A shard holds ${numberOf(size, 'byte')} instead of ${bytes}`,
     where: path,
     next: `Restore it (it holds rows that are paid for), or export it again: \`run --redo ${partitions[0]}\`; \`verify\` prints the command for all that is damaged. Nothing else was changed.`,
+  })
+}
+
+const MAX_NAMED = 5
+
+/** @throws ExportError `config` when there are files that readers would take and nothing names */
+function refuseStrangers({ strangers }: Look, state: CheckpointState | null): void {
+  const [first, ...others] = strangers
+  if (first === undefined) return
+  const named = others.slice(0, MAX_NAMED - 1)
+  const more = others.length > named.length ? ` and ${others.length - named.length} more` : ''
+  const also = named.length > 0 ? ` So are ${named.join(', ')}${more}.` : ''
+  throw new ExportError({
+    kind: 'config',
+    what:
+      state === null
+        ? 'There is a file among the folders of rows, and neither _manifest.json nor _state to name it'
+        : 'A file among the shards is named by nothing: readers would take its rows for data',
+    where: first,
+    next:
+      state === null
+        ? `Restore _manifest.json from a backup, name another load.path, or start over with \`run --fresh\`, which moves it to _state/orphans.${also}`
+        : `Move it out of the data set (a file manager or a sync tool may have copied it), then try again. Nothing was changed.${also}`,
   })
 }

@@ -9,7 +9,7 @@ import {
   type Settings,
 } from '../state/index.ts'
 import { readState } from './find-state.ts'
-import { look, missingShard, withRows } from './look.ts'
+import { requireShards } from './look.ts'
 import type { DataSetOptions } from './options.ts'
 import { openChecked } from './recover.ts'
 import { type Invalidation, planRedo, redoEntry } from './redo/invalidate.ts'
@@ -30,7 +30,7 @@ export async function openOwnJournal(
   const { header, requireFit } = admission(pipeline, options)
   let suppression: Suppression = { lists: [], name: null }
   let redo: Invalidation | null = null
-  const journal = await openChecked(store, header, options.onLog, async (found) => {
+  const journal = await openChecked(store, header, async (found) => {
     await requireFit(found)
     suppression = await readSuppression(pipeline, store, found, options)
     redo = await redone(pipeline, found, options)
@@ -80,9 +80,7 @@ export async function readOwnCheckpoint(
 ): Promise<CheckpointState | null> {
   const found = await readState(store)
   await admission(pipeline, options).requireFit(found)
-  if (found === null) return null
-  const missing = withRows(await look(store, found)).find(({ shard }) => !found.redo.shards.has(shard.shard))
-  if (missing !== undefined) throw missingShard(missing)
+  await requireShards(store, found, (shard) => found!.redo.shards.has(shard))
   return found
 }
 

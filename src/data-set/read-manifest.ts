@@ -1,5 +1,5 @@
-import { isExportError, type Store } from '../core/index.ts'
-import { MANIFEST_PATH } from '../state/index.ts'
+import { ExportError, isExportError, type Store } from '../core/index.ts'
+import { MANIFEST_PATH, type Manifest } from '../state/index.ts'
 
 /**
  * Reads a data set by its manifest, without a lock. Another command may replace the manifest and remove shards meanwhile:
@@ -35,4 +35,21 @@ export async function readSteadily<T>(
 
 export function isSame(a: Uint8Array | null, b: Uint8Array | null): boolean {
   return a === null || b === null ? a === b : Buffer.compare(a, b) === 0
+}
+
+/** @throws ExportError `damaged` with the first that is missing or has another length */
+export async function requireListed(store: Store, { shards }: Manifest): Promise<void> {
+  const expected = shards.map(({ path, bytes }) => ({ path, bytes }))
+  const [first, ...others] = await store.mismatches(expected)
+  if (first !== undefined) throw otherShards(first.path, others.length)
+}
+
+function otherShards(path: string, others: number): ExportError {
+  const more = others === 0 ? '' : `, and ${others} more`
+  return new ExportError({
+    kind: 'damaged',
+    what: `A shard is missing or not as long as the manifest says${more}`,
+    where: path,
+    next: 'List the differences with `verify`, which prints the command that repairs them.',
+  })
 }

@@ -1,5 +1,5 @@
-import type { Log, OwnedStore } from '../core/index.ts'
-import { changedSinceSealed, moveUnknownShards } from '../load/index.ts'
+import type { OwnedStore } from '../core/index.ts'
+import { changedSinceSealed } from '../load/index.ts'
 import {
   beginCheckpoint,
   type CheckpointState,
@@ -7,9 +7,10 @@ import {
   headerOfManifest,
   Journal,
   type Manifest,
+  stateOfManifest,
 } from '../state/index.ts'
 import { findState, requireSuppression } from './find-state.ts'
-import { look, missingShard, withRows } from './look.ts'
+import { requireShards } from './look.ts'
 import { publishCommitted, removeSealed } from './publish.ts'
 import { restore } from './restore.ts'
 import { unmark } from './success-mark.ts'
@@ -22,20 +23,20 @@ type Accept = (found: CheckpointState | null) => Promise<readonly number[]>
 
 /**
  * Opens a checkpoint, or begins one with the given header, and claims it. Then all its shards have to be there but those
- * that go: sealed ones get their final names, and what the checkpoint does not name leaves their folders. Every change
- * comes this way.
+ * that go, and nothing else may be among them: sealed ones get their final names. Every change comes this way.
  * @returns null: nothing has begun, and there is no header
- * @throws ExportError `damaged` when a shard is missing or short; nothing is changed then, but `_SUCCESS` goes
+ * @throws ExportError `damaged` when a shard is missing or short, `config` when readers would take a file that nothing
+ *   names; nothing is changed then, but `_SUCCESS` goes
  */
 export async function openChecked<Header extends HeaderEntry | null>(
   store: OwnedStore,
   header: Header,
-  log: Log,
   accept: Accept = async () => [],
 ): Promise<Journal | (Header & null)> {
   for (;;) {
     const { found, manifest, state: before } = await findState(store)
     const goes = await accept(before)
+    if (before === null) await requireShards(store, null, () => true)
     if (before === null && header === null) return header as Header & null
     if (manifest !== null) await requireSuppression(store, manifest)
     if (found === null) {
@@ -45,7 +46,7 @@ export async function openChecked<Header extends HeaderEntry | null>(
     const journal = await Journal.open(store, found)
     if (journal === null) continue
     try {
-      await bring(store, journal, { log, goes, manifest })
+      await bring(store, journal, goes, manifest)
       return journal
     } catch (error) {
       await journal.refuse()
@@ -58,24 +59,31 @@ export async function openChecked<Header extends HeaderEntry | null>(
 async function bring(
   store: OwnedStore,
   journal: Journal,
-  given: { readonly log: Log; readonly goes: readonly number[]; readonly manifest: Manifest | null },
+  accepted: readonly number[],
+  manifest: Manifest | null,
 ): Promise<void> {
-  if (given.manifest !== null) await restore(store, journal, given.manifest)
-  const { state } = journal
-  const goes = new Set([...state.redo.shards, ...given.goes])
-  const seen = await look(store, state)
-  const missing = withRows(seen).find(({ shard }) => !goes.has(shard.shard))
-  if (missing !== undefined) {
-    await unmark(store)
-    throw missingShard(missing)
+  if (manifest !== null) {
+    await requireShards(
+      store,
+      stateOfManifest(manifest),
+      () => true,
+      () => unmark(store),
+    )
+    await restore(store, journal, manifest)
   }
+  const { state } = journal
+  const goes = new Set([...state.redo.shards, ...accepted])
+  await requireShards(
+    store,
+    state,
+    (shard) => goes.has(shard),
+    () => unmark(store),
+  )
   await publishCommitted(store, state, (changed) => {
     const lost = changed.find(({ shard, rows }) => rows > 0 && !goes.has(shard))
     // Readers take what is published for whole.
     if (lost !== undefined) throw changedSinceSealed(lost)
   })
   await removeSealed(store, state)
-  const warn = (message: string): void => given.log('warn', message)
-  for (const folder of seen.odd) await moveUnknownShards(store, folder, (path) => seen.known.has(path), warn)
   await journal.sweep()
 }

@@ -10,7 +10,7 @@ import {
 import { changedSinceSealed } from '../load/index.ts'
 import type { CheckpointState, Journal, ManifestShard } from '../state/index.ts'
 import { fillEmptyDataSet, renewEmptyShards } from './fill-empty-data-set.ts'
-import { look, missingShard, withRows } from './look.ts'
+import { requireShards, withRows } from './look.ts'
 import { updateTables } from './open-tables.ts'
 import type { DataSetOptions } from './options.ts'
 import { isPlanDone } from './plan-state.ts'
@@ -80,15 +80,10 @@ async function requireStanding(
   options: SettleOptions,
 ): Promise<boolean> {
   const { state } = journal
-  const seen = await look(store, state)
-  const missing = withRows(seen)
-  const lost = missing.find(({ shard }) => !state.redo.shards.has(shard.shard))
-  if (lost !== undefined) {
-    await unmark(store)
-    throw missingShard(lost)
-  }
+  const isReplaced = (shard: number): boolean => state.redo.shards.has(shard)
+  const seen = await requireShards(store, state, isReplaced, () => unmark(store))
   await renewEmptyShards(pipeline, store, journal, options)
-  return missing.length === 0
+  return withRows(seen).length === 0
 }
 
 /**

@@ -23,7 +23,6 @@ export function shardSetOptions(
     nextShard: () => state.nextShard,
     partsOf: (folder) => state.partsOf.get(folder) ?? 0,
     unpublished: state.redo.sealed,
-    warn: (message) => onLog('warn', message),
     onSealed: () => {},
     onPublished: (entry) => {
       onLog('info', 'shard published', { event: 'shard.published', path: entry.path })

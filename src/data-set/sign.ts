@@ -16,6 +16,7 @@ import {
 import type { Evidence } from '../summary/index.ts'
 import { type Completeness, completenessOf, leftOutClauses } from './completeness.ts'
 import { readState } from './find-state.ts'
+import { requireShards } from './look.ts'
 import { requireOwnCheckpoint } from './open-checkpoint.ts'
 import {
   type HoldOptions,
@@ -25,9 +26,12 @@ import {
   openDataSet,
   pathIn,
 } from './open-data-set.ts'
+import { namePipeline } from './queries.ts'
 import { whyStale } from './scope.ts'
+import { settleFirst } from './settle-first.ts'
 import { isMarked } from './success-mark.ts'
 import { pageOfManifest } from './summary-page/write-summary-page.ts'
+import type { ChangeOptions } from './swap.ts'
 
 export type Signed = {
   readonly pipeline: string
@@ -44,17 +48,25 @@ export type Signed = {
 }
 
 /**
- * Signs the manifest, and with it the digest of every shard that it lists, after the checks of
+ * Settles the data set and signs its manifest, and with it the digest of every shard that it lists, after the checks of
  * {@link readVouchedManifest}. `verifyDataSet` reads the contents of shards.
  * @param key a private Ed25519 key
  * @throws ExportError `config` when nothing is exported, `damaged` when the data set differs from its manifest,
  *   `locked` during a run
  */
-export function signDataSet(pipeline: Pipeline, key: KeyObject, options: HoldOptions): Promise<Signed> {
+export function signDataSet(
+  given: Pipeline,
+  key: KeyObject,
+  options: HoldOptions & ChangeOptions,
+): Promise<Signed> {
+  const pipeline = namePipeline(given, options.maskKey)
   return namingLocations(pipeline, async () => {
     // Before the lock, which would create the folder, also if there is no data set.
     if ((await openDataSet(pipeline).size(MANIFEST_PATH)) === null) throw nothingExported(pipeline)
-    return holdDataSet(pipeline, options, ({ store }) => sign(pipeline, store, key))
+    return holdDataSet(pipeline, options, async ({ store }) => {
+      await settleFirst(pipeline, store, options)
+      return sign(pipeline, store, key)
+    })
   })
 }
 
@@ -176,15 +188,8 @@ async function readVouchedManifest(pipeline: Pipeline, store: Store) {
   const state = await readState(store)
   if (state !== null) requireOwnCheckpoint(pipeline, state)
   if (state === null || !isManifestOf(bytes, pipeline, state)) throw notOfCheckpoint(pipeline)
-  await requireShards(store, manifest)
+  await requireShards(store, state, () => false)
   return { bytes, manifest, state }
-}
-
-/** @throws ExportError `damaged` with the first that is missing or has another length */
-export async function requireShards(store: Store, { shards }: Manifest): Promise<void> {
-  const expected = shards.map(({ path, bytes }) => ({ path, bytes }))
-  const [first, ...others] = await store.mismatches(expected)
-  if (first !== undefined) throw otherShards(first.path, others.length)
 }
 
 function notOfCheckpoint(pipeline: Pipeline): ExportError {
@@ -193,15 +198,5 @@ function notOfCheckpoint(pipeline: Pipeline): ExportError {
     what: 'The manifest does not match the checkpoint: it was changed, or a run ended before it wrote its own',
     where: MANIFEST_PATH,
     next: `Run \`${runCommand(pipeline)}\`, which writes it anew and requests nothing that is exported.`,
-  })
-}
-
-function otherShards(path: string, others: number): ExportError {
-  const more = others === 0 ? '' : `, and ${others} more`
-  return new ExportError({
-    kind: 'damaged',
-    what: `A shard is missing or not as long as the manifest says${more}`,
-    where: path,
-    next: 'List the differences with `verify`, which prints the command that repairs them.',
   })
 }

@@ -1,8 +1,7 @@
-import type { NamedPipeline, OwnedStore, Pipeline, Store } from '../core/index.ts'
+import { type NamedPipeline, type OwnedStore, type Pipeline, ROW_FOLDERS, type Store } from '../core/index.ts'
 import { requireTablesToFollow } from '../open-tables/index.ts'
 import type { RowValue } from '../rows/index.ts'
 import {
-  CHECKPOINT_PATH,
   type CheckpointState,
   checkMaskKey,
   type Journal,
@@ -114,7 +113,7 @@ async function carryOut<Result>(
   { plan, goes, prepare, done }: Command<Result>,
 ): Promise<Result> {
   await refuseLinks(store)
-  const journal = await openChecked(store, null, options.onLog, async (state) => {
+  const journal = await openChecked(store, null, async (state) => {
     await requireChangeable(pipeline, store, state, options)
     if (state === null) return []
     await requireOwnInCatalog(pipeline, store, options, false)
@@ -138,8 +137,8 @@ async function carryOut<Result>(
 
 /** Whether there may be a data set. */
 async function isThere(store: Store): Promise<boolean> {
-  const sizes = await Promise.all([CHECKPOINT_PATH, MANIFEST_PATH].map((path) => store.size(path)))
-  return sizes.some((size) => size !== null)
+  const names = new Set(await store.list(''))
+  return ['_state', MANIFEST_PATH, ...ROW_FOLDERS].some((name) => names.has(name))
 }
 
 /** @param state null: nothing is exported yet @throws ExportError `config` when it cannot be changed */

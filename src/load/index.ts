@@ -4,7 +4,7 @@ export { type EncodeSettings, rowGroupRows, shardExtension } from './encode/enco
 export { requireEngine } from './encode/engine-package.ts'
 export type { InspectedShard, ShardReader } from './inspect/index.ts'
 export { folderOf, listSealed, ownsFolder, partOf, SEALED_FOLDER, sealedPath } from './layout.ts'
-export { moveToOrphans, moveUnknownShards, ORPHANS } from './orphans.ts'
+export { moveToOrphans, ORPHANS } from './orphans.ts'
 export {
   QUARANTINE_FOLDER,
   type QuarantinedItem,

@@ -1,26 +1,4 @@
 import { isExportError, type OwnedStore, sideBySide } from '../core/index.ts'
-import { partOf } from './layout.ts'
-
-/**
- * Moves the shards of a folder that are not in the checkpoint out of the data set. Their rows are exported again, so
- * readers would read them twice. They are kept in `_state/orphans`. Their names there do not have a shard's extension,
- * since some readers search every folder for it.
- * @param isKnown whether a shard is in the checkpoint, by its path and its number
- */
-export async function moveUnknownShards(
-  store: OwnedStore,
-  folder: string,
-  isKnown: (path: string, part: number) => boolean,
-  warn: (message: string) => void,
-): Promise<void> {
-  for (const name of await store.list(folder)) {
-    const path = `${folder}/${name}`
-    const part = partOf(name)
-    if (part === null || isKnown(path, part)) continue
-    const orphan = await moveToOrphans(store, path)
-    warn(`${path} is not in the checkpoint; moved to ${orphan}`)
-  }
-}
 
 /** The folder for files that are not part of the data set. Nothing is deleted there. */
 export const ORPHANS = '_state/orphans'

@@ -12,7 +12,6 @@ import { Backlog } from './backlog.ts'
 import { SHORT_BYTES } from './encode/decode-record-batches.ts'
 import { sealedPath } from './layout.ts'
 import { OpenShard, type OpenShardTools } from './open-shard.ts'
-import { moveUnknownShards } from './orphans.ts'
 import { Placed, type Placement } from './placed-page.ts'
 import { RowCache } from './row-cache.ts'
 import { byteSizes, RowGroupMeasure } from './row-group-measure.ts'
@@ -38,7 +37,6 @@ export type ShardSetOptions = {
   readonly partsOf: (folder: string) => number
   /** Sealed shards that are not published yet, by number, those that are sealed meanwhile too. */
   readonly unpublished: ReadonlyMap<number, { readonly sha256: string; readonly bytes: number }>
-  readonly warn: (message: string) => void
   /** Called with each shard once it is committed, and again once it is published. */
   readonly onSealed: (shard: SealEntry) => void
   readonly onPublished: (shard: SealEntry) => void
@@ -72,8 +70,6 @@ export class ShardSet {
   readonly #sealing = new Set<OpenShard>()
   /** Number of the next part of folders with shards that are not committed yet. */
   readonly #parts = new Map<string, number>()
-  /** Folders that are searched for unknown shards. */
-  readonly #checked = new Map<string, Promise<void>>()
   readonly #backlog = new Backlog()
   readonly #placing = serial()
   readonly #handing = serial('stop')
@@ -125,11 +121,7 @@ export class ShardSet {
 
   /** Commits a page, in the order of the calls. It waits while too many row groups wait to be encoded. */
   async commit(commit: Commit): Promise<void> {
-    const folders = new Set(commit.slices.map(({ folder }) => folder))
-    const checked = sideBySide(folders, (folder) => this.#checkFolder(folder))
-    checked.catch(() => {})
     const { committed } = await this.#placing(async () => {
-      await checked
       await this.#backlog.room()
       const placed = this.#place(commit)
       const committed = this.#commitPlaced(commit, placed)
@@ -305,9 +297,7 @@ export class ShardSet {
 
   /** From its commit on the checkpoint knows the shard's part. A run may write to a million folders. */
   #forgetFolder({ folder, part }: OpenShard): void {
-    if (this.#parts.get(folder) !== part + 1) return
-    this.#parts.delete(folder)
-    this.#checked.delete(folder)
+    if (this.#parts.get(folder) === part + 1) this.#parts.delete(folder)
   }
 
   #begin(folder: string): OpenShard {
@@ -322,16 +312,6 @@ export class ShardSet {
 
   #newShard(identity: ShardIdentity): OpenShard {
     return new OpenShard(this.#tools, new RowGroupMeasure(this.#options.rowGroupRows), identity)
-  }
-
-  /** Once for each folder: pages of many chains may begin it at the same time. */
-  #checkFolder(folder: string): Promise<void> {
-    const { store, warn, partsOf } = this.#options
-    const known = Math.max(partsOf(folder), this.#parts.get(folder) ?? 0)
-    const checked =
-      this.#checked.get(folder) ?? moveUnknownShards(store, folder, (_path, part) => part < known, warn)
-    this.#checked.set(folder, checked)
-    return checked
   }
 }
 

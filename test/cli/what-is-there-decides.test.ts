@@ -1,5 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { systemClock } from '../../src/core/index.ts'
@@ -8,6 +8,7 @@ import { storeAt } from '../disk/temporary-store.ts'
 import { treeHashes } from '../fault/support.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
 import { inThisProcess } from '../support/in-this-process.ts'
+import { shardPaths } from '../support/read-shards.ts'
 import { exits } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
 import { newWorkspace, PIPELINE, type PipelineParts } from '../support/workspace.ts'
@@ -141,9 +142,7 @@ it('after a damaged checkpoint, verify names what helps', async () => {
 
 it('a command that changes a data set is refused with exit 5 while a run has it locked, and changes nothing', async () => {
   const here = await exported()
-  writeFileSync(join(here.folder, 'people.txt'), 'somebody@scatterholt.com\n')
-  const KEY = generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' })
-  writeFileSync(join(here.folder, 'key.pem'), KEY, { mode: 0o600 })
+  preparePeopleAndKey(here.folder)
   const stop = new AbortController().signal
   const lock = await takeLock(storeAt(here.output), {
     clock: systemClock,
@@ -164,6 +163,12 @@ it('a command that changes a data set is refused with exit 5 while a run has it 
   for (const [command, ...flags] of CHANGES) await exits(0, here.call(command!, ...flags))
 })
 
+function preparePeopleAndKey(folder: string): void {
+  writeFileSync(join(folder, 'people.txt'), 'somebody@scatterholt.com\n')
+  const key = generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' })
+  writeFileSync(join(folder, 'key.pem'), key, { mode: 0o600 })
+}
+
 const CHANGES = [
   ['run'],
   ['sign', '--key', 'key.pem'],
@@ -171,17 +176,78 @@ const CHANGES = [
   ['forget', '--identities', 'people.txt', '--yes'],
 ]
 
-it('hidden files that no reader takes are named and harm nothing; one that ends like a shard is an error', async () => {
+const WRITERS = [...CHANGES, ['compact'], ['tables']]
+
+it('a file among the shards that nothing names is refused by every command that changes, and stays', async () => {
   const here = await exported()
+  preparePeopleAndKey(here.folder)
+  const [shard = ''] = await shardPaths(here.output)
+  // As a file manager or a sync tool copies it; what begins with a dot or an underscore is nobody's business.
+  const copy = shard.replace('.parquet', ' (1).parquet')
+  copyFileSync(join(here.output, shard), join(here.output, copy))
   writeFileSync(join(here.output, 'credentials/.DS_Store'), 'x')
-  const fine = await here.call('verify')
-  expect([fine.code, fine.stdout]).toEqual([
-    0,
-    expect.stringContaining('1 hidden file, which no reader takes: credentials/.DS_Store'),
-  ])
-  writeFileSync(join(here.output, 'credentials/._part-00000.parquet'), 'x')
-  const { code, stdout } = await here.call('verify')
-  expect([code, stdout]).toEqual([1, expect.stringContaining('._part-00000.parquet  is not in the manifest')])
+  const files = async () =>
+    [...(await treeHashes(here.output))].filter(([path]) => !/^_state\/lock|^_SUCCESS$/.test(path))
+  // Those of `check` are free.
+  const searches = () =>
+    here.sandbox.requests.filter(({ kind, status }) => kind === 'search' && status === 200).length
+  const [before, sent] = [await files(), searches()]
+  for (const [command, ...flags] of [...WRITERS, ['plan'], ['check']]) {
+    const { code, stderr } = await here.call(command!, ...flags)
+    expect([command, code, stderr]).toEqual([
+      command,
+      2,
+      expect.stringContaining(`rows for data (out/${copy}, pipeline.yaml:`),
+    ])
+  }
+  expect(await files()).toEqual(before)
+  expect(searches()).toBe(sent)
+  expect(existsSync(join(here.output, '_SUCCESS'))).toBe(false)
+  const { stdout } = await exits(1, here.call('verify'))
+  expect(stdout).toContain(`${copy}  is not in the manifest`)
+  expect(stdout).not.toContain('spillway run')
+  rmSync(join(here.output, copy))
+  for (const [command, ...flags] of WRITERS) await exits(0, here.call(command!, ...flags))
+  expect(existsSync(join(here.output, '_SUCCESS'))).toBe(true)
+})
+
+it('rows without manifest and _state are refused by every command that changes; run --fresh sets them aside', async () => {
+  const here = await exported()
+  preparePeopleAndKey(here.folder)
+  for (const name of ['_manifest.json', '_state']) rmSync(join(here.output, name), { recursive: true })
+  const before = await treeHashes(here.output)
+  const [shard = ''] = await shardPaths(here.output)
+  for (const [command, ...flags] of [...WRITERS, ['plan']]) {
+    const { code, stderr } = await here.call(command!, ...flags)
+    const says = ['sign', 'tables'].includes(command!) ? 'Nothing was exported yet' : shard
+    expect([command, code, stderr]).toEqual([command, 2, expect.stringContaining(says)])
+  }
+  const rows = [...(await treeHashes(here.output))].filter(([path]) => !path.startsWith('_state'))
+  expect(rows).toEqual([...before])
+  await exits(0, here.call('run', '--fresh', '--yes'))
+  expect(existsSync(join(here.output, '_state/orphans', `${shard}.orphan`))).toBe(true)
+})
+
+it('rows that a manifest of the day before does not name are refused, once the state is lost', async () => {
+  const here = await exported()
+  preparePeopleAndKey(here.folder)
+  const manifest = readFileSync(join(here.output, '_manifest.json'))
+  await here.write(
+    threeMonths({ ...PARTS, extract: { windows: { from: '2024-01-01', until: '2024-05-01' } } }),
+  )
+  await exits(0, here.call('run'))
+  // As a run that is killed before it replaces the manifest.
+  writeFileSync(join(here.output, '_manifest.json'), manifest)
+  rmSync(join(here.output, '_state'), { recursive: true })
+  for (const [command, ...flags] of WRITERS) {
+    const { code, stderr } = await here.call(command!, ...flags)
+    expect([command, code, stderr]).toEqual([
+      command,
+      2,
+      expect.stringContaining('import_window=2024-04-01/part-00000.parquet'),
+    ])
+    expect(existsSync(join(here.output, '_SUCCESS'))).toBe(false)
+  }
 })
 
 it('one file given twice makes two runs', async () => {

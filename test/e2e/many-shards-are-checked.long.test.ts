@@ -1,4 +1,4 @@
-import { appendFile, copyFile, rename, truncate } from 'node:fs/promises'
+import { appendFile, copyFile, rename, rm, truncate } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { newWorkspace } from '../support/workspace.ts'
@@ -38,11 +38,12 @@ it('a second run notices a change of one shard among many', async () => {
 
     const stranger = path.replace('part-00000', 'part-00001')
     await copyFile(shard, join(here.output, stranger))
-    const aside = await here.call('run')
-    expect(aside).toMatchObject({ code: 0 })
-    expect(aside.stderr).toContain(
-      `${stranger} is not in the checkpoint; moved to _state/orphans/${stranger}.orphan`,
+    const refused = await here.call('run')
+    expect(refused).toMatchObject({ code: 2 })
+    expect(refused.stderr).toContain(
+      `A file among the shards is named by nothing: readers would take its rows for data (${stranger})`,
     )
+    await rm(join(here.output, stranger))
   }
   expect(here.sandbox.requests).toHaveLength(sent)
   expect((await here.manifest()).shards).toEqual(before.shards)

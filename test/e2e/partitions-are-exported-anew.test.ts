@@ -135,7 +135,8 @@ it('verify prints the command that repairs all damage, and as JSON the keys; it 
   const bytes = await readFile(join(here.output, second))
   bytes[bytes.length >> 1]! ^= 1
   await writeFile(join(here.output, second), bytes)
-  await copyFile(join(here.output, third), join(here.output, third.replace('part-00000', 'part-00009')))
+  const stranger = join(here.output, third.replace('part-00000', 'part-00009'))
+  await copyFile(join(here.output, third), stranger)
 
   const sent = here.sandbox.requests.length
   const { value } = await here.json('verify')
@@ -146,6 +147,8 @@ it('verify prints the command that repairs all damage, and as JSON the keys; it 
   const [, words = ''] = /^ {2}spillway run pipeline\.yaml (--redo .*)$/m.exec(stdout)!
   expect(here.sandbox.requests).toHaveLength(sent)
 
+  expect(stdout).toContain('Move what the manifest does not name out of the data set')
+  await rm(stranger)
   await exits(0, here.run(...words.split(' ')))
   await holdsEverything(here)
   expect((await here.json('verify')).value).toMatchObject({ ok: true, repair: [] })

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { cpSync, existsSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
@@ -227,7 +227,6 @@ describe('a row group', () => {
       world.options = options
       await world.open()
       expect(world.invalidated).toEqual([])
-      expect(world.warnings).toEqual([])
       await world.finish()
       await world.expectComplete()
     }
@@ -274,62 +273,6 @@ describe('an unknown file', () => {
     await world.finish()
     await world.expectComplete()
   })
-
-  it('is moved out of the data set, and kept, when a shard is begun in its folder', async () => {
-    const world = new World([responsesOf(FOLDER, 10, 20, 30), responsesOf(FOLDER, 10)], SHARED)
-    const orphans = ['part-00000.csv', 'part-00001.parquet', 'part-123456.csv.gz']
-    const others = ['notes.txt', 'part-1.csv', '_part-00000.csv']
-    for (const name of [...orphans, ...others]) await write(world.store, `${FOLDER}/${name}`, name)
-    await world.open()
-    // Both begin the folder.
-    await world.commitRound()
-    await world.finish()
-    expect(world.warnings).toHaveLength(orphans.length)
-    for (const name of orphans) {
-      const kept = await world.store.read(`_state/orphans/${FOLDER}/${name}.orphan`)
-      expect(Buffer.from(kept ?? []).toString()).toBe(name)
-      expect(world.warnings.join()).toContain(`${FOLDER}/${name}`)
-    }
-    expect(await world.store.list(FOLDER)).toEqual([...others, 'part-00000.csv'].toSorted())
-  })
-
-  it('is moved out as well when the shard of its folder is reopened', async () => {
-    // The checkpoint was restored from a copy, made before the second shard was begun.
-    const world = new World([responsesOf(FOLDER, 5, 5, 5, 5)], { ...SHARED, shardRows: 10 })
-    await world.open()
-    await world.commitNext(0)
-    await world.close()
-    const [state, copy] = [join(world.root, '_state'), join(world.root, '../copy')]
-    cpSync(state, copy, { recursive: true })
-    await world.open()
-    await world.finish()
-    expect(world.files().size).toBe(2)
-    rmSync(state, { recursive: true })
-    cpSync(copy, state, { recursive: true })
-    // Larger shards from now on: one has all the rows.
-    world.options = SHARED
-    await world.open()
-    await world.finish()
-    await world.expectComplete()
-    expect([...world.files().keys()]).toEqual([`${FOLDER}/part-00000.csv`])
-  })
-})
-
-it('keeps files that were moved before when more are moved', async () => {
-  const { store } = await ownStore()
-  for (const text of ['first', 'second']) {
-    await store.replace(`${FOLDER}/part-00000.csv`, [text])
-    const shards = await shardSet(store, {})
-    await shards.commit(commitOf(sliceOf(0, FOLDER, 5), { close: [FOLDER] }))
-    await store.remove(`${FOLDER}/part-00000.csv`)
-  }
-  const kept: string[] = []
-  for (const name of await store.list(`_state/orphans/${FOLDER}`)) {
-    // Readers that list every folder select files by extension.
-    expect(name).toMatch(/^part-00000\.csv(?:\.1)?\.orphan$/)
-    kept.push(Buffer.from((await store.read(`_state/orphans/${FOLDER}/${name}`)) ?? []).toString())
-  }
-  expect(kept.toSorted()).toEqual(['first', 'second'])
 })
 
 it.skipIf(process.platform !== 'linux')('closes its files when a shard cannot be sealed', async () => {

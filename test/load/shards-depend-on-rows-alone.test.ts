@@ -224,11 +224,10 @@ async function exported(
   const coder = slowCoder(coderOf(createEncoder({ format, columns, createdBy, fileMetadata: {} })), () =>
     Math.floor(draw() * slow),
   )
-  const warn = (message: string) => expect.unreachable(message)
   const open = async (): Promise<[Journal, ShardSet]> => {
     // From the files alone.
     const log = (await Journal.open(store, (await findCheckpoint(store))!))!
-    const options = { store, coder, extension: shardExtension(format), ...sizes, log, warn }
+    const options = { store, coder, extension: shardExtension(format), ...sizes, log }
     return [log, await soundShards(options, log.state)]
   }
   const left = rows.map((own) => [...own])

@@ -204,7 +204,6 @@ export function openShards(
     unpublished: state?.redo.sealed ?? new Map(),
     partsOf: (folder: string) => state?.partsOf.get(folder) ?? 0,
     readsCost: false,
-    warn: () => {},
     onSealed: () => {},
     onPublished: () => {},
     ...over,
@@ -256,7 +255,6 @@ export class World {
   shards: ShardSet | null = null
   journal: Journal | null = null
   own: OwnedStore | null = null
-  readonly warnings: string[] = []
   /** Shards that were reported once they were committed and had their names. */
   readonly published: string[] = []
   /** What recoveries invalidated. */
@@ -281,9 +279,8 @@ export class World {
     this.#former.push(owner)
     await own.takeOver(this.#former.slice(0, -1))
     this.own = own
-    const warn = (message: string): void => void this.warnings.push(message)
     for (;;) {
-      const journal = await openChecked(own, HEADER, (_, message) => warn(message))
+      const journal = await openChecked(own, HEADER)
       this.journal = journal
       await removeUnnamed(own, journal.state, new AbortController().signal)
       const { state } = journal
@@ -299,7 +296,6 @@ export class World {
           rowGroupRows,
           shardRows,
           log: journal,
-          warn,
           onSealed(shard) {
             if (!isOnRecord(shard)) expect.unreachable(`reported too early: ${shard.path}`)
           },

@@ -21,7 +21,7 @@ describe('sealed shards', () => {
   }
 
   async function settle(store: OwnedStore): Promise<void> {
-    const journal = await openChecked(store, HEADER, () => {})
+    const journal = await openChecked(store, HEADER)
     await journal.close()
   }
 

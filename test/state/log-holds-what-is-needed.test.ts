@@ -97,7 +97,7 @@ it('every owner claims its place before it changes anything, and reads what came
       return owned.create(path, chunks)
     },
   }
-  const journal = await openChecked(noted, HEADER, () => {})
+  const journal = await openChecked(noted, HEADER)
   await journal.append([query('change')])
   expect(changes.map((path) => path.slice(-16))).toEqual([
     '0000000200000000',

@@ -97,9 +97,6 @@ type VerificationView = {
  */
 function* verificationLines(result: Verification, view: VerificationView): Generator<string> {
   yield* fileLines(result, view)
-  const { hidden } = result
-  if (hidden.length > 0)
-    yield `${counted(hidden.length, 'hidden file')}, which no reader takes: ${plainLine(hidden.slice(0, SHOWN).join(', '))}`
   const { style } = view
   if (!result.ok) {
     yield* verdictLines(result, view)
@@ -143,6 +140,9 @@ function* verdictLines(
   } else {
     yield `${style('red', 'The export is DAMAGED, see above')}. ${hint}.`
     if (unfinished) yield `${UNFINISHED}.`
+    if (problems.some(({ cause }) => cause === 'not_on_record'))
+      yield 'Move what the manifest does not name out of the data set: commands that change it refuse it.'
+    if (areAll('not_on_record')) return
     yield `${repair.length === 0 ? 'This repairs it; nothing is exported again' : `This exports ${counted(repair.length, 'partition')} again, and what shares a shard with them`}:`
     yield `  ${run}`
   }

@@ -6,7 +6,7 @@ export const LEFT_OUT = '[left out: it repeats a secret]'
 /**
  * This module keeps all secrets that the process has read or received, for its whole life: a response may repeat the
  * secret of an earlier request. The list is process-wide, because every `ExportError` checks its message against it,
- * and the secrets of one pipeline must not appear in messages of another pipeline of the same process (decision 18).
+ * and the secrets of one pipeline must not appear in messages of another pipeline of the same process.
  *
  * `any` looks for all secrets, also short ones that are part of ordinary words. It is for strings from outside, which
  * can be left out without harm. `long` looks for secrets of at least twelve characters. It is for Spillway's own strings.

@@ -14,7 +14,7 @@ import { checkFingerprint, checkMaskKey } from '../../state/index.ts'
 import { normalIdentity } from '../../transform/index.ts'
 import { findRows, LOOKUP } from '../../warehouse/index.ts'
 import { openDataSet, requireManifest } from '../open-data-set.ts'
-import { requireShards } from '../sign.ts'
+import { requireListed } from '../read-manifest.ts'
 import type { Directory, DirectoryAddress } from './directory.ts'
 import { shardGroups } from './shard-groups.ts'
 
@@ -64,7 +64,7 @@ export async function matchPeople(
   const manifest = await requireManifest(store, pipeline)
   checkMaskKey(manifest, options.maskKey, pipeline)
   for (const fingerprint of directory.fingerprints) checkFingerprint(manifest, fingerprint, pipeline)
-  await requireShards(store, manifest)
+  await requireListed(store, manifest)
   const columns = columnsOf(pipeline)
   const types = new Map(columns.map(({ name, type }) => [name, type]))
   const shown = ROW_COLUMNS.filter((name) => types.has(name))

@@ -1,6 +1,5 @@
 import type { KeyObject } from 'node:crypto'
-import { isExportError, nullIf, type Pipeline, ROW_FOLDERS, type Store } from '../../core/index.ts'
-import { partOf } from '../../load/index.ts'
+import { isExportError, type Pipeline, ROW_FOLDERS, type Store } from '../../core/index.ts'
 import { tableProblems } from '../../open-tables/index.ts'
 import {
   CHECKPOINT_PATH,
@@ -16,6 +15,7 @@ import {
 import { type Completeness, completenessOf } from '../completeness.ts'
 import { namingLocations, nothingExported, openDataSet } from '../open-data-set.ts'
 import { readSteadily } from '../read-manifest.ts'
+import { filesAt, rowFiles } from '../row-files.ts'
 import { whyStale } from '../scope.ts'
 import { type Problem, type ProblemCause, verifyShard } from './verify-shard.ts'
 
@@ -32,8 +32,6 @@ export type Verification = Completeness & {
   readonly repair: readonly string[]
   /** Whether a command was stopped before it had finished, or is at work. Any command that changes the data set finishes it. */
   readonly unfinished: boolean
-  /** Hidden files among the shards, which no reader takes: no problem, as those of a file manager. */
-  readonly hidden: readonly string[]
 }
 
 type VerifyOptions = {
@@ -75,7 +73,7 @@ async function verify(
       ? null
       : await reading(async () => parseManifest(bytes), MANIFEST_PATH, 'manifest', problems)
   // Listed before the checkpoint is read: a run commits a shard before it publishes it.
-  const { files, hidden } = await filesOf(pipeline, store)
+  const files = await filesOf(store)
   const { signedBy = null } = options
   const unfinished = await readUnfinished(store, manifest, problems)
   if (bytes === null) {
@@ -120,7 +118,6 @@ async function verify(
     ...{ shards: shards.length, rows, quarantined, forgotten, problems },
     repair: [...repair].sort(),
     unfinished: unfinished.isCut,
-    hidden,
   }
 }
 
@@ -226,50 +223,16 @@ async function reading<T>(
 /** Names that patterns of readers end with. */
 const LIKE_A_SHARD = /\.(?:parquet|csv|csv\.\w+)$/i
 
-/** The files that readers may take for shards, and the hidden ones beside them. */
-async function filesOf(pipeline: Pipeline, store: Store) {
-  const files: string[] = []
-  const hidden: string[] = []
-  for await (const path of filesOfRows(pipeline, store)) {
-    const isHidden = /(?:^|\/)\.[^/]*$/.test(path) && !LIKE_A_SHARD.test(path)
-    if (isHidden) hidden.push(path)
-    else files.push(path)
-  }
-  return { files, hidden }
-}
-
 /**
- * Every file in the folders of shards, whatever its name: patterns match all names that end like a shard's, and some
- * engines read every file. Beside them, every file that ends like a shard: a pattern may begin at the data set. Names
- * that begin with `_` are skipped there, as readers do.
+ * Every file in the folders of rows that readers would take. Beside them, every file that ends like a shard: a pattern may
+ * begin at the data set.
  */
-async function* filesOfRows(pipeline: Pipeline, store: Store): AsyncGenerator<string> {
-  for (const folder of ROW_FOLDERS)
-    yield* filesBelow(`${folder}/`, await store.list(folder), /./, pipeline, store)
-  const others = (await store.list('')).filter((name) => !name.startsWith('_') && !ROW_FOLDERS.includes(name))
-  yield* filesBelow('', others, LIKE_A_SHARD, pipeline, store)
-}
-
-/** @param folder with its slash @param wanted names of files that count */
-async function* filesBelow(
-  folder: string,
-  names: readonly string[],
-  wanted: RegExp,
-  pipeline: Pipeline,
-  store: Store,
-): AsyncGenerator<string> {
-  for (const name of names) {
-    const path = `${folder}${name}`
-    // No shard is checked twice: there may be half a million.
-    // null: for example a symbolic link, which readers follow.
-    const below = partOf(name) === null ? await store.list(path).catch(nullIf('storage')) : []
-    if (below !== null && below.length > 0) yield* filesBelow(`${path}/`, below, wanted, pipeline, store)
-    else if (!wanted.test(name)) continue
-    else if (below === null) yield path
-    else if (partOf(name) !== null || !(await isEmptyFolder(path, pipeline, store))) yield path
+async function filesOf(store: Store): Promise<readonly string[]> {
+  const files: string[] = []
+  for (const name of await store.list('')) {
+    if (ROW_FOLDERS.includes(name)) for await (const path of rowFiles(store, name)) files.push(path)
+    else if (!/^[._]/.test(name))
+      for await (const path of filesAt(store, name)) if (LIKE_A_SHARD.test(path)) files.push(path)
   }
-}
-
-async function isEmptyFolder(path: string, { load }: Pipeline, store: Store): Promise<boolean> {
-  return load.location.kind === 'disk' && (await store.mismatches([{ path, names: 0 }])).length === 0
+  return files
 }

@@ -12,8 +12,7 @@ import {
   queryDataSet,
 } from '../../warehouse/index.ts'
 import { nothingExported, openDataSet } from '../open-data-set.ts'
-import { readSteadily } from '../read-manifest.ts'
-import { requireShards } from '../sign.ts'
+import { readSteadily, requireListed } from '../read-manifest.ts'
 import { localShards, temporaryFolder } from './local-shards.ts'
 
 export type { QueryStream } from '../../warehouse/index.ts'
@@ -112,7 +111,7 @@ async function queryShards<T>(
   { sql, options, take }: Asked<T>,
 ): Promise<T> {
   const { extract, load } = pipeline
-  await requireShards(store, manifest)
+  await requireListed(store, manifest)
   const paths = manifest.shards.map(({ path }) => path)
   const shards = await localShards(pipeline, store, options.stop)
   try {

@@ -1,0 +1,32 @@
+import type { NamedPipeline, OwnedStore } from '../core/index.ts'
+import { isOfCatalog, requireOwnInCatalog } from './catalog.ts'
+import { refuseLinks } from './links.ts'
+import { requireOwnCheckpoint } from './open-checkpoint.ts'
+import { openChecked } from './recover.ts'
+import { settle } from './settle.ts'
+import type { ChangeOptions } from './swap.ts'
+
+/**
+ * Settles what another command may have left, for a command that itself commits nothing. A catalog that is out of reach
+ * keeps nobody from going on: the next command tries again.
+ */
+export async function settleFirst(
+  pipeline: NamedPipeline,
+  store: OwnedStore,
+  options: ChangeOptions,
+): Promise<void> {
+  await refuseLinks(store)
+  const journal = await openChecked(store, null, async (state) => {
+    if (state !== null) requireOwnCheckpoint(pipeline, state)
+    await requireOwnInCatalog(pipeline, store, options, false)
+    return []
+  })
+  if (journal === null) return
+  try {
+    await settle(pipeline, store, journal, options)
+  } catch (error) {
+    if (!isOfCatalog(error)) throw error
+  } finally {
+    await journal.close()
+  }
+}
