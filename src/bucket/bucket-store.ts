@@ -1,8 +1,19 @@
-import { type ExpectedStat, type OwnedStore, type Store, scratchesIn, takenOver } from '../core/index.ts'
+import { randomBytes } from 'node:crypto'
+import { type FileHandle, open, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import {
+  type ExpectedStat,
+  ExportError,
+  type OwnedStore,
+  type Store,
+  scratchesIn,
+  type TemporaryFile,
+  takenOver,
+} from '../core/index.ts'
 import { type Chunks, Conflict, type Driver, PART_BYTES, type Upload } from './driver.ts'
 import { Objects, requireConditions } from './objects.ts'
 import { changedByOthers, OwnedObjects, type RequireLock } from './owned-objects.ts'
-import { unnamedFile } from './unnamed-file.ts'
 
 /**
  * A {@link Store} below a prefix of a bucket, in any object storage that honours `If-Match` and `If-None-Match`. Every
@@ -151,4 +162,36 @@ async function at<T>(driver: Driver, path: string, work: () => Promise<T>): Prom
   } catch (error) {
     throw error instanceof Conflict ? changedByOthers(path) : driver.error(error, path)
   }
+}
+
+/** A temporary file of this machine that has no name. @param make creates an object */
+export async function unnamedFile(
+  make: (path: string, chunks: Chunks) => Promise<boolean>,
+): Promise<TemporaryFile> {
+  const file = await openUnnamed().catch(noRoom)
+  return {
+    async append(chunks) {
+      for (const chunk of chunks) await file.appendFile(chunk).catch(noRoom)
+    },
+    create: (path) =>
+      make(path, file.createReadStream({ start: 0, autoClose: false, highWaterMark: PART_BYTES })),
+    discard: () => file.close(),
+  }
+}
+
+async function openUnnamed(): Promise<FileHandle> {
+  const path = join(tmpdir(), `spillway-${randomBytes(12).toString('hex')}`)
+  const file = await open(path, 'wx+', 0o600)
+  await rm(path, { force: true })
+  return file
+}
+
+function noRoom(cause: unknown): never {
+  throw new ExportError({
+    kind: 'storage',
+    what: 'A temporary file cannot be written',
+    where: tmpdir(),
+    next: 'Set TMPDIR to a folder that can be written to and has room, then run again.',
+    cause,
+  })
 }

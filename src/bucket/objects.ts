@@ -28,7 +28,13 @@ export class Objects {
       if (!(error instanceof Conflict)) throw error
       const found = await this.driver.head(name)
       if (found?.mark === write.mark) return found.etag
-      if (found === null && condition === 'absent') throw notTaken(name)
+      if (found === null && condition === 'absent')
+        throw new ExportError({
+          kind: 'storage',
+          what: 'The store did not take the object, although it has none of this name',
+          where: name,
+          next: 'Wait some minutes, then run again; the run resumes after its last committed page.',
+        })
       throw error
     }
   }
@@ -68,16 +74,6 @@ export function gone(path: string): ExportError {
     what: 'The object is gone',
     where: path,
     next: 'Check that nothing else clears load.path, then run again.',
-  })
-}
-
-/** The error of a store that says that an object exists, and has none. */
-function notTaken(path: string): ExportError {
-  return new ExportError({
-    kind: 'storage',
-    what: 'The store did not take the object, although it has none of this name',
-    where: path,
-    next: 'Wait some minutes, then run again; the run resumes after its last committed page.',
   })
 }
 

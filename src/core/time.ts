@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Int64, int64 } from './int64.ts'
+import { type Int64, int64 } from './collections.ts'
 
 /** Source of time. Tests pass their own. */
 export type Clock = {

@@ -61,7 +61,13 @@ export function describeDataSet({ pipeline, unknown }: Place, use: Use): Promise
   return namingLocations(pipeline, async () => {
     const store = openDataSet(pipeline)
     const told = await toldBy(store, use)
-    if (use === 'change' && unknown !== null && mayHaveTables(await store.list(''))) throw tablesUnknown()
+    if (use === 'change' && unknown !== null && mayHaveTables(await store.list('')))
+      throw new ExportError({
+        kind: 'config',
+        what: 'There are tables over the shards, and only the pipeline file says which and where they are',
+        where: '.',
+        next: 'Give the pipeline file in place of the path.',
+      })
     if (told === null) {
       if (unknown !== null) throw unknown
       return { pipeline, planned: pipeline, differences: [] }
@@ -232,15 +238,6 @@ function lengthOf(every: string): WindowLength {
   const [, count, unit] = /^(\d+)([hd])$/.exec(every) ?? []
   if (unit !== undefined) return { unit: unit === 'h' ? 'hour' : 'day', count: Number(count) }
   return { unit: every as 'week' | 'month' | 'year' }
-}
-
-function tablesUnknown(): ExportError {
-  return new ExportError({
-    kind: 'config',
-    what: 'There are tables over the shards, and only the pipeline file says which and where they are',
-    where: '.',
-    next: 'Give the pipeline file in place of the path.',
-  })
 }
 
 function fail(what: string): never {

@@ -43,7 +43,12 @@ export async function findState(store: Store): Promise<FoundState> {
     return { found, manifest, state: stateOfManifest(manifest) }
   if (otherVersion !== null) throw otherVersion
   if (state === null && (await hasCommits(store)) && (await store.size(CHECKPOINT_PATH)) === null)
-    throw lostCheckpoint()
+    throw new ExportError({
+      kind: 'damaged',
+      what: 'There is a log but no checkpoint and no manifest, so the export cannot resume',
+      where: LOG_FOLDER,
+      next: 'Restore _state from a backup, choose another load.path, or start over with --fresh.',
+    })
   return { found, manifest: null, state }
 }
 
@@ -63,14 +68,5 @@ export async function requireSuppression(store: Store, { forgotten }: Manifest):
     what: 'The checkpoint is lost, and with it the list of the people who were forgotten in this data set',
     where: SUPPRESSION_PATH,
     next: 'Restore it from a backup: without it, their rows would come back. Or export to another load.path, and run `forget` there first.',
-  })
-}
-
-function lostCheckpoint(): ExportError {
-  return new ExportError({
-    kind: 'damaged',
-    what: 'There is a log but no checkpoint and no manifest, so the export cannot resume',
-    where: LOG_FOLDER,
-    next: 'Restore _state from a backup, choose another load.path, or start over with --fresh.',
   })
 }

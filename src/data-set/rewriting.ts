@@ -1,10 +1,17 @@
 import { createHash } from 'node:crypto'
-import { ExportError, type NamedPipeline, type OwnedStore, placeOf } from '../core/index.ts'
-import { PageRows, rewriteShard, rowGroupRows, type ShardCoder, shardExtension } from '../load/index.ts'
+import { ExportError, type NamedPipeline, type OwnedStore, type Pipeline, placeOf } from '../core/index.ts'
+import {
+  type EncodeSettings,
+  PageRows,
+  rewriteShard,
+  rowGroupRows,
+  type ShardCoder,
+  shardExtension,
+} from '../load/index.ts'
 import { columnsOf, encodeRecordBatch, type RowBatch, type RowValue, valueAt } from '../rows/index.ts'
 import type { CheckpointState, SealedShard, ShardIdentity } from '../state/index.ts'
 import { valueColumn } from '../transform/index.ts'
-import { encodeSettings } from './encode-settings.ts'
+import type { DataSetOptions } from './options.ts'
 import { namingShard, shardReader } from './read-shard.ts'
 
 /** Rows that are decoded at a time. */
@@ -134,5 +141,27 @@ export class FreeNumbers {
     const part = this.#parts.get(folder) ?? this.#state.partsOf.get(folder) ?? 0
     this.#parts.set(folder, part + 1)
     return { shard: this.#shard++, folder, part }
+  }
+}
+
+/** The settings for encoding shards. */
+export function encodeSettings(
+  pipeline: Pipeline,
+  { version, build }: Pick<DataSetOptions, 'version' | 'build'>,
+): EncodeSettings {
+  const { name, transform, load } = pipeline
+  const columns = columnsOf(pipeline)
+  return {
+    format: load.format,
+    columns,
+    // In this exact form: parquet-java ignores the statistics of a writer whose name it cannot parse.
+    createdBy: `spillway version ${version} (build ${build})`,
+    fileMetadata: {
+      'spillway.pipeline': name,
+      'spillway.masking': JSON.stringify({ secret: transform.secret, identity: transform.identity }),
+      'spillway.columns': JSON.stringify(
+        Object.fromEntries(columns.map((column) => [column.name, column.meaning])),
+      ),
+    },
   }
 }

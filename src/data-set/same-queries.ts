@@ -35,7 +35,14 @@ export function requireSameNames(
     const isAnothers =
       known !== undefined ||
       (isKnown(found, query.name) && nameQuery(query, queryLabel(query)).name !== query.name)
-    if (isAnothers) throw standsForAnother(query, pipeline)
+    if (isAnothers)
+      throw new ExportError({
+        kind: 'config',
+        what: `The data set has ${query.name} as the name of another query`,
+        // Domains without `as` may be in any of three keys.
+        where: locationOf(pipeline, givenTo(query) ? 'extract.queries' : 'extract'),
+        next: 'Give the query another name with as, write to another load.path, or start over with --fresh.',
+      })
   }
 }
 
@@ -64,14 +71,4 @@ function valueFor(
 ): string | null {
   if (!hidesIdentity(query, transform.identity)) return queryLabel(query)
   return transform.identity === 'hmac' ? maskedQueryValue(query, null, { ...transform, maskKey }) : null
-}
-
-function standsForAnother(query: NamedQuery, pipeline: NamedPipeline): ExportError {
-  return new ExportError({
-    kind: 'config',
-    what: `The data set has ${query.name} as the name of another query`,
-    // Domains without `as` may be in any of three keys.
-    where: locationOf(pipeline, givenTo(query) ? 'extract.queries' : 'extract'),
-    next: 'Give the query another name with as, write to another load.path, or start over with --fresh.',
-  })
 }

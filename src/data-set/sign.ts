@@ -5,7 +5,6 @@ import {
   isManifestOf,
   keyDigest,
   MANIFEST_PATH,
-  type Manifest,
   manifestDigest,
   parseManifest,
   SIGNATURE_BYTES,
@@ -139,31 +138,25 @@ async function read(
   const summaryPage = pageOfManifest(bytes, marked, version)
   const again = await store.read(MANIFEST_PATH)
   if (again === null || !Buffer.from(again).equals(bytes)) throw changedMeanwhile()
-  if (signature === null) throw notSigned(pipeline, manifest)
-  if (publicKey !== null && !fitsManifest(signature, bytes, publicKey)) throw doesNotFit(manifest)
+  if (signature === null)
+    throw new ExportError({
+      kind: 'config',
+      what: `The manifest is not signed, so nothing shows that it is untouched${whyStale(manifest)}`,
+      where: SIGNATURE_PATH,
+      next: `Run \`spillway sign ${pipeline.file} --key <private key>\` first.`,
+    })
+  if (publicKey !== null && !fitsManifest(signature, bytes, publicKey))
+    throw new ExportError({
+      kind: 'damaged',
+      what: `The signature does not fit the manifest under this key${whyStale(manifest)}`,
+      where: SIGNATURE_PATH,
+      next: 'Give the public key of the one that signed it, or sign it again.',
+    })
   const settings = settingsText(state.header.settings)
   const { complete, partitions } = completeness
   const leftOut = leftOutClauses(completeness.left_out)
   const found = { manifest, manifestBytes: bytes, signature, isMarked: marked, summaryPage, settings }
   return { ...found, complete, partitions, leftOut, completeness }
-}
-
-function notSigned({ file }: Pipeline, manifest: Manifest): ExportError {
-  return new ExportError({
-    kind: 'config',
-    what: `The manifest is not signed, so nothing shows that it is untouched${whyStale(manifest)}`,
-    where: SIGNATURE_PATH,
-    next: `Run \`spillway sign ${file} --key <private key>\` first.`,
-  })
-}
-
-function doesNotFit(manifest: Manifest): ExportError {
-  return new ExportError({
-    kind: 'damaged',
-    what: `The signature does not fit the manifest under this key${whyStale(manifest)}`,
-    where: SIGNATURE_PATH,
-    next: 'Give the public key of the one that signed it, or sign it again.',
-  })
 }
 
 function changedMeanwhile(): ExportError {
@@ -187,16 +180,13 @@ async function readVouchedManifest(pipeline: Pipeline, store: Store) {
   const manifest = parseManifest(bytes)
   const state = await readState(store)
   if (state !== null) requireOwnCheckpoint(pipeline, state)
-  if (state === null || !isManifestOf(bytes, pipeline, state)) throw notOfCheckpoint(pipeline)
+  if (state === null || !isManifestOf(bytes, pipeline, state))
+    throw new ExportError({
+      kind: 'damaged',
+      what: 'The manifest does not match the checkpoint: it was changed, or a run ended before it wrote its own',
+      where: MANIFEST_PATH,
+      next: `Run \`${runCommand(pipeline)}\`, which writes it anew and requests nothing that is exported.`,
+    })
   await requireShards(store, state, () => false)
   return { bytes, manifest, state }
-}
-
-function notOfCheckpoint(pipeline: Pipeline): ExportError {
-  return new ExportError({
-    kind: 'damaged',
-    what: 'The manifest does not match the checkpoint: it was changed, or a run ended before it wrote its own',
-    where: MANIFEST_PATH,
-    next: `Run \`${runCommand(pipeline)}\`, which writes it anew and requests nothing that is exported.`,
-  })
 }

@@ -1,7 +1,15 @@
-import { join } from 'node:path'
-import { hasCode, type OwnedStore, type Store, scratchesIn } from '../core/index.ts'
+import { lstat, readdir } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import {
+  type ExpectedStat,
+  hasCode,
+  type OwnedStore,
+  type Store,
+  scratchesIn,
+  sideBySide,
+} from '../core/index.ts'
 import { DiskFiles, type DiskOptions } from './disk-files.ts'
-import { mismatches } from './mismatches.ts'
+import { LinkGuard, pathIn } from './folders.ts'
 import { OwnedFiles } from './owned-files.ts'
 import { StagingDirectory } from './staging-directory.ts'
 import { isAbsent, nullIfAbsent, storageError } from './storage-error.ts'
@@ -93,4 +101,27 @@ async function at<T>(path: string, work: () => Promise<T>): Promise<T> {
   } catch (error) {
     throw storageError(error, path)
   }
+}
+
+/** @returns files and folders that hold something else, are links, or cannot be read, in their order */
+export async function mismatches(
+  root: string,
+  expected: Iterable<ExpectedStat>,
+): Promise<readonly ExpectedStat[]> {
+  const guard = new LinkGuard(root)
+  const found: (readonly [index: number, expected: ExpectedStat])[] = []
+  let next = 0
+  await sideBySide(expected, async (each) => {
+    const index = next++
+    if (!(await isAsExpected(root, guard, each).catch(() => false))) found.push([index, each])
+  })
+  return found.sort(([a], [b]) => a - b).map(([, each]) => each)
+}
+
+async function isAsExpected(root: string, guard: LinkGuard, expected: ExpectedStat): Promise<boolean> {
+  const full = pathIn(root, expected.path)
+  guard.check('bytes' in expected ? dirname(full) : full)
+  if ('names' in expected) return (await readdir(full)).length === expected.names
+  const found = await lstat(full)
+  return found.isFile() && found.size === expected.bytes
 }

@@ -33,7 +33,13 @@ export class OwnedFiles {
   async extend(path: string, size: number, chunks: Iterable<Uint8Array>): Promise<void> {
     const file = openToAppend(this.#files.checked(path))
     try {
-      if (fstatSync(file).size !== size) throw changedFile(path)
+      if (fstatSync(file).size !== size)
+        throw new ExportError({
+          kind: 'damaged',
+          what: 'The file has changed since it was last written',
+          where: path,
+          next: 'Check that nothing else writes below load.path, then run again: what is lost is requested anew.',
+        })
       writeChunks(file, chunks)
       await fsyncFile(file)
     } finally {
@@ -184,15 +190,6 @@ export class OwnedFiles {
       throw error
     }
   }
-}
-
-function changedFile(path: string): ExportError {
-  return new ExportError({
-    kind: 'damaged',
-    what: 'The file has changed since it was last written',
-    where: path,
-    next: 'Check that nothing else writes below load.path, then run again: what is lost is requested anew.',
-  })
 }
 
 /** @throws where something other than a file has the name */

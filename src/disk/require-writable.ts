@@ -19,7 +19,13 @@ export async function requireWritable(folder: string, where = folder): Promise<v
       })
       if (found === null) {
         const isLink = (await lstat(path).catch(nullIfAbsent))?.isSymbolicLink() === true
-        if (isLink) throw danglingLink(path)
+        if (isLink)
+          throw new ExportError({
+            kind: 'config',
+            what: 'There is a symbolic link to a folder that is not there',
+            where: path,
+            next: 'Make that folder, mount it, or correct load.path.',
+          })
         continue
       }
       if (!found.isDirectory()) throw Object.assign(new Error(), { code: 'ENOTDIR' })
@@ -30,15 +36,6 @@ export async function requireWritable(folder: string, where = folder): Promise<v
   } catch (error) {
     throw asSetting(error, storageError(error, where))
   }
-}
-
-function danglingLink(path: string): ExportError {
-  return new ExportError({
-    kind: 'config',
-    what: 'There is a symbolic link to a folder that is not there',
-    where: path,
-    next: 'Make that folder, mount it, or correct load.path.',
-  })
 }
 
 /** Before anything is changed, these mean that the setting is wrong, not the disk. */

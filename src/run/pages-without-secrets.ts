@@ -1,5 +1,5 @@
 import { ExportError, LEFT_OUT, repeatsSecret, unlessSecret } from '../core/index.ts'
-import { type DecodePage, MAX_CURSOR_BYTES, type PageContext } from '../rows/index.ts'
+import { type DecodePage, MAX_CURSOR_BYTES } from '../rows/index.ts'
 import { isKnownField, UNNAMED_FIELDS } from '../transform/index.ts'
 
 /**
@@ -10,7 +10,12 @@ export function pagesWithoutSecrets(decode: DecodePage): DecodePage {
   return async (body, context) => {
     const page = await decode(body, context)
     if (page.next !== null && isKept(page.next) && repeatsSecret(page.next, 'long'))
-      throw secretInCursor(context)
+      throw new ExportError({
+        kind: 'data',
+        what: `The cursor that the service sent cannot be stored: ${LEFT_OUT}`,
+        where: `${context.partition}, page ${context.page + 1}`,
+        next: 'Choose windows so short that each fits on one page, and report it to the service.',
+      })
     return {
       ...page,
       unknownFields: countedBy(page.unknownFields),
@@ -49,13 +54,4 @@ function cleared(value: unknown): unknown {
 /** The name of a field that the service does not document. */
 function shownName(name: string): string {
   return repeatsSecret(name) ? UNNAMED_FIELDS : name
-}
-
-function secretInCursor({ partition, page }: PageContext): ExportError {
-  return new ExportError({
-    kind: 'data',
-    what: `The cursor that the service sent cannot be stored: ${LEFT_OUT}`,
-    where: `${partition}, page ${page + 1}`,
-    next: 'Choose windows so short that each fits on one page, and report it to the service.',
-  })
 }

@@ -1,4 +1,4 @@
-import type { NamedPipeline, OwnedStore } from '../core/index.ts'
+import type { NamedPipeline, OwnedStore, Pipeline } from '../core/index.ts'
 import {
   coderOf,
   invalidationOf,
@@ -9,10 +9,15 @@ import {
   shardSetOptions,
 } from '../data-set/index.ts'
 import { type ShardCoder, ShardSet, type ShardSetOptions } from '../load/index.ts'
-import type { DecodePage } from '../rows/index.ts'
+import {
+  columnsOf,
+  type DecodePage,
+  type DecodeSettings,
+  ownFields,
+  type SuppressList,
+} from '../rows/index.ts'
 import { isInOrder, type Journal, presentOf } from '../state/index.ts'
 import type { Decoder } from '../transform/index.ts'
-import { decodeSettings } from './decode-settings.ts'
 import type { RunOptions } from './options.ts'
 import { pagesWithoutSecrets } from './pages-without-secrets.ts'
 
@@ -155,4 +160,24 @@ async function lostChains(journal: Journal): Promise<readonly string[]> {
     lost.push(...keys.filter((key) => presentOf(state, key) !== undefined))
   }
   return lost
+}
+
+/** The settings for decoding pages. */
+export function decodeSettings(
+  pipeline: Pipeline,
+  maskKey: Uint8Array | null,
+  suppress: readonly SuppressList[],
+): DecodeSettings {
+  const { extract, transform } = pipeline
+  return {
+    resource: extract.resource,
+    columns: columnsOf(pipeline),
+    extras: [...ownFields(extract.resource, extract.include), ...transform.extraColumns],
+    secretFacts: transform.secretFacts,
+    order: extract.order,
+    secret: transform.secret,
+    identity: transform.identity,
+    maskKey,
+    suppress,
+  }
 }

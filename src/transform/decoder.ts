@@ -1,4 +1,4 @@
-import { kindOfRows, type RowKind } from '../core/index.ts'
+import { ExportError, kindOfRows, type RowKind } from '../core/index.ts'
 import type { DecodedPage, DecodeSettings, PageContext } from '../rows/index.ts'
 import { ChainIds } from './chain-ids.ts'
 import { CredentialColumns } from './columns/credential-columns.ts'
@@ -6,10 +6,11 @@ import type { PageTools } from './credential-page.ts'
 import { ExtraReader } from './extra/extra-reader.ts'
 import { masksOf, Suppression } from './mask/index.ts'
 import { PageReader } from './page-reader.ts'
+import { plainDecoder } from './plain-items.ts'
 import { credentialQuarantine } from './quarantine.ts'
-import { reportDecoder } from './reports.ts'
-import type { Decode } from './response.ts'
+import { type Decode, pageLocation } from './response.ts'
 import { RowTexts } from './row-texts.ts'
+import { reportSchema } from './schema.ts'
 
 /** Decodes the bytes of one response into a page. Nothing in the result points into them. */
 export type Decoder = (body: Uint8Array, context: PageContext) => DecodedPage
@@ -47,4 +48,22 @@ export function pageTools(settings: DecodeSettings): PageTools {
     texts,
     suppression: Suppression.of(settings.suppress),
   }
+}
+
+/** Decodes pages of reports. */
+export function reportDecoder(settings: DecodeSettings): Decode {
+  return plainDecoder(settings, reportSchema, (id, context) => {
+    const { query } = context
+    return query.type === 'report' && id !== query.id ? wrongReport(context) : null
+  })
+}
+
+/** The response has another report than the one requested. */
+function wrongReport(context: PageContext): ExportError {
+  return new ExportError({
+    kind: 'data',
+    what: 'The response holds another report than the requested one',
+    where: pageLocation(context),
+    next: 'Check service.report_path, and proxies and caches before the service: a cache may mix up responses.',
+  })
 }

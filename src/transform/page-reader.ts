@@ -1,11 +1,16 @@
 import { isUtf8 } from 'node:buffer'
 import { isExportError } from '../core/index.ts'
-import { type DecodedPage, type DecodeSettings, hasTooManyValues, type PageContext } from '../rows/index.ts'
+import {
+  type DecodedPage,
+  type DecodeSettings,
+  hasTooManyValues,
+  mayHoldManyValues,
+  type PageContext,
+} from '../rows/index.ts'
 import type { CredentialColumns } from './columns/credential-columns.ts'
 import type { SourceTable } from './columns/source-table.ts'
 import type { ListList } from './columns/text-list.ts'
 import { CredentialPage, type PageTools } from './credential-page.ts'
-import { type KnownSource, readSource } from './known-source.ts'
 import type { Verdict } from './page-range.ts'
 import { hasByteOrderMark, MAX_ITEMS, pageLocation, parseResponse, wrongShape } from './response.ts'
 import { type Hidden, type RowTexts, repeats } from './row-texts.ts'
@@ -35,7 +40,7 @@ import {
   skipString,
   skipValue,
 } from './scan/json-steps.ts'
-import { fieldName } from './schema.ts'
+import { fieldName, SOURCE_FIELDS, type Source, sourceSchema, unknownNames } from './schema.ts'
 
 /**
  * Reads pages of credentials. An item's values go from the response's bytes into columns, without objects or strings. An
@@ -301,4 +306,26 @@ function requireUtf8(bytes: Uint8Array): void {
 /** Ends the reading of a response; {@link parseResponse} then says why. */
 function notUnderstood(): SyntaxError {
   return new SyntaxError()
+}
+
+/** A validated source and what a row needs of it. */
+export type KnownSource = {
+  readonly id: string
+  readonly source: Source
+  /** Names of its fields that nobody knows. */
+  readonly unknown: readonly string[]
+  /** Entry of (`source.id`, source) in the source table of page number `page`. */
+  entry: number
+  page: number
+}
+
+/** Parses and validates a source that has not come before; null when it breaks the schema. */
+export function readSource(bytes: Buffer, start: number, end: number): KnownSource | null {
+  // An item with it is parsed as a whole.
+  if (mayHoldManyValues(end - start)) return null
+  const value: unknown = JSON.parse(bytes.toString('utf8', start, end))
+  const { data: source } = sourceSchema.safeParse(value)
+  if (source === undefined) return null
+  const unknown = unknownNames(value as object, SOURCE_FIELDS, 'source.')
+  return { id: source.id, source, unknown, entry: 0, page: -1 }
 }

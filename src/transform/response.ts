@@ -55,22 +55,19 @@ function checkedResponse(parsed: unknown, query: Query, where: string): ParsedRe
 function parseJson(text: Buffer, where: string): unknown {
   // Decoding invalid UTF-8 would insert replacement characters.
   if (!isUtf8(text)) throw badResponse('transient', 'is no UTF-8', where)
-  if (hasTooManyValues(text)) throw tooManyValues(where)
+  if (hasTooManyValues(text))
+    throw new ExportError({
+      kind: 'data',
+      what: 'The response holds more values than a page can have',
+      where,
+      next: 'Lower extract.page_size; if the error persists, report it to the service.',
+    })
   try {
     return parseExactJson(text)
   } catch {
     // The message of a SyntaxError quotes the JSON, so it is not kept as the cause.
     throw badResponse('transient', 'is no JSON', where)
   }
-}
-
-function tooManyValues(where: string): ExportError {
-  return new ExportError({
-    kind: 'data',
-    what: 'The response holds more values than a page can have',
-    where,
-    next: 'Lower extract.page_size; if the error persists, report it to the service.',
-  })
 }
 
 /** The JSON is whole, and no response to such a request. */

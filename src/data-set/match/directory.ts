@@ -84,7 +84,13 @@ export async function readDirectory(
       elsewhere.set(i, (elsewhere.get(i) ?? 0) + found.length + left)
     }
   }
-  if (people.length === 0) throw noPeople(where)
+  if (people.length === 0)
+    throw new ExportError({
+      kind: 'config',
+      what: 'The directory has no people: there is nothing below its header',
+      where,
+      next: 'Export it again.',
+    })
   // Of a first column that says something else than who it is.
   if (key === null && keysOfSeveral.count > people.length) throw noKey(header[keyIndex]!, where)
   const one = hasDigests ? 'digest' : 'address'
@@ -144,15 +150,6 @@ function noKey(key: string, where: string): ExportError {
     what: `The first column, ${JSON.stringify(key)}, does not tell people apart: most lines repeat a cell of it`,
     where,
     next: 'Name a column that does with --key, such as an employee number.',
-  })
-}
-
-function noPeople(where: string): ExportError {
-  return new ExportError({
-    kind: 'config',
-    what: 'The directory has no people: there is nothing below its header',
-    where,
-    next: 'Export it again.',
   })
 }
 

@@ -33,7 +33,13 @@ export async function planRedo(
     }
   }
   const unused = matchers.filter(({ isUsed }) => !isUsed).map(({ pattern }) => pattern)
-  if (unused.length > 0) throw matchesNothing(pipeline, unused)
+  if (unused.length > 0)
+    throw new ExportError({
+      kind: 'config',
+      what: `--redo ${unused.join(', ')} matches no partition of the pipeline`,
+      where: pipeline.file,
+      next: 'Name a partition as `status` does, such as domain.example.com/2024-01-01..2024-02-01, or a glob such as "domain.example.com/*"; nothing was changed.',
+    })
   if (state === null || begun.size === 0) return null
   const redo = invalidationOf(state, { partitions: begun, shards: [] })
   requirePlanned(pipeline, plan, redo)
@@ -44,7 +50,14 @@ export async function planRedo(
 function requirePlanned(pipeline: Pipeline, plan: Plan, redo: Invalidation): void {
   const planned = new Set<string>()
   for (const { key } of plan.partitions()) if (redo.partitions.has(key)) planned.add(key)
-  for (const key of redo.partitions) if (!planned.has(key)) throw wouldBeLost(pipeline, key)
+  for (const key of redo.partitions)
+    if (!planned.has(key))
+      throw new ExportError({
+        kind: 'config',
+        what: `${key} shares a shard with a partition to be exported anew, and the pipeline no longer requests it, so its rows would be lost`,
+        where: CHECKPOINT_PATH,
+        next: `Put its query and window back into ${pipeline.file}, or start over with --fresh; nothing was changed.`,
+      })
 }
 
 /**
@@ -58,24 +71,6 @@ export function redoEntry({ partitions, shards, chains }: Invalidation): Journal
     shards: [...shards],
     chains: [...chains],
   }
-}
-
-function matchesNothing({ file }: Pipeline, patterns: readonly string[]): ExportError {
-  return new ExportError({
-    kind: 'config',
-    what: `--redo ${patterns.join(', ')} matches no partition of the pipeline`,
-    where: file,
-    next: 'Name a partition as `status` does, such as domain.example.com/2024-01-01..2024-02-01, or a glob such as "domain.example.com/*"; nothing was changed.',
-  })
-}
-
-function wouldBeLost({ file }: Pipeline, key: string): ExportError {
-  return new ExportError({
-    kind: 'config',
-    what: `${key} shares a shard with a partition to be exported anew, and the pipeline no longer requests it, so its rows would be lost`,
-    where: CHECKPOINT_PATH,
-    next: `Put its query and window back into ${file}, or start over with --fresh; nothing was changed.`,
-  })
 }
 
 /** Everything that a repeated export of some partitions concerns. */

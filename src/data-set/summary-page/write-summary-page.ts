@@ -52,7 +52,13 @@ export async function isSummaryPageBehind(store: Store, manifest: Uint8Array): P
 
 /** @throws ExportError `storage` when it cannot be written, or another file has its name */
 async function writePage(store: OwnedStore, input: SummaryInput): Promise<void> {
-  if ((await isSummaryPage(store)) === false) throw notOurs()
+  if ((await isSummaryPage(store)) === false)
+    throw new ExportError({
+      kind: 'storage',
+      what: 'The file is no summary page of spillway, so it is not overwritten',
+      where: SUMMARY_PAGE_PATH,
+      next: 'Move it away; `spillway summary` writes the page then.',
+    })
   await store.replace(SUMMARY_PAGE_PATH, [summaryPage(input)])
 }
 
@@ -79,15 +85,6 @@ async function isSummaryPage(store: Store): Promise<boolean | null> {
   return (await store.size(SUMMARY_PAGE_PATH)) === null
     ? null
     : beginsWith(store, SUMMARY_PAGE_PATH, SUMMARY_PAGE_START)
-}
-
-function notOurs(): ExportError {
-  return new ExportError({
-    kind: 'storage',
-    what: 'The file is no summary page of spillway, so it is not overwritten',
-    where: SUMMARY_PAGE_PATH,
-    next: 'Move it away; `spillway summary` writes the page then.',
-  })
 }
 
 export type SummarizedDataSet = {

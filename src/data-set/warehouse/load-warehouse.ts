@@ -166,7 +166,16 @@ export async function syncStatements(
 ): Promise<string> {
   requireNames('duckdb', { schema: null, table: table ?? null })
   const sync = SYNCS[dialect]
-  if (sync === undefined) throw hasNoSync(dialect)
+  if (sync === undefined)
+    throw new ExportError({
+      kind: 'config',
+      what: `There is no script that keeps a table of ${dialect} in line with the data set`,
+      where: '--sync',
+      next:
+        dialect === 'postgres'
+          ? '`spillway load` does that for PostgreSQL.'
+          : `Leave it out: its tables read the files as they are. It is for ${Object.keys(SYNCS).join(', ')}.`,
+    })
   const manifest = await requireManifest(openDataSet(pipeline), pipeline)
   return located(pipeline, () => sync({ ...ddlInput(pipeline, table), manifest }))
 }
@@ -180,18 +189,6 @@ function located(pipeline: Pipeline, write: () => string): string {
     const where = `${error.where}, ${locationOf(pipeline, error.where)}`
     throw new ExportError({ ...plainError(error), where })
   }
-}
-
-function hasNoSync(dialect: DialectName): ExportError {
-  return new ExportError({
-    kind: 'config',
-    what: `There is no script that keeps a table of ${dialect} in line with the data set`,
-    where: '--sync',
-    next:
-      dialect === 'postgres'
-        ? '`spillway load` does that for PostgreSQL.'
-        : `Leave it out: its tables read the files as they are. It is for ${Object.keys(SYNCS).join(', ')}.`,
-  })
 }
 
 function ddlInput(pipeline: Pipeline, table?: string): DdlInput {

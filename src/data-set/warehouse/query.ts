@@ -71,7 +71,13 @@ export async function streamQuery<T>(
 
 function databaseOf(database: string, cwd: string): QuerySource {
   const target = parseTarget(database, cwd, '--in')
-  if (target.kind !== 'duckdb') throw onlyDuckdb()
+  if (target.kind !== 'duckdb')
+    throw new ExportError({
+      kind: 'config',
+      what: 'Only a duckdb:<file> can be queried here',
+      where: '--in',
+      next: 'Use psql for PostgreSQL.',
+    })
   return { kind: 'database', file: target.file }
 }
 
@@ -129,13 +135,4 @@ async function queryShards<T>(
   } finally {
     await shards.close()
   }
-}
-
-function onlyDuckdb(): ExportError {
-  return new ExportError({
-    kind: 'config',
-    what: 'Only a duckdb:<file> can be queried here',
-    where: '--in',
-    next: 'Use psql for PostgreSQL.',
-  })
 }

@@ -168,20 +168,17 @@ export function splitWindows(settings: WindowSettings, now: Micros): readonly Wi
   for (let from = settings.from; from < until; ) {
     const next = settings.every === null ? until : boundary(from, settings.every, settings.from, 1)
     if (next > until && wholeOnly) break
-    if (windows.length === MAX_WINDOWS) throw tooManyWindows()
+    if (windows.length === MAX_WINDOWS)
+      throw new ExportError({
+        kind: 'config',
+        what: `The range splits into more than ${MAX_WINDOWS} windows, and each costs at least one request for each query`,
+        where: 'extract.windows',
+        next: 'Choose a later from or a longer every.',
+      })
     windows.push({ from, until: Math.min(next, until) })
     from = next
   }
   return windows
-}
-
-function tooManyWindows(): ExportError {
-  return new ExportError({
-    kind: 'config',
-    what: `The range splits into more than ${MAX_WINDOWS} windows, and each costs at least one request for each query`,
-    where: 'extract.windows',
-    next: 'Choose a later from or a longer every.',
-  })
 }
 
 /** The window of a length that an instant belongs to, by the UTC calendar; hours and days count from 1970. */

@@ -123,7 +123,13 @@ SETTINGS format_csv_null_representation = '', input_format_csv_empty_as_default 
 
 /** The table function that reads the files, up to their format. */
 function sourceOf(given: DdlInput, files?: string): string {
-  if (/[{}*?]/.test(given.path)) throw isPattern(given.path)
+  if (/[{}*?]/.test(given.path))
+    throw new ExportError({
+      kind: 'config',
+      what: 'ClickHouse reads {, }, * and ? of a path as a pattern, and has no way to write them otherwise',
+      where: given.path,
+      next: 'Copy or move the data set to a path without them.',
+    })
   // There are functions for other stores, which need account and key first.
   const input = given.path.includes('://') ? { ...given, path: bucketOf(given) } : given
   const glob = files === undefined ? shardGlob(input) : `${input.path}/${files}`
@@ -131,15 +137,6 @@ function sourceOf(given: DdlInput, files?: string): string {
   return bucket === undefined
     ? `file(${backslashed(glob)}`
     : `s3(${backslashed(`https://${bucket}.s3.amazonaws.com/${key}`)}`
-}
-
-function isPattern(path: string): ExportError {
-  return new ExportError({
-    kind: 'config',
-    what: 'ClickHouse reads {, }, * and ? of a path as a pattern, and has no way to write them otherwise',
-    where: path,
-    next: 'Copy or move the data set to a path without them.',
-  })
 }
 
 function noteOn({ path }: DdlInput): string {

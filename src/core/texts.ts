@@ -1,0 +1,58 @@
+import type { Pipeline } from './pipeline.ts'
+
+/** `1,234,567` */
+export function countText(value: number): string {
+  // Intl takes a fifth of the start of a command for this.
+  return String(Math.round(value)).replace(/\B(?=(?:\d{3})+$)/g, ',')
+}
+
+/** `1 shard`, `24 shards` */
+export function counted(value: number, one: string, many = `${one}s`): string {
+  return `${countText(value)} ${value === 1 ? one : many}`
+}
+
+/** `812 B`, `8.1 MB`: decimal units. */
+export function bytesText(value: number): string {
+  const units = ['B', 'kB', 'MB', 'GB', 'TB', 'PB']
+  let unit = 0
+  let rest = value
+  while (rest >= 999.95 && unit < units.length - 1) {
+    rest /= 1000
+    unit++
+  }
+  return `${unit === 0 ? rest : rest.toFixed(1)} ${units[unit]}`
+}
+
+/** Control characters (those of escape sequences among them), direction marks, and line breaks by another name. */
+export const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
+
+/** Foreign text on one line, with single spaces and nothing that does not print. */
+export function oneLine(text: string): string {
+  return text.toWellFormed().replace(UNPRINTABLE, ' ').replace(/\s+/g, ' ').trim()
+}
+
+/** Whether a string is printable ASCII. Other characters could end an HTTP header and begin another. */
+export function isHeaderText(text: string): boolean {
+  return /^[\x20-\x7e]+$/.test(text)
+}
+
+/** Quotes a word for a POSIX shell, if needed. */
+export function shellWord(text: string): string {
+  return /^[A-Za-z0-9_@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
+}
+
+/** The command that runs a pipeline, for messages, with the flag that says where its data set lies. */
+export function runCommand({ file, load, locations }: Pick<Pipeline, 'file' | 'load' | 'locations'>): string {
+  const output = locations['load.path'] === '--output' ? ` --output ${shellWord(load.pathAsGiven)}` : ''
+  return `spillway run ${shellWord(file)}${output}`
+}
+
+/** A record by the names that scripts read: `searchesPer1000Rows` becomes `searches_per_1000_rows`, `keySha256` `key_sha256`. */
+export function inSnakeCase<V>(record: Readonly<Record<string, V>>): Readonly<Record<string, V>> {
+  return Object.fromEntries(
+    Object.entries(record).map(([name, value]) => [
+      name.replace(/\d+(?=[A-Z])|[A-Z]/g, (part) => `_${part.toLowerCase()}`),
+      value,
+    ]),
+  )
+}
