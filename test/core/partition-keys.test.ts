@@ -59,10 +59,6 @@ describe('names of partitions', () => {
     )
   })
 
-  it('contain U+FFFD for a lone surrogate', () => {
-    expect(named({ type: 'keyword', keyword: 'a\ud800' }).name).toBe('keyword.a%EF%BF%BD')
-  })
-
   it('are the name that the user gives, whatever the query and whatever is hidden', () => {
     fc.assert(
       fc.property(

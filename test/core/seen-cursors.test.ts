@@ -25,8 +25,4 @@ describe('the cursors that a chain has seen', () => {
       { numRuns: 100 },
     )
   })
-
-  it('count once if they are added twice', () => {
-    expect(seenOf(['a', 'b', 'a']).size).toBe(2)
-  })
 })

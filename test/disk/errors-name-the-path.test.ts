@@ -1,12 +1,11 @@
-import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statfsSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { OwnedStore, Store } from '../../src/core/index.ts'
 import { diskStore } from '../../src/disk/index.ts'
 import { storageError } from '../../src/disk/storage-error.ts'
 import { anError } from './errors.ts'
-import { newOwner, temporaryFolder, temporaryStore, write } from './temporary-store.ts'
+import { newOwner, temporaryStore, write } from './temporary-store.ts'
 
 const writes: [string, (own: OwnedStore, path: string) => Promise<unknown>][] = [
   ['create', (own, path) => own.create(path, ['x'])],
@@ -33,12 +32,6 @@ describe('a file where a folder is needed', () => {
     await own.create('state', ['a file'])
     await expect(work(own, 'state/deep/file')).rejects.toEqual(anError('storage', 'state/deep/file'))
     await expect(work(own, 'state/file')).rejects.toEqual(anError('storage', 'state/file'))
-  })
-
-  it('has a message of its own for the data set itself', async () => {
-    const { store, root } = temporaryStore()
-    writeFileSync(root, 'a file')
-    await expect(store.own(newOwner())).rejects.toThrow('is a file, not a folder')
   })
 
   it.each(reads)('fails %s, naming the path', async (_, read) => {
@@ -132,29 +125,6 @@ describe('paths', () => {
     const own = await store.own(newOwner())
     await own.create('whole', ['x'])
     await expect(own.publish('whole', path)).rejects.toThrow('too long')
-  })
-})
-
-// A shell's limit on the size of files, in blocks of 512 bytes, stands in for a full disk.
-describe.skipIf(process.platform === 'win32')('a full disk', () => {
-  it('fails the write half-way, naming the path; earlier content is intact', () => {
-    const folder = temporaryFolder()
-    const script = join(import.meta.dirname, 'fill-a-limited-disk.mjs')
-    const child = spawnSync(
-      'sh',
-      ['-c', 'ulimit -f 16; exec "$0" "$1" "$2"', process.execPath, script, folder],
-      { encoding: 'utf8' },
-    )
-    expect(child.stderr).toBe('')
-    const error = (where: string) => ({
-      kind: 'storage',
-      where,
-      what: 'The file grew beyond the allowed size',
-    })
-    expect(JSON.parse(child.stdout)).toEqual({ replaced: error('manifest'), appended: error('_state') })
-    expect(readdirSync(folder)).toEqual(['_state', 'manifest'])
-    expect(readdirSync(join(folder, '_state'))).toEqual([])
-    expect(readFileSync(join(folder, 'manifest'), 'utf8')).toBe('old')
   })
 })
 

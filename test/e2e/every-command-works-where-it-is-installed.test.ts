@@ -8,18 +8,9 @@ import { expect, it } from 'vitest'
 import { COMMANDS } from '../../src/cli/commands/index.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
 import { CLI, chunksFolder, PACKAGE, runCli } from '../support/run-cli.ts'
-import { some, THOROUGH } from '../support/thorough.ts'
+import { THOROUGH } from '../support/thorough.ts'
 
 // Each command is a file of the bundle that is loaded on demand. Most tests of commands run the sources.
-
-it('each command prints its help', async () => {
-  const cwd = scratchFolder()
-  for (const name of some(Object.keys(COMMANDS), 3)) {
-    const { code, stdout, stderr } = await runCli({ args: [name, '--help'], cwd })
-    expect({ name, code, stderr }).toEqual({ name, code: 0, stderr: '' })
-    expect(stdout).toMatch(new RegExp(`^spillway ${name}`))
-  }
-})
 
 it('every file of the bundle that a command loads exists', async () => {
   const folder = join(PACKAGE, 'dist')

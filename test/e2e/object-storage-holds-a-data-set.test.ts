@@ -91,22 +91,6 @@ describe.each([
     expect(again).toMatchObject({ code: 0, summary: { requests: 0, rows: 0 } })
   })
 
-  it.runIf(THOROUGH)('is repaired, redone and started over', async () => {
-    const at = await world()
-    const { here, bucket } = at
-    expect((await here.run()).code).toBe(0)
-    await bucket.edit(/domain\.quillmere\.net\/import_window=2024-02-01/, (text) => `${text}!`)
-    expect((await here.call('verify')).code).toBe(1)
-    const { value } = await here.json('verify')
-    const { repair } = value as { repair: string[] }
-    await exits(0, here.run(...repair.flatMap((key) => ['--redo', key])))
-    await expectEveryRowOnce(at)
-    expect(await here.run('--redo', 'domain.quillmere.net/*')).toMatchObject({ code: 0 })
-    await expectEveryRowOnce(at)
-    expect(await here.run('--fresh', '--yes')).toMatchObject({ code: 0 })
-    await expectEveryRowOnce(at)
-  })
-
   it.runIf(THOROUGH)('is loaded into tables and queried in SQL', async () => {
     const { here } = await world()
     const { summary } = await here.run()

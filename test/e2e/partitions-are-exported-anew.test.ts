@@ -86,23 +86,6 @@ it.each(some(REDOS, 1))('--redo $redo exports the matching partitions again', as
   await holdsEverything(here)
 })
 
-const SHARED = [
-  { partitionBy: 'none', besides: ['quillmere.net', 'scatterholt.com'] },
-  { partitionBy: 'query', besides: ['quillmere.net'] },
-]
-
-it.each(some(SHARED, 1))(
-  'in shared folders --redo covers every partition of the shard: partition_by $partitionBy',
-  async ({ partitionBy, besides }) => {
-    const here = await exportedWorkspace(parts({ partition_by: partitionBy }))
-    const sent = here.sandbox.requests.length
-    expect((await here.run('--redo', JANUARY)).code).toBe(0)
-    const domains = queriesSince(here, sent).map((query) => query.split(' ')[0])
-    expect([...new Set(domains)]).toEqual(besides)
-    await holdsEverything(here)
-  },
-)
-
 it('a missing shard is exported anew by the --redo that the message names, also while another one waits for its name', async () => {
   const { extract, ...rest } = parts()
   const here = await exportedWorkspace({ ...rest, extract: { ...extract, domains: ['quillmere.net'] } })

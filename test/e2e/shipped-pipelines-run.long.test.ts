@@ -1,4 +1,4 @@
-import { readFile, writeFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { statusShape, summaryShape } from '../support/json-shapes.ts'
@@ -134,19 +134,6 @@ describe('against a sandbox', () => {
     const { stdout } = await here.cli('status', 'starter.yaml', '--json')
     const { partitions } = statusShape.parse(JSON.parse(stdout))
     expect(partitions.filter(({ state }) => state === 'done')).toHaveLength(2)
-  })
-
-  it('every commented line of the starter is a valid setting', async () => {
-    const here = await newWorkspace({}, {}, { SPILLWAY_API_KEY: 'a-key', LEAKED_PASSWORD: 'a-secret' })
-    await here.cli('init', 'starter.yaml')
-    const text = await readFile(join(here.folder, 'starter.yaml'), 'utf8')
-    const enabled = text
-      .replace(/^( +)# (?=[a-z_]+:|- | {2}- )/gm, '$1')
-      .replace(/^ +token_env:.*$/m, '')
-      .replace(/^ +domains_file:.*$/m, '')
-    expect(enabled).not.toBe(text)
-    await writeFile(join(here.folder, 'enabled.yaml'), enabled)
-    await exits(0, here.cli('plan', 'enabled.yaml'))
   })
 })
 

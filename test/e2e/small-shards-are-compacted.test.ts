@@ -126,30 +126,6 @@ it('each small shard of a bucket is read by one request, and as many as fill one
   expect(double.requests({ operation: 'GetObject', key: /checkpoint\.jsonl$/ })).toHaveLength(2)
 })
 
-it.runIf(THOROUGH)('nothing small is there: nothing is touched', async () => {
-  const here = await ofFiveRuns()
-  await here.json('compact')
-  const before = await treeHashes(here.output)
-  const { code, value } = await here.json('compact')
-  expect([code, value]).toEqual([0, expect.objectContaining({ folders: 0, rows: 0 })])
-  expect(await treeHashes(here.output)).toEqual(before)
-})
-
-it.runIf(THOROUGH)(
-  'a folder with fewer small shards than --min-shards stays, and no shard gets more than shard_rows',
-  async () => {
-    const here = await ofFiveRuns({ shard_rows: 60 })
-    expect((await here.json('compact', '--min-shards', '6')).value).toMatchObject({ folders: 0 })
-    const rows = await rowsIn(here)
-    await here.json('compact')
-    const { shards } = await here.manifest()
-    expect(Math.max(...shards.map((shard) => shard.rows))).toBeLessThanOrEqual(60)
-    expect(shards.length).toBeLessThan(10)
-    expect(await rowsIn(here)).toEqual(rows)
-    expect((await here.call('compact', '--min-shards', '1')).code).toBe(2)
-  },
-)
-
 it('readers of the tables see the same rows: Iceberg by a replace, Delta by a commit without data change', async () => {
   const here = await ofFiveRuns({ table_formats: ['iceberg', 'delta'] })
   await here.json('compact')

@@ -150,17 +150,6 @@ it('a later run adds the new rows; a file that is no page of ours is kept', asyn
   await expectPage(here, rows)
 })
 
-it.runIf(THOROUGH)('as Markdown it goes to stdout, and nothing is written', async () => {
-  const here = await newWorkspace({ extract: { domains: DOMAINS, windows: WINDOWS } }, { records: 400 })
-  await here.run()
-  const before = await readFile(join(here.output, '_report.html'), 'utf8')
-  const { stdout } = await exits(0, here.call('summary', '--format', 'markdown'))
-  const people = new Set((await readParquet(here.output)).map(({ identity_name }) => identity_name)).size
-  expect(stdout).toMatch(/^## trial: Complete: all 12 partitions\n/)
-  expect(stdout).toContain(`| people | ${shown(people)} |`)
-  expect(await readFile(join(here.output, '_report.html'), 'utf8')).toBe(before)
-})
-
 it.runIf(THOROUGH)('an export of reports has one as well', async () => {
   const here = await newWorkspace({ extract: { resource: 'reports', all: true } })
   expect((await here.run()).code).toBe(0)

@@ -125,11 +125,6 @@ it.each(some(MASKED, 1))(
   },
 )
 
-it('without an export verify exits with 2', async () => {
-  const here = await newWorkspace(parts('parquet'))
-  expect(await here.json('verify')).toMatchObject({ code: 2, value: { error: { kind: 'config' } } })
-})
-
 const smallShards = (rows: number) => ({
   ...parts('csv'),
   load: { format: 'csv', partition_by: ['query'], shard_rows: rows },

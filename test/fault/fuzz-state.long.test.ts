@@ -125,21 +125,6 @@ load: { format: csv, compression: ${compression}, path: out, partition_by: ${par
         { seed: SEED, numRuns: cases(80, 4) },
       )
     })
-
-    test('ends the command with a documented exit code and no stack trace', async () => {
-      for (const list of fc.sample(edits(WORDS), { seed: SEED, numRuns: 2 })) {
-        await restore(output(), damaged(states[0]!, '_state/checkpoint.jsonl', list))
-        for (const command of ['status', 'verify', 'run']) {
-          const { code, stdout, stderr } = await runCli({
-            args: [command, 'pipeline.yaml', '--log-level', 'debug'],
-            cwd: folder,
-            env,
-          })
-          expect([0, 1, 2], stderr).toContain(code)
-          expect(stdout + stderr).not.toMatch(/\n\s+at |unexpected error/)
-        }
-      }
-    })
   },
 )
 

@@ -1,10 +1,8 @@
-import { readdir, writeFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { readdir } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
 import { exits } from '../support/run-cli.ts'
 import { startAttack } from './hostile-run.ts'
 import { credential, type Exchange } from './hostile-service.ts'
-import { shardPaths } from './support.ts'
 
 /** What a terminal would obey: colours, titles, links, the clipboard, 8-bit controls, direction, line ends. */
 const CONTROLS = [
@@ -43,24 +41,6 @@ describe.concurrent.each(['pretty', 'json'])('with log format %s', (format) => {
     // The text around the controls is printed.
     expect(outcomes.map(({ stdout, stderr }) => stdout + stderr).join()).toMatch(/red.*title.*gnirts/s)
   })
-
-  test('no control sequence from a pipeline file reaches the terminal', async () => {
-    const hunt = await startAttack(({ json }) => json({ items: [], next: null }))
-    const text = JSON.stringify(CONTROLS)
-    const broken = [
-      `name: ${text}\n`,
-      `${text}: 1\n`,
-      `name: a\nservice: { base_url: ${text} }\n`,
-      `name: a\n${CONTROLS.replaceAll('\r', '')}: {\n`,
-      `name: a\nextract: { domains: [${text}], queries: [{ type: ${text} }] }\n`,
-    ]
-    for (const yaml of broken) {
-      const file = join(hunt.folder, 'broken.yaml')
-      await writeFile(file, yaml)
-      const { stdout, stderr } = await exits(2, hunt.call(['check', file, ...logging]))
-      expect(OBEYED.exec(stdout + stderr)?.[0]).toBeUndefined()
-    }
-  })
 })
 
 function respondInColour({ method, path, body, json, number }: Exchange) {
@@ -93,41 +73,6 @@ function respondInColour({ method, path, body, json, number }: Exchange) {
 }
 
 describe.concurrent('names that look like paths', () => {
-  test('stay names below the data set', async () => {
-    const names = [
-      '../../up',
-      '/etc/passwd',
-      '..',
-      '.',
-      '~',
-      '%2e%2e%2f',
-      '..\\..\\up',
-      'a\u202eb',
-      'CON',
-      '漢字/..',
-    ]
-    const queries = names.flatMap((name) => [
-      `{ type: keyword, keyword: ${JSON.stringify(name)} }`,
-      `{ type: email, email: ${JSON.stringify(`${name}@x/../y`)} }`,
-    ])
-    // Each response has a broken item, so that every query has a quarantine file.
-    const hunt = await startAttack(
-      ({ json, number }) => json({ items: [credential(number), { id: '../../x' }], next: null }),
-      { extract: `queries: [${queries.join()}]` },
-    )
-    await exits(0, hunt.call(['run', hunt.pipeline]))
-    expect(await readdir(hunt.folder)).toEqual(['out', 'pipeline.yaml'])
-    expect(await readdir(dirname(hunt.folder))).not.toContain('up')
-    expect(await shardPaths(hunt.output)).toHaveLength(queries.length)
-    for (const path of await shardPaths(hunt.output)) {
-      expect(path).toMatch(
-        /^credentials\/query=(?:keyword|email)\.[A-Za-z0-9._@%-]+\/import_window=all\/part-00000\.csv$/,
-      )
-    }
-    expect((await hunt.call(['verify', hunt.pipeline])).code).toBe(0)
-    await exits(0, hunt.call(['run', hunt.pipeline, '--fresh', '--yes']))
-  })
-
   test.each([
     ['a NUL', JSON.stringify('a\u0000b')],
     ['one that no file system takes', JSON.stringify('漢'.repeat(250))],

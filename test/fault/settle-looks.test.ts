@@ -2,7 +2,6 @@ import { existsSync } from 'node:fs'
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
-import { decodeManifest, ENTRY } from '../../src/open-tables/iceberg/manifest.ts'
 import { readCheckpoint } from '../../src/state/index.ts'
 import { storeAt } from '../disk/temporary-store.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
@@ -178,22 +177,4 @@ test('a Delta log that was being removed is begun anew by any command', async ()
   await exits(0, call(here, COMPACT))
   expect(await readdir(log)).toEqual([`${'0'.repeat(20)}.json`])
   expect((await here.json('verify')).value).toMatchObject({ ok: true, problems: [] })
-})
-
-test('entries of shards that are deleted have no bounds in Iceberg', async () => {
-  const load = { format: 'parquet', table_formats: ['iceberg'], partition_by: ['query', 'window'] }
-  const here = await newWorkspace(parts(load))
-  await exits(0, here.run())
-  await exits(0, here.run('--redo', 'domain.quillmere.net/*'))
-  const folder = join(here.output, '_iceberg/metadata')
-  const names = (await readdir(folder)).filter((name) => name.endsWith('.avro') && !name.includes('-list'))
-  const entries = await Promise.all(
-    names.map(async (name) => decodeManifest(await readFile(join(folder, name)))),
-  )
-  const deleted = entries.flat().filter(({ entry }) => entry.status === ENTRY.deleted)
-  expect(deleted).toHaveLength(4)
-  for (const { entry } of deleted) {
-    expect(entry.data_file.lower_bounds).toBeNull()
-    expect(entry.data_file.upper_bounds).toBeNull()
-  }
 })

@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { readHeader } from '../../src/state/index.ts'
 import { storeAt } from '../disk/temporary-store.ts'
-import { shardHashes } from '../fault/support.ts'
 import { newWorkspace, type PipelineParts } from '../support/workspace.ts'
 import { exportHere } from '../warehouse/in-process.ts'
 
@@ -36,19 +35,4 @@ it('it is created with the data set, and stays the same in later runs, redone pa
     await exportHere(here)
   }
   expect([await idIn(moved), await idIn(copied)]).toEqual([id, id])
-})
-
-it('another location, and --fresh, have another identity; no shard depends on it', async () => {
-  const here = await newWorkspace(parts('2024-03-01'))
-  await exportHere(here)
-  const first = await idIn(here.output)
-  const shards = await shardHashes(here.output)
-  await exportHere(here, [], { fresh: true })
-  const second = await idIn(here.output)
-  expect(await shardHashes(here.output)).toEqual(shards)
-  await here.write(parts('2024-03-01', { path: 'other' }))
-  await exportHere(here)
-  const other = join(here.folder, 'other')
-  expect(new Set([first, second, await idIn(other)]).size).toBe(3)
-  expect(await shardHashes(other)).toEqual(shards)
 })

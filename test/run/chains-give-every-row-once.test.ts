@@ -3,16 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { sendJson } from '../extract/support.ts'
 import { some } from '../support/thorough.ts'
-import {
-  brokenAt,
-  type Fields,
-  type ItemService,
-  idsByFolder,
-  itemAt,
-  serviceOf,
-  type World,
-  worldAt,
-} from './world.ts'
+import { brokenAt, type Fields, type ItemService, itemAt, serviceOf, type World, worldAt } from './world.ts'
 
 type Order = 'asc' | 'desc'
 
@@ -41,34 +32,11 @@ async function ids(here: World): Promise<number[]> {
   return (await here.rows()).sort((a, b) => a - b)
 }
 
-/** A service that fails for one page, with or without a cursor. */
-function failAt(service: ItemService, cursor: string, status: number, code: string): void {
-  service.fault = ({ json }, response) => {
-    if (json.from !== cursor) return false
-    sendJson(response, { error: { code, message: 'no' } }, { status })
-    return true
-  }
-}
-
 const folder = (month: string) => `query=domain.acme.example/import_window=${month}-01`
 const inOrder = (order: Order, items: readonly Fields[]) => (order === 'asc' ? items : items.toReversed())
 
 describe.each<Order>(['asc', 'desc'])('rows in order, %s', (order) => {
   const extract = months('2024-01', '2024-04', order)
-
-  it('of many windows on a page go to the folders of their windows', async () => {
-    const items = [january(1), january(2, '31'), itemAt(3, '2024-02-01T00:00:00Z'), february(4), march(5)]
-    const { service, here } = await world(inOrder(order, items), 3, extract)
-    const summary = await here.run()
-    expect(summary).toMatchObject({ status: 'complete', requests: 2, rows: 5 })
-    expect(summary.partitions).toEqual({ total: 3, done: 3, failed: 0, pending: 0 })
-    expect(idsByFolder(join(here.folder, 'out'))).toEqual({
-      [folder('2024-01')]: inOrder(order, [{ id: 1 }, { id: 2 }]).map(({ id }) => id),
-      [folder('2024-02')]: inOrder(order, [{ id: 3 }, { id: 4 }]).map(({ id }) => id),
-      [folder('2024-03')]: [5],
-    })
-    expect(service.requested()).toEqual(['2024-01-01..2024-04-01', '2024-01-01..2024-04-01 c3'])
-  })
 
   it('quarantined items go to the files of their windows, and items without a time to that of the current window', async () => {
     const items = [
@@ -207,28 +175,6 @@ describe('rows in no order', () => {
     expect(await here.run('{ max_quarantined: 2 }')).toMatchObject({ status: 'complete' })
     expect(await ids(here)).toEqual([1, 2, 3, 4])
     expect(await here.rejected()).toEqual([11, 12])
-  })
-
-  it('are exported once from a chain that fails on its way', async () => {
-    const items = [march(1), january(2), february(3), march(4), january(5), february(6)]
-    const { service, here } = await world(items, 2)
-    failAt(service, 'c2', 500, 'SICK')
-    expect(await here.run()).toMatchObject({ status: 'failed' })
-    service.fault = () => false
-    expect(await here.run()).toMatchObject({ status: 'complete' })
-    expect(await ids(here)).toEqual([1, 2, 3, 4, 5, 6])
-  })
-
-  it('are exported once if the cursor is refused, also if the first window has none: the chain begins again, once', async () => {
-    const { service, here } = await world([march(1), february(2), march(3), february(4)], 2)
-    expect(await here.run('{}', ONE_SEARCH)).toMatchObject({ status: 'budget', rows: 2 })
-    failAt(service, 'c2', 400, 'INVALID_CURSOR')
-    const { status, failures } = await here.run()
-    expect(status).toBe('failed')
-    expect(failures[0]?.message).toContain('INVALID_CURSOR')
-    service.fault = () => false
-    expect(await here.run()).toMatchObject({ status: 'complete' })
-    expect(await ids(here)).toEqual([1, 2, 3, 4])
   })
 
   it('are exported once if windows that a chain has rows of are requested without the others', async () => {

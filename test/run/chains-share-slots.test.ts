@@ -60,20 +60,3 @@ it.each([1, 2, 4])(
     expect(summary).toMatchObject({ status: 'complete', rows: 600, requests: 2 })
   },
 )
-
-it('windows.per_chain divides a query before it begins', async () => {
-  const data = { from: '2024-01-01', until: '2024-07-01', latencyMs: 5 }
-  const sandbox = await sandboxOf({ records: 600, domains: ['a.example'], ...data })
-  const here = exportsTo()
-  const summary = await here.run(
-    sandbox.baseUrl,
-    sandbox.token,
-    'domains: [a.example], windows: { from: 2024-01-01, until: 2024-07-01, every: month, per_chain: 2 }, concurrency: 4, page_size: 20',
-  )
-  expect(summary).toMatchObject({ status: 'complete', rows: 600 })
-  expect(new Set(here.ids()).size).toBe(600)
-  const chains = new Set(
-    sandbox.requests.map(({ body }) => JSON.stringify(body).replace(/"from":"[^"]*",/, '')),
-  )
-  expect(chains.size).toBe(3)
-})

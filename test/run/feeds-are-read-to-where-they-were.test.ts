@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { sendPage, serve } from '../extract/support.ts'
@@ -20,34 +20,6 @@ function requests({ sandbox }: FeedWorld, since = 0) {
   })
 }
 
-test('a front that was read half-way is completed before it is read again', async () => {
-  const world = await feedWorld(`identifiers: [2], page_size: 10, ${ONE_SLOT}`, { identifierOrder: 'desc' })
-  world.day = 150
-  await world.run()
-  world.day = 300
-  // Two pages of the new rows, then nothing for a while.
-  const budget = `identifiers: [2], page_size: 10, max_requests: 2, ${ONE_SLOT}`
-  expect((await world.run({ extract: budget })).status).toBe('budget')
-  world.day = 340
-  const before = world.sandbox.requests.length
-  expect((await world.run()).status).toBe('complete')
-  expect(sorted(world.ids()[SECOND])).toEqual(sorted(world.expected(2)))
-  const sent = requests(world, before)
-  expect(sent[0]?.from).not.toBeNull()
-  expect(sent.filter(({ from }) => from === null)).toHaveLength(1)
-})
-
-test('a run counts the partitions that a feed has, as status and verify do', async () => {
-  const world = await feedWorld('identifiers: [1, 2], page_size: 50')
-  for (const day of [100, 150]) {
-    world.day = day
-    const { partitions } = await world.run()
-    const listed = JSON.parse(readFileSync(join(world.output, '_manifest.json'), 'utf8')).partitions
-    expect(listed.length).toBeGreaterThan(4)
-    expect(partitions).toEqual({ total: listed.length, done: listed.length, failed: 0, pending: 0 })
-  }
-})
-
 test('a night on which nothing is new costs one request of the tenant, two of an identifier, whatever its order', async () => {
   for (const [extract, identifierOrder, requests] of [
     ['', 'asc', 1],
@@ -62,15 +34,6 @@ test('a night on which nothing is new costs one request of the tenant, two of an
       await world.run()
       expect(world.sandbox.requests.length - before).toBe(requests)
     }
-  }
-})
-
-test('a feed of few rows is read at both ends, as an identifier is', async () => {
-  const world = await feedWorld('identifiers: [2], page_size: 2', { records: 12, identifierOrder: 'desc' })
-  for (const day of [0, 130, 131, 250, 400]) {
-    world.day = day
-    expect((await world.run()).status).toBe('complete')
-    expect(sorted(world.ids()[SECOND])).toEqual(sorted(world.expected(2)))
   }
 })
 
@@ -127,28 +90,6 @@ test('a refused cursor begins the pass again while all of its rows are known', a
   expect((await world.run()).status).toBe('budget')
   world.day = 101
   expect((await world.run({ extract: 'page_size: 10' })).status).toBe('complete')
-  expect(sorted(world.ids()[TENANT])).toEqual(sorted(world.expected(null)))
-})
-
-test('an empty feed is complete, and its first rows come with a later run', async () => {
-  const world = await feedWorld('', { records: 3 })
-  world.day = -1
-  const empty = await world.run()
-  expect(empty.status).toBe('complete')
-  expect(empty.rows).toBe(0)
-  expect(world.isComplete()).toBe(true)
-  world.day = 366
-  expect((await world.run()).rows).toBe(9)
-  expect((await world.run()).rows).toBe(0)
-  expect(sorted(world.ids()[TENANT])).toEqual(sorted(world.expected(null)))
-})
-
-test('a state that changes later does not bring its row again', async () => {
-  const world = await feedWorld('', { stateRate: 1 })
-  for (const day of [50, 60, 70, 366, 500]) {
-    world.day = day
-    await world.run()
-  }
   expect(sorted(world.ids()[TENANT])).toEqual(sorted(world.expected(null)))
 })
 

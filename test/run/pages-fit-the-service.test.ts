@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { sendPage, serve } from '../extract/support.ts'
 import type { LoggedRequest } from '../support/sandbox.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { madeUpService } from './made-up-service.ts'
-import { exportsTo, itemAt, sandboxOf } from './world.ts'
+import { exportsTo, sandboxOf } from './world.ts'
 
 const ROWS = THOROUGH ? 8000 : 700
 const SECOND = "search_path: '/astp/v2/credentials/_search'"
@@ -38,18 +37,6 @@ describe('a service that serves no more than 300 rows in time', () => {
     const plain = await sandboxOf({ records: ROWS, domains: [DOMAIN], cursorKey: 'one' })
     await other.run(plain.origin, plain.token, `${EXTRACT}, page_size: 1000`, SECOND)
     expect(await here.shards()).toEqual(await other.shards())
-  })
-
-  it('gets twice as many with the first page of each chain', async () => {
-    const domains = ['a.example', 'b.example', 'c.example']
-    const sandbox = await slow(156 * 11, domains)
-    const here = exportsTo()
-    const extract = `domains: [${domains.join(', ')}], concurrency: 1, max_requests: none, page_size: 156`
-    await here.run(sandbox.origin, sandbox.token, extract.replace('156', '10000'), SECOND)
-    const sent = searchesOf(sandbox.requests)
-    const failed = failuresOf(sent).map(sizeOf)
-    expect(failed).toEqual([...TOO_LARGE, ...twice(312, 312)])
-    expect(sent).toHaveLength(3 * 11 + failed.length)
   })
 
   const slots = [
@@ -97,30 +84,6 @@ it('pages may have another size in each run: the rows and the bytes are the same
   const other = exportsTo()
   await other.run(server.url, 'token', EXTRACT)
   expect(await here.shards()).toEqual(await other.shards())
-})
-
-it('without order, a chain continues with the size for which its cursor was given', async () => {
-  const times = ['2024-01-05', '2024-01-03', '2024-01-09', '2024-01-02', '2024-01-07', '2024-01-08']
-  const items = times.map((day, i) => itemAt(900_000_001 + i, `${day}T00:00:00Z`))
-  let fails = 1
-  const server = await serve((request, response) => {
-    const { from, size } = request.json as { from?: string; size: number }
-    const start = Number(from?.slice(1) ?? 0)
-    if (start === 4 && fails-- > 0) return void response.writeHead(504).end('upstream request timeout')
-    // Pages may be as short as the service likes.
-    const end = start + Math.min(size, 2)
-    sendPage(response, end < items.length ? `c${end}` : null, items.slice(start, end))
-  })
-  const here = exportsTo()
-  const summary = await here.run(
-    server.url,
-    'token',
-    'domains: [acme.com], windows: { from: 2024-01-01, until: 2024-02-01 }',
-  )
-  expect(summary).toMatchObject({ status: 'complete', rows: 6 })
-  expect(server.received.map(({ json }) => (json as { size: number }).size)).toEqual([
-    10_000, 10_000, 10_000, 10_000,
-  ])
 })
 
 it.each(some(['hang', 'stall', 'drip'] as const, 1))(
@@ -172,24 +135,3 @@ it.each(some(troubles, 2))(
     for (const { body } of searchesOf(sandbox.requests)) expect(body).not.toHaveProperty('filters')
   },
 )
-
-it('where the smallest page fails as well, the next run begins with the size that it had', async () => {
-  let fails = true
-  const sandbox = await sandboxOf({
-    records: 200,
-    domains: [DOMAIN],
-    faults: [{ kind: 'status', status: 504, when: () => fails }],
-  })
-  const here = exportsTo()
-  const extract = EXTRACT.replace('max_requests: none', 'page_size: 100')
-  const failed = await here.run(sandbox.baseUrl, sandbox.token, extract, 'retries: 2')
-  expect(failed.status).toBe('failed')
-  expect(searchesOf(sandbox.requests).slice(0, 8).map(sizeOf)).toEqual(twice(100, 50, 25, 12))
-  fails = false
-  const before = sandbox.requests.length
-  expect(await here.run(sandbox.baseUrl, sandbox.token, extract)).toMatchObject({
-    status: 'complete',
-    rows: 200,
-  })
-  expect(searchesOf(sandbox.requests).slice(before).map(sizeOf)).toEqual([100, 100])
-})

@@ -1,7 +1,6 @@
 import { describe, expect, it, test } from 'vitest'
 import { sendPage, serve } from '../extract/support.ts'
 import { THOROUGH } from '../support/thorough.ts'
-import { madeUpService } from './made-up-service.ts'
 import { exportsTo, itemAt, sandboxOf } from './world.ts'
 
 const DOMAINS = ['a.example', 'b.example', 'c.example', 'd.example']
@@ -137,36 +136,4 @@ test('the second search has no quota: nothing is reserved there', async () => {
   const second = "search_path: '/astp/v2/credentials/_search'"
   const summary = await here.run(sandbox.origin, sandbox.token, extract, second)
   expect(summary).toMatchObject({ status: 'complete', rows: 50, searchesSpent: null })
-})
-
-test('pages that did not come are no part of what is spent', async () => {
-  let fails = true
-  const server = await serve((_request, response, index) => {
-    response.setHeader('x-flare-global-searches-remaining', 900 - 10 * index)
-    if (fails) response.writeHead(504).end('upstream')
-    else sendPage(response, null, [itemAt(900_000_000, '2024-01-01T00:00:00Z')])
-  })
-  const here = exportsTo()
-  const extract = 'domains: [a.example], monthly_searches: 60, page_size: 5000, min_searches_remaining: 0'
-  await expect(here.run(server.url, 'token', extract)).resolves.toMatchObject({ status: 'failed' })
-  fails = false
-  await expect(here.run(server.url, 'token', extract)).resolves.toMatchObject({
-    status: 'complete',
-    searchesSpent: 1,
-  })
-})
-
-test('a count that lags between two replicas, and others who spend, change nothing of what is spent', async () => {
-  const rows = Array.from({ length: 5100 }, (_, id) => ({ id, at: id * 1e6 }))
-  const server = await madeUpService({
-    rows,
-    left: 20_000,
-    header: (left, index) => left - 7 * index + (index % 2 === 0 ? 0 : 10),
-  })
-  const here = exportsTo()
-  const extract = 'domains: [a.example], monthly_searches: 51, page_size: 100'
-  await expect(here.run(server.url, 'token', extract)).resolves.toMatchObject({
-    status: 'complete',
-    searchesSpent: 51,
-  })
 })

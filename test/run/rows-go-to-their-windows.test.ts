@@ -91,42 +91,8 @@ function destinations({ slices }: SplitPage): Map<number, { folder: string; part
 }
 
 const hours = (...numbers: readonly number[]) => Float64Array.from(numbers, (n) => day(0) + (n * DAY) / 24)
-const key = (from: string, until: string) => `domain.acme.example/2024-07-${from}..2024-07-${until}`
 
 describe('the rows of a page', () => {
-  it('of one window are one slice, and the record batch is the page’s own', async () => {
-    const page = pageOf(hours(1, 2, 3))
-    const { slices, rows, requests } = await split(page, chainOver(windowsOf('asc', [0, 1, 2])))
-    expect(slices).toMatchObject([
-      { folder: '0', rows: { from: 0, to: 3 }, ranges: [{ partition: key('01', '02'), rows: 3 }] },
-    ])
-    expect(recordBatchOf(slices[0]!)).toBe(page.recordBatch)
-    expect(rows).toEqual(new Map([[0, 3]]))
-    expect(requests).toBe(2)
-  })
-
-  it('of windows that another chain took over since the request are left out', async () => {
-    for (const order of ['asc', 'desc'] as const) {
-      const windows = windowsOf(order, [0, 1, 2, 3])
-      const begin = chainEntry(CHAIN, ACME.name, windows)
-      const chain = chainOver(windows, begin, { kind: 'shorten', chain: CHAIN, windows: 2 })
-      const times = order === 'asc' ? hours(1, 25, 49) : hours(49, 25, 1)
-      expect((await split(pageOf(times), chain)).slices.map(rowsOf)).toEqual([[0], [1]])
-    }
-  })
-
-  it('of a query without windows are one slice, whatever their times, also without any', async () => {
-    const chain = chainOver(WindowRun.of('asc', [null]))
-    for (const page of [pageOf(Float64Array.of(day(9), 0, day(-4000))), pageOf(null, 3)]) {
-      const { slices, rows } = await split(page, chain)
-      expect(slices).toMatchObject([
-        { folder: '0', ranges: [{ partition: 'domain.acme.example/all', rows: 3 }] },
-      ])
-      expect(recordBatchOf(slices[0]!)).toBe(page.recordBatch)
-      expect(rows).toEqual(new Map([[0, 3]]))
-    }
-  })
-
   it('of forgotten people are counted in their windows, unless another chain has these now', async () => {
     const windows = windowsOf('asc', [0, 1, 2, 3])
     const page = { ...pageOf(hours(1)), forgotten: [...hours(2, 25, 26, 49, 73), null] }

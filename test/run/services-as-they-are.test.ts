@@ -22,148 +22,78 @@ const failing =
     return true
   }
 
-type Step = { readonly extract?: string; readonly before?: (habits: Habits) => void }
-
-type WorldOfAService = {
-  readonly name: string
-  readonly habits: Partial<Habits> & Pick<Habits, 'rows'>
-  /** One run for each; the last one is complete. */
-  readonly runs: readonly Step[]
+type World = readonly [
+  name: string,
+  habits: Partial<Habits> & Pick<Habits, 'rows'>,
+  /** One run for each. */
+  extracts: readonly string[],
+  /** What changes before the last one. */
+  change: Partial<Habits>,
   /** How many requests all runs take at most. */
-  readonly requests: number
-  readonly service?: string
-}
-
-/** By id, one row a little late. */
-const byId = seconds(40).map((row) => (row.id === 35 ? { ...row, at: 29.5 * SECOND } : row))
-const tied = Array.from({ length: 700 }, (_, i) => ({ id: i + 1, at: 5 * SECOND }))
-const nanos = Array.from({ length: 20 }, (_, i) => ({ id: i + 1, at: 7 * SECOND + i, nanos: 789 }))
-
-const WORLDS: readonly WorldOfAService[] = [
-  {
-    name: 'rows in order of id, one of them late, and one 504',
-    habits: { rows: byId, by: 'id', fault: failing(504, 3) },
-    runs: [{ extract: 'page_size: 10' }],
-    requests: 5,
-  },
-  {
-    name: 'rows in order of id, one of them late, and another page size in the next run',
-    habits: { rows: byId, by: 'id' },
-    runs: [{ extract: 'page_size: 10, max_requests: 3' }, { extract: 'page_size: 20' }],
-    requests: 4,
-  },
-  {
-    name: 'rows in order of id, and sizes bound to cursors: the same',
-    habits: { rows: byId, by: 'id', bindsSizes: true },
-    runs: [{ extract: 'page_size: 10, max_requests: 3' }, { extract: 'page_size: 20' }],
-    requests: 5,
-  },
-  {
-    name: 'rows in order of id, one of them late, and a cursor that is refused',
-    habits: { rows: byId, by: 'id' },
-    runs: [
-      { extract: 'page_size: 10, max_requests: 3' },
-      { extract: 'page_size: 10', before: (habits) => Object.assign(habits, { cursorKey: 'two' }) },
-    ],
-    requests: 8,
-  },
-  {
-    name: 'rows in no order at all, and a cursor that is refused',
-    habits: {
-      rows: seconds(40).map((row) => ({ ...row, at: ((row.id * 7919) % 50) * 86_400 * SECOND })),
-      by: 'id',
-    },
-    runs: [
-      { extract: 'page_size: 10, max_requests: 3' },
-      { extract: 'page_size: 10', before: (habits) => Object.assign(habits, { cursorKey: 'two' }) },
-    ],
-    requests: 8,
-  },
-  {
-    name: 'seven hundred rows of one time, and pages that are served with a hundred rows from then on',
-    habits: { rows: tied },
-    runs: [
-      { extract: 'page_size: 500, max_requests: 1' },
-      { extract: 'page_size: 500', before: (habits) => Object.assign(habits, { most: 100 }) },
-    ],
-    // 500, 500, 250, 250, 125, 125, then four of 62.
-    requests: 1 + 6 + 4,
-  },
-  {
-    name: 'the same, with sizes bound to cursors: the chain begins again, and knows its rows',
-    habits: { rows: tied, bindsSizes: true },
-    runs: [
-      { extract: 'page_size: 500, max_requests: 1' },
-      { extract: 'page_size: 500', before: (habits) => Object.assign(habits, { most: 100 }) },
-    ],
-    // 500, 500, 250 refused; without the cursor 250, 250, 125, 125, then twelve of 62.
-    requests: 1 + 3 + 4 + 12,
-  },
-  {
-    name: 'newest first, with times in nanoseconds, and a cursor that is refused',
-    habits: { rows: nanos },
-    runs: [
-      { extract: 'order: desc, page_size: 6, max_requests: 2' },
-      {
-        extract: 'order: desc, page_size: 6',
-        before: (habits) => Object.assign(habits, { cursorKey: 'two' }),
-      },
-    ],
-    requests: 8,
-  },
-  {
-    name: 'eight quick 504s',
-    habits: { rows: seconds(2000), fault: failing(504, 0, 8) },
-    runs: [{}],
-    // 10,000 to 1,250, each twice; then pages of 625.
-    requests: 8 + 4,
-  },
-  {
-    name: 'one 504 in many requests',
-    habits: {
-      rows: seconds(3000),
-      fault: (_request, response, index) => {
-        if (index % 15 !== 14) return false
-        response.writeHead(504).end()
-        return true
-      },
-    },
-    runs: [{ extract: 'page_size: 50' }],
-    requests: 60 + 5,
-  },
-  {
-    name: 'HTML with any status, after the first page',
-    habits: {
-      rows: seconds(300),
-      fault: (_request, response, index) => {
-        if (index < 1 || index > 4) return false
-        const pages = [' \n<!doctype html>', '\n<html>', '<p>']
-        response.writeHead([403, 401, 200, 404][index - 1]!).end(pages[index % 3])
-        return true
-      },
-    },
-    runs: [{ extract: 'page_size: 100' }],
-    requests: 3 + 4,
-  },
+  requests: number,
 ]
 
-async function exported({ habits, runs, service = 'retries: 8' }: WorldOfAService) {
-  const server = await madeUpService({ fault: () => false, ...habits })
-  const here = exportsTo()
-  const outcomes = []
-  for (const { extract = '', before } of runs) {
-    before?.(server.habits)
-    outcomes.push(await here.run(server.url, 'token', extractOf(extract), service))
-  }
-  return { server, here, outcomes }
-}
+/** One row a little late. */
+const byId = seconds(40).map((row) => (row.id === 35 ? { ...row, at: 29.5 * SECOND } : row))
+const BY_ID = { rows: byId, by: 'id' } as const
+const unordered = seconds(40).map((row) => ({ ...row, at: ((row.id * 7919) % 50) * 86_400 * SECOND }))
+const tied = Array.from({ length: 700 }, (_, i) => ({ id: i + 1, at: 5 * SECOND }))
+const nanos = Array.from({ length: 20 }, (_, i) => ({ id: i + 1, at: 7 * SECOND + i, nanos: 789 }))
+const STOPPED = 'page_size: 10, max_requests: 3'
+const OF_500 = ['page_size: 500, max_requests: 1', 'page_size: 500']
+const NEWEST = 'order: desc, page_size: 6'
+const OTHER_KEY = { cursorKey: 'two' }
+const PAGES = [' \n<!doctype html>', '\n<html>', '<p>']
+
+const WORLDS: readonly World[] = [
+  ['a late row and one 504', { ...BY_ID, fault: failing(504, 3) }, ['page_size: 10'], {}, 5],
+  ['a late row, then another page size', BY_ID, [STOPPED, 'page_size: 20'], {}, 4],
+  ['the same, sizes bound to cursors', { ...BY_ID, bindsSizes: true }, [STOPPED, 'page_size: 20'], {}, 5],
+  ['a late row and a refused cursor', BY_ID, [STOPPED, 'page_size: 10'], OTHER_KEY, 8],
+  ['no order and a refused cursor', { rows: unordered, by: 'id' }, [STOPPED, 'page_size: 10'], OTHER_KEY, 8],
+  // 500, 500, 250, 250, 125, 125, then four of 62.
+  ['rows of one time, then pages of a hundred', { rows: tied }, OF_500, { most: 100 }, 1 + 6 + 4],
+  // 500, 500, 250 refused; without the cursor 250, 250, 125, 125, then twelve of 62.
+  ['the same, sizes bound', { rows: tied, bindsSizes: true }, OF_500, { most: 100 }, 1 + 3 + 4 + 12],
+  ['nanoseconds, newest first', { rows: nanos }, [`${NEWEST}, max_requests: 2`, NEWEST], OTHER_KEY, 8],
+  // 10,000 to 1,250, each twice; then pages of 625.
+  ['eight quick 504s', { rows: seconds(2000), fault: failing(504, 0, 8) }, [''], {}, 8 + 4],
+  [
+    'one 504 in many requests',
+    { rows: seconds(3000), fault: (...given) => given[2] % 15 === 14 && failing(504, given[2])(...given) },
+    ['page_size: 50'],
+    {},
+    60 + 5,
+  ],
+  [
+    'HTML with any status, after the first page',
+    {
+      rows: seconds(300),
+      fault(_request, response, index) {
+        const status = [403, 401, 200, 404, 400, 410, 408][index - 1]
+        if (status !== undefined) response.writeHead(status).end(PAGES[index % 3])
+        return status !== undefined
+      },
+    },
+    ['page_size: 100'],
+    {},
+    // A 408 may be about the size: it is asked for once more, then in halves.
+    3 + 9,
+  ],
+]
 
 describe('each row comes once, with few requests, from a service with', () => {
-  it.each(WORLDS)('$name', async (world) => {
-    const { server, here, outcomes } = await exported(world)
-    expect(outcomes.at(-1)).toMatchObject({ status: 'complete', error: null })
-    expect(sorted(here.ids())).toEqual(idsOf(world.habits.rows))
-    expect(server.received.length).toBeLessThanOrEqual(world.requests)
+  it.each(WORLDS)('%s', async (_, habits, extracts, change, requests) => {
+    const server = await madeUpService(habits)
+    const here = exportsTo()
+    let last: unknown
+    for (const [i, extract] of extracts.entries()) {
+      if (i > 0) Object.assign(server.habits, change)
+      last = await here.run(server.url, 'token', extractOf(extract), 'retries: 8')
+    }
+    expect(last).toMatchObject({ status: 'complete', error: null })
+    expect(sorted(here.ids())).toEqual(idsOf(habits.rows))
+    expect(server.received.length).toBeLessThanOrEqual(requests)
   })
 })
 

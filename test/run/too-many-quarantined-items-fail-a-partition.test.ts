@@ -178,46 +178,6 @@ it('a redo that begins anew leaves in quarantine nothing of the one that it drop
   expect(await world.rejected()).toEqual([])
 })
 
-it('a window that a chain has passed fails, its rows stay, and the chain goes on', async () => {
-  const many = (from: number, day: string, broken: number) =>
-    Array.from({ length: 100 }, (_, i) => (i < broken ? brokenAt : itemAt)(from + i, `2024-${day}T00:00:00Z`))
-  const items = [
-    ['01-10', 50],
-    ['02-10', 0],
-    ['02-11', 0],
-    ['03-10', 50],
-  ] as const
-  const server = await serviceOf(
-    items.flatMap(([day, broken], i) => many(100 * i, day, broken)),
-    200,
-  )
-  const windows = 'windows: { from: 2024-01-01, until: 2024-04-01, every: month }'
-  const world = await worldAt(server.url, `domains: [acme.example], concurrency: 1, ${windows}`)
-  const summary = await world.run()
-  expect(summary).toMatchObject({
-    status: 'failed',
-    partitions: { done: 1, failed: 2 },
-    requests: 2,
-    rows: 300,
-  })
-  expect(summary.failures.map(({ partition }) => partition.slice(-22))).toEqual([
-    '2024-01-01..2024-02-01',
-    '2024-03-01..2024-04-01',
-  ])
-  const { partitions } = await readStatus(await world.read())
-  expect([...partitions()].map(({ state }) => state)).toEqual(['failed', 'done', 'failed'])
-  expect(await world.run()).toMatchObject({
-    status: 'failed',
-    partitions: { done: 1, failed: 2 },
-    requests: 0,
-  })
-  expect(world.isWhole()).toBe(false)
-  expect(await world.run('{ max_quarantined: 50% }')).toMatchObject({ status: 'complete', requests: 0 })
-  expect(world.isWhole()).toBe(true)
-  expect([(await world.rows()).length, (await world.rejected()).length]).toEqual([300, 100])
-  expect(server.received).toHaveLength(2)
-})
-
 describe('late rows of a window that failed for its quarantined items', () => {
   const WINDOWS = 'windows: { from: 2024-01-01, until: 2024-07-01, every: month, per_chain: 3 }'
   const good = (id: number, day: string) => itemAt(id, `2024-${day}T00:00:00Z`)
