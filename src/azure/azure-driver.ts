@@ -1,16 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { BlobRequestConditions, BlockBlobClient, ContainerClient } from '@azure/storage-blob'
-import { type Condition, Conflict, contentType, type Driver, inParts, type Write } from '../bucket/index.ts'
+import type { BlockBlobClient, ContainerClient } from '@azure/storage-blob'
+import { Conflict, contentType, type Driver, inParts, type Write } from '../bucket/index.ts'
 import { azureError, isConflict, isMissing, retryAfterMs, statusOf } from './azure-error.ts'
 import { ATTEMPTS, type AzureLocation, openContainer } from './client.ts'
 
 /** The metadata of the write that made an object. The service takes no hyphens here. */
 const MARK = 'spillwaywrite'
-// Body parts that break off are requested again.
 const BODY_ATTEMPTS = 4
 const COPY_POLL_MS = 200
 
-/** The requests to a prefix of a container in Azure Blob storage. The client is opened with the first one. */
 export function azureDriver(location: AzureLocation): Driver {
   const { prefix } = location
   const root = prefix === '' ? '' : `${prefix}/`
@@ -120,14 +118,10 @@ function isFolder({ metadata }: { readonly metadata?: Readonly<Record<string, st
 
 function described(name: string, { mark, condition }: Write) {
   return {
-    conditions: conditionOf(condition),
+    conditions: condition === 'absent' ? { ifNoneMatch: '*' } : { ifMatch: condition.etag },
     metadata: { [MARK]: mark },
     blobHTTPHeaders: { blobContentType: contentType(name) },
   }
-}
-
-function conditionOf(condition: Condition): BlobRequestConditions {
-  return condition === 'absent' ? { ifNoneMatch: '*' } : { ifMatch: condition.etag }
 }
 
 async function conditionally<T>(name: string, write: () => Promise<T>): Promise<T> {

@@ -77,7 +77,6 @@ export function statusOf(error: unknown): number | null {
 // A longer pause is more than a store that is busy.
 const MAX_RETRY_MS = 30_000
 
-/** What the service asks to wait for; null: it does not say. */
 export function retryAfterMs(error: unknown): number | null {
   const { response } = (error ?? {}) as { response?: { headers: { get(name: string): string | undefined } } }
   const seconds = Number(response?.headers.get('retry-after') || Number.NaN)

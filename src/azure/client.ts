@@ -3,7 +3,6 @@ import { type DataSetLocation, ExportError, isLoopback } from '../core/index.ts'
 
 export type AzureLocation = Extract<DataSetLocation, { kind: 'azure' }>
 
-/** The SDK, loaded on first use. */
 type Sdk = typeof import('@azure/storage-blob')
 
 // Six requests over some seconds outlast a store that is busy or moves.
@@ -15,11 +14,7 @@ const OPTIONS: StoragePipelineOptions = {
 const NO_CREDENTIALS =
   'Set AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN, or log in (`az login`).'
 
-/**
- * A client for the container of a data set. Credentials come from the environment; without a connection string, key and
- * SAS token from what `@azure/identity` finds.
- * @throws ExportError `config` when the SDK is not installed, or a setting cannot be used
- */
+/** Credentials come from the environment, else from `@azure/identity`. @throws ExportError `config` */
 export async function openContainer(location: AzureLocation): Promise<ContainerClient> {
   keepLoopbackDirect(location.endpoint)
   const sdk = await load('@azure/storage-blob', () => import('@azure/storage-blob'))

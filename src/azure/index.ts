@@ -1,2 +1,1 @@
-/** Requests to Azure Blob storage. */
 export { azureDriver } from './azure-driver.ts'

@@ -15,7 +15,6 @@ if (major < 20 || (major === 20 && minor < 19)) {
   try {
     const [word, ...others] = process.argv.slice(2)
     if (['--version', '-v', 'version'].includes(word ?? '') && others.length === 0) {
-      // It needs no other module.
       const { version } = await import('../package/index.ts')
       process.stdout.write(`${version}\n`)
     } else {

@@ -31,18 +31,12 @@ const EXIT_CODES = `Exit codes:
   5              another run holds the pipeline
   129, 130, 143  interrupted (resumable)`
 
-/** A command with its arguments. */
 export type Call = {
   readonly args: ArgumentsCamelCase<CommonArgs>
-  /** @returns the exit code */
   readonly work: (io: Io) => Promise<number>
 }
 
-/**
- * Parses a command line; `--help` and `--version` are handled here.
- * @returns null: nothing is left to do
- * @throws ExportError 'config' when the command line is wrong
- */
+/** Handles `--help` and `--version`, too; null: nothing is left to do. @throws ExportError `config` */
 export async function parseCommandLine(words: readonly string[], columns: number): Promise<Call | null> {
   const [word = ''] = words
   if (/^[^-]/.test(word) && word !== 'completion' && !Object.hasOwn(COMMANDS, word))
@@ -59,11 +53,7 @@ export async function parseCommandLine(words: readonly string[], columns: number
   }
 }
 
-/**
- * The flags for words and letters that people try: `help`, `-h`, `version`, `-v`, `help run`. What follows `--` is no
- * flag, whatever it begins with, and neither is a dash alone; yargs would not give them to the command, so they are marked
- * instead.
- */
+/** Marks what yargs would not give to the command: a dash alone, and after `--` what begins with one. */
 export function asFlags(words: readonly string[]): readonly string[] {
   // The shell completes it, too.
   const end = words[0]?.startsWith('--get-yargs-completions') ? -1 : words.indexOf('--')
@@ -102,13 +92,9 @@ export function overview(columns: number): string {
   ].join('\n\n')
 }
 
-/** What yargs has against the command line. */
 class UsageFault extends Error {}
 
-/**
- * Thrown out of yargs by the command that is called. After that yargs would do more work, above all for the layout of
- * help, which takes longer than finding the command.
- */
+/** Leaves yargs: after the call of a command it would lay out help, which takes longer than finding it. */
 class Called extends Error {
   constructor(readonly call: Call) {
     super('a command is called')
@@ -148,7 +134,6 @@ function parserOf(
     .fail((message, error) => {
       throw message ? new UsageFault(message) : error
     })
-  // Descriptions say what is allowed, and the default in brackets.
   ;(parser as unknown as UsageSettings).usageConfiguration({ 'hide-types': true })
   for (const [name, { usage, describe }] of Object.entries(COMMANDS)) {
     const command = named.get(name)
@@ -172,7 +157,6 @@ function widthOf(columns: number): number {
 /** Blanks and a word. What is in backticks or quotes, such as a command, is one word. */
 const WORDS = / *((?:`[^`]*`|"[^"]*"|[^ ])+)/g
 
-/** Breaks a line that is longer than so many columns between words. */
 function folded(text: string, columns: number): string {
   const lines: string[] = ['']
   for (const [blanksAndWord, word] of text.matchAll(WORDS)) {
@@ -184,7 +168,6 @@ function folded(text: string, columns: number): string {
   return lines.join('\n')
 }
 
-/** Help lists these groups first: a command's own options before those that several share. */
 const OWN_GROUPS = ['Positionals:', 'Options:', WHAT_IS_SHOWN, HOW_IT_RUNS]
 
 function declared(command: Command, yargs: Argv<CommonArgs>, width: number): Argv<CommonArgs> {
@@ -235,7 +218,6 @@ function usageError(message: string, words: readonly string[], command: Command 
   return wrongUsage(what, isNear ? `Did you mean --${meant}? ${next}` : next)
 }
 
-/** Commands on people, and where they read these. */
 const IDENTITIES_FROM: Readonly<Record<string, string>> = {
   digest: 'stdin',
   forget: 'stdin, or from the file of --identities',

@@ -20,7 +20,6 @@ import { Screen, styleFor, wantsColour } from './terminal/screen.ts'
 import { Signals } from './terminal/signals.ts'
 import { plainJson } from './terminal/text.ts'
 
-/** Performs the command of this process. @returns the exit code */
 export async function start(): Promise<number> {
   // For SDKs and drivers of databases too.
   setDefaultAutoSelectFamilyAttemptTimeout(ADDRESS_ATTEMPT_MS)
@@ -33,8 +32,7 @@ export async function start(): Promise<number> {
     report(error)
     process.exit(FAILED)
   })
-  // What libraries say is for developers. Warnings are logged; traces are switched off, since they have passwords and
-  // signatures in them.
+  // Warnings of libraries are logged. Traces are switched off: they have passwords and signatures in them.
   let warn = (_message: string): void => {}
   process.removeAllListeners('warning').on('warning', ({ name, message }) => warn(`${name}: ${message}`))
   for (const name of ['DEBUG', 'AZURE_LOG_LEVEL']) delete process.env[name]
@@ -64,11 +62,7 @@ function programName(path: string): string {
 /** They serve until they are stopped. */
 const SERVERS = ['sandbox', 'worker']
 
-/**
- * Performs a command line and reports errors.
- * @param onIo is told what errors are reported by, and whether a command has begun
- * @returns the exit code
- */
+/** @param onIo is told what errors are reported by, and whether a command has begun */
 export async function runCommandLine(
   given: readonly string[],
   context: ProcessContext,

@@ -19,9 +19,7 @@ export type Queue = {
   readonly label: string
   /** One job for each organization that has pending pipelines. */
   readonly organizations: Bull.Queue
-  /**
-   * The entries of an organization. No worker takes jobs from this queue: the owner of the organization's job reads it.
-   */
+  /** No worker takes jobs from this queue: the owner of the organization's job reads it. */
   pipelinesOf(organization: string): Bull.Queue
   /** @param onFailure called with an error that does not pass; the worker has closed then */
   worker(
@@ -43,13 +41,10 @@ const RESPONSE_MS = 10_000
 /** So many workers may die with a job, which is one time slice of an organization; then BullMQ ends it as failed. */
 const MAX_STALLS = 30
 const CONNECTIONS = 8
-/** The least time between two warnings. */
 const WARN_MS = 60_000
-/** The least time between two probes of the connection. */
 const PROBE_MS = 1_000
 /** In PostgreSQL: BullMQ's default, which other tools expect. */
 const SCHEMA = 'bullmq'
-/** The prefix of all keys in Redis. */
 const PREFIX = 'spillway'
 const ORGANIZATIONS = 'organizations'
 /** Codes of failures that do not pass by themselves: no such database, no rights in it, and those of TLS. */
@@ -71,11 +66,7 @@ type QueueOptions = {
   readonly wait?: AbortSignal | undefined
 }
 
-/**
- * Connects to the queue: over TLS, unless it is on this machine or the address has `sslmode=disable`.
- * @throws ExportError `config` when the address is invalid, or a package is missing; `target` or `credentials` when the
- *   server fails or rejects
- */
+/** TLS but for loopback and `sslmode=disable`. @throws ExportError `config`, `target`, `credentials` */
 export async function openQueue(url: string | null, options: QueueOptions): Promise<Queue> {
   const next = 'Set it to redis://host:6379, rediss://… or postgres://user@host:port/database.'
   const where = `variable ${QUEUE_VARIABLE}`
@@ -306,13 +297,11 @@ function asExportError(error: unknown, label: string): unknown {
   if (error instanceof ExportError || !(error instanceof Error)) return error
   const code = queueCodeOf(error)
   if (code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND') {
-    const next =
-      'Install spillway with its optional dependencies, or run `npm install bullmq ioredis` beside it.'
     return new ExportError({
       kind: 'config',
       what: 'The queue needs the packages bullmq and ioredis, which are not installed',
       where: '',
-      next,
+      next: 'Install spillway with its optional dependencies, or run `npm install bullmq ioredis` beside it.',
       cause: error,
     })
   }

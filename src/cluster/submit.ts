@@ -21,8 +21,7 @@ export type Submission = {
 }
 
 /**
- * Adds a pipeline to the queue of its organization. Idempotent: a pending one of the same file stays, one of another
- * file, or of the file as it was, is replaced.
+ * A pending one of the same file stays, one of another file, or of the file as it was, is replaced.
  * @param turn resolves when those before it are in the queue: pipelines run in this order
  * @throws ExportError `target` when the queue does not respond
  */
@@ -57,23 +56,15 @@ export async function submitPipeline(
   return { organization, job, run: submission, how: submission === data.submission ? 'submitted' : 'there' }
 }
 
-/**
- * The organization whose rate limit and quota a pipeline shares: the name in the file, else the one that the service
- * returns for the token, else one organization for the whole address.
- */
+/** Pipelines of an organization share its limits: where none is known, all at the address are one. */
 async function organizationOf(pipeline: Pipeline, options: RunOptions): Promise<string> {
   const { service } = pipeline
   if (service.organization !== null) return service.organization
   const { clock, readSecret, stop, onLog } = options
   const { host } = new URL(service.baseUrl)
   try {
-    const { info } = await testToken(service, {
-      clock,
-      readSecret,
-      stop,
-      log: onLog,
-      hidesTexts: hidesQueries(pipeline),
-    })
+    const hidesTexts = hidesQueries(pipeline)
+    const { info } = await testToken(service, { clock, readSecret, stop, log: onLog, hidesTexts })
     if (info?.organizationId != null) return `${host}/organization-${info.organizationId}`
   } catch (error) {
     // The submitting machine may not have the token.
@@ -87,9 +78,7 @@ async function organizationOf(pipeline: Pipeline, options: RunOptions): Promise<
 
 type FollowOptions = {
   readonly clock: Clock
-  /** Ends the wait. Workers continue. */
   readonly stop: AbortSignal
-  /** Called when no worker is connected. */
   readonly onNoWorker: () => void
 }
 
@@ -97,10 +86,7 @@ const POLL_MS = 500
 /** Polls in a row without a job, after which the submission is lost. */
 const MAX_LOST_POLLS = 20
 
-/**
- * Waits for the end of a submission, also while the queue does not respond.
- * @throws ExportError that of the run if it could not start; `target` when the queue has lost it; `interrupted`
- */
+/** @throws ExportError that of a run that could not start; `target`: the queue has lost it; `interrupted` */
 export async function followSubmission(
   { organization, job: id }: Submission,
   queue: Queue,

@@ -5,12 +5,10 @@ import type { Pipeline, PlainError } from '../core/index.ts'
 import type { RunSummary } from '../run/index.ts'
 import { type Queue, withTimeout } from './queue.ts'
 
-// What is stored in the queue: names of work. Each object has a version and is checked when it is read. A worker has the
-// pipeline file itself, so whoever can write to the queue can only name files that workers have.
+// Stored are names of work, checked when read: who writes to the queue can only name files that workers have.
 
 const VERSION = z.literal(1)
 
-/** A pipeline as it was submitted. */
 const submittedSchema = z.object({
   version: VERSION,
   submission: z.uuid(),
@@ -29,7 +27,6 @@ export const jobSchema = z.object({
 })
 export type OrganizationJob = z.infer<typeof jobSchema>
 
-/** The status of a submitted pipeline. */
 const statusSchema = z.object({
   submission: z.uuid(),
   state: z.enum(['active', 'waiting', 'done']),
@@ -70,11 +67,7 @@ export type Pending = {
   readonly status: PipelineStatus | null
 }
 
-/**
- * The pending pipelines of an organization, in the order of submission. Removes finished ones that are older than
- * `KEPT_MS`.
- * @param unreadable is called with each of another version
- */
+/** In the order of submission; removes old finished ones. @param unreadable gets those of other versions */
 export async function pendingOf(
   queue: Queue,
   organization: string,
@@ -93,10 +86,7 @@ export async function pendingOf(
   return pending
 }
 
-/**
- * Adds a job for an organization. One job of an organization is active at a time, with at most one more waiting behind
- * it; a second one is not added.
- */
+/** One job of an organization is active at a time, and at most one more waits: a second one is not added. */
 export async function wake(queue: Queue, organization: string): Promise<void> {
   const data: OrganizationJob = { version: 1, organization, hold: randomUUID() }
   const id = encodeURIComponent(organization)

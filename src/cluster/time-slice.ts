@@ -29,12 +29,8 @@ export type SliceOptions = {
     pipeline: Pipeline,
     given: Partial<RunOptions> & Pick<RunOptions, 'allowPlaintext'>,
   ) => Promise<RunOptions>
-  /**
-   * Reads the pipeline file of this machine.
-   * @returns null: this machine does not have the file as it was submitted
-   */
+  /** null: this machine does not have the file as it was submitted. */
   readonly readPipeline: (file: SubmittedPipeline['file']) => Promise<Pipeline | null>
-  /** Duration of a lease. */
   readonly leaseMs: number
   /** The time slice of a job: after it the job returns to the queue if others wait. Default: a minute. */
   readonly sliceMs?: number
@@ -51,18 +47,15 @@ const PAUSE_MARGIN_MS = 100
 /** Longer than the rate limit requires: the time of the former owner's last request is unknown. */
 const INTERVAL_MARGIN = 1.1
 
-/** The result of a time slice. */
 type SliceEnd = {
   /** When the job runs again (epoch ms); null: it is finished, or returned to the queue. */
   readonly laterMs: number | null
-  /** Why pipelines failed permanently. */
   readonly failed: readonly string[]
 }
 
 /** One job in this worker: the pipelines of one organization, until its time slice ends. */
 export class TimeSlice {
   readonly #job: Job
-  /** The token by which the queue identifies the owner of the job. */
   readonly #token: string
   readonly #options: SliceOptions
   readonly #stop = new AbortController()
@@ -85,7 +78,6 @@ export class TimeSlice {
     this.#renewedMs = this.#options.clock.monotonicMs()
   }
 
-  /** Stops the run: it commits the pages in flight and sends no more requests. */
   end(why: string): void {
     if (this.#stop.signal.aborted) return
     this.#options.log('info', `the time slice ends: ${why}`, { event: 'job.stop', job: this.#job.id ?? '' })
@@ -94,7 +86,6 @@ export class TimeSlice {
     )
   }
 
-  /** Ends the time slice if the lease has expired, or if its time is over and other jobs wait. */
   checkEnd(): void {
     const { queue, clock, leaseMs, sliceMs = SLICE_MS } = this.#options
     const nowMs = clock.monotonicMs()
@@ -175,7 +166,6 @@ export class TimeSlice {
     }
   }
 
-  /** Runs one pipeline until it ends or the time slice does. */
   async #run({ job, submitted, status }: Pending, { hold, organization }: OrganizationJob): Promise<Ended> {
     const { clock, log } = this.#options
     const pipeline = await this.#options.readPipeline(submitted.file).catch((error: unknown) => {

@@ -7,23 +7,18 @@ type WorkerOptions = Omit<SliceOptions, 'leaseMs'> & {
   readonly concurrency: number
   /** On abort the worker takes no more jobs, commits the pages in flight and returns its jobs. */
   readonly stop: AbortSignal
-  /** Duration of a lease. Default: 9 s. */
   readonly leaseMs?: number
 }
 
 const LEASE_MS = 9_000
 const CLOCK_CHECK_MS = 60_000
-/** Wait after the queue did not respond. */
 const QUEUE_RETRY_MS = 1_000
 const LOOP_MS = 250
 const STOPPED = 'The worker was stopped'
 /** With a larger offset, leases of live workers would expire, or those of dead workers would not. */
 const MAX_CLOCK_OFFSET_MS = 2_000
 
-/**
- * Takes jobs until it is stopped. A job is an organization; its pipelines run one after the other.
- * @throws ExportError `target` when the queue fails
- */
+/** A job is an organization; its pipelines run one after the other. @throws ExportError `target` */
 export async function work(options: WorkerOptions): Promise<void> {
   const { queue, clock, concurrency, stop, log, leaseMs = LEASE_MS } = options
   const { DelayedError, UnrecoverableError } = await import('bullmq')

@@ -16,7 +16,6 @@ import type { ChangeOptions } from './swap.ts'
 
 type TablesOptions = HoldOptions & ChangeOptions & Pick<TableOptions, 'rebuild'>
 
-/** A table over the shards, as it is after the command. */
 export type TableSummary = {
   readonly format: TableState['format']
   readonly location: string
@@ -33,12 +32,7 @@ type BroughtTables = {
   readonly failure: CatalogError | null
 }
 
-/**
- * Brings the tables of a data set, and their catalog, in line with its manifest, after it has finished what another
- * command has begun. Sends no request to the service.
- * @throws ExportError `config` when nothing is exported, or another program's table is in the way, `locked` during a
- *   run, and as `updateTables`
- */
+/** @throws ExportError `config` when nothing is exported, `locked` during a run, and as `updateTables` */
 export function bringTables(given: Pipeline, options: TablesOptions): Promise<BroughtTables> {
   const pipeline = namePipeline(given, options.maskKey)
   return namingLocations(pipeline, async () => {

@@ -11,7 +11,6 @@ import { catalogVariables } from '../pipeline/index.ts'
 import { openDataSet } from './open-data-set.ts'
 import { tableOwner } from './table-owner.ts'
 
-/** The catalog of a data set, and whether it shows the current metadata of the Iceberg table. */
 export type CatalogSummary = {
   /** With its namespace. */
   readonly table: string
@@ -20,11 +19,7 @@ export type CatalogSummary = {
   readonly inLine: boolean
 }
 
-/**
- * Makes the catalog show the tables that were committed.
- * @returns null: the pipeline has no catalog, or there is no table yet
- * @throws CatalogError
- */
+/** null: the pipeline has no catalog, or there is no table yet. @throws CatalogError */
 export async function showInCatalog(
   { load: { catalog } }: Pipeline,
   deps: CatalogDeps,
@@ -38,20 +33,15 @@ export async function showInCatalog(
   return { table: catalogTable(catalog), metadataLocation, inLine: true }
 }
 
-/** As far as it could be compared. */
 export type CatalogComparison = Omit<CatalogSummary, 'inLine'> & {
   /** null: not compared, since a variable is not set. */
   readonly inLine: boolean | null
-  /** In words; null: none. */
   readonly problem: string | null
   /** Why it is another's, or cannot be compared; null: it could be. */
   readonly failure: ExportError | null
 }
 
-/**
- * Compares the catalog with the data set; changes nothing, and asks once.
- * @returns null: the pipeline has no catalog
- */
+/** Changes nothing, and asks once. null: the pipeline has no catalog. */
 export async function compareCatalog(
   pipeline: Pipeline,
   deps: Omit<CatalogDeps, 'isBrief'>,
@@ -83,8 +73,7 @@ export async function compareCatalog(
 }
 
 /**
- * Refuses a data set whose table in the catalog is another's, before anything is sent or changed. A catalog out of reach is
- * no reason to export nothing: that is found out again in the end.
+ * Refuses a table in the catalog that is another's. A catalog out of reach is no reason to export nothing.
  * @param fresh the data set starts over as another one: its table leaves the catalog now
  * @throws ExportError `config`, `credentials`; with `fresh` also when the catalog is out of reach
  */

@@ -12,7 +12,6 @@ import { removeTables } from '../open-tables/index.ts'
 import {
   CHECKPOINT_PATH,
   CHECKPOINT_START,
-  type CheckpointState,
   emptyLog,
   MANIFEST_PATH,
   MANIFEST_START,
@@ -26,11 +25,7 @@ import { bringSuppression } from './suppression.ts'
 import { tableOwner } from './table-owner.ts'
 import { LOADS_FOLDER } from './warehouse/loaded.ts'
 
-/**
- * Removes the files of earlier runs, whatever their state. A file that has such a name but is not known to be
- * Spillway's own is moved to `_state/orphans`. The lock, which this run holds, stays.
- * @param accept may refuse it before anything is removed, when the list of forgotten people is in place
- */
+/** What is not known to be Spillway's own moves to `_state/orphans`. @param accept may refuse before anything goes */
 export async function clearDataSet(
   store: OwnedStore,
   log: Log,
@@ -40,7 +35,9 @@ export async function clearDataSet(
   // Before the checkpoint goes, which names people whom a killed `forget` had committed. A list that is gone may stay so.
   if (state !== null) await bringSuppression(store, state).catch(nullIf('damaged'))
   await accept()
-  const known = await knownShards(store, state)
+  const manifest = await readManifest(store).catch(nullIf())
+  const shards = [...(state?.shards ?? []), ...(manifest?.shards ?? [])]
+  const known = new Set([...(state?.invalidated ?? []), ...shards.map(({ path }) => path)])
   const aside: string[] = []
   const clear = async (path: string, isOurs: boolean): Promise<void> => {
     if (isOurs) await store.remove(path)
@@ -59,7 +56,8 @@ export async function clearDataSet(
   for (const resource of ROW_FOLDERS) {
     await clearShards(store, resource, (path) => clear(path, known.has(path)))
   }
-  for (const path of await quarantineFiles(store)) await store.remove(path)
+  for (const name of await store.list(QUARANTINE_FOLDER))
+    if (name.endsWith('.jsonl')) await store.remove(`${QUARANTINE_FOLDER}/${name}`)
   for (const name of await store.list(LOADS_FOLDER)) await store.remove(`${LOADS_FOLDER}/${name}`)
   for (const name of await listSealed(store)) await store.remove(`${SEALED_FOLDER}/${name}`)
   await emptyLog(store, state?.logEnd.file ?? 0)
@@ -69,11 +67,6 @@ export async function clearDataSet(
   if (aside.length === 0) return
   const more = aside.length > 1 ? ` and ${aside.length - 1} more` : ''
   log('warn', `what is not known to be spillway's own was kept: ${aside[0]}${more}`)
-}
-
-async function quarantineFiles(store: Store): Promise<readonly string[]> {
-  const names = await store.list(QUARANTINE_FOLDER)
-  return names.filter((name) => name.endsWith('.jsonl')).map((name) => `${QUARANTINE_FOLDER}/${name}`)
 }
 
 type Clear = (path: string, isOurs: boolean) => Promise<void>
@@ -90,13 +83,6 @@ export async function beginsWith(store: Store, path: string, start: string): Pro
   // It may be a folder, for example.
   const bytes = await store.read(path, 0, start.length).catch(nullIf())
   return Buffer.from(bytes ?? []).toString() === start
-}
-
-/** Paths of the shards in checkpoint and manifest, as far as these can be read. */
-async function knownShards(store: Store, state: CheckpointState | null): Promise<ReadonlySet<string>> {
-  const manifest = await readManifest(store).catch(nullIf())
-  const shards = [...(state?.shards ?? []), ...(manifest?.shards ?? [])]
-  return new Set([...(state?.invalidated ?? []), ...shards.map(({ path }) => path)])
 }
 
 async function clearShards(

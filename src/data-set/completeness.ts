@@ -32,9 +32,7 @@ export type Completeness = {
 
 /** What a data set lacks by intent, however complete it is. */
 type LeftOut = {
-  /** Items in quarantine. */
   readonly quarantined: number
-  /** Partitions that have such items. */
   readonly quarantined_partitions: number
   /** Those of them that have more than `transform.max_quarantined` permits now. */
   readonly beyond_limit: number
@@ -43,13 +41,11 @@ type LeftOut = {
   readonly reasons: readonly string[]
   /** Partitions that `prune` removed, and the time before which the last of them ended. */
   readonly pruned: { readonly partitions: number; readonly before: string } | null
-  /** Items of forgotten people. */
   readonly forgotten: number
 }
 
 const MAX_REASONS = 3
 
-/** What is left out, for everybody who calls a data set complete: a clause for each kind; none: nothing is. */
 export function leftOutClauses(leftOut: LeftOut): readonly string[] {
   const { quarantined, quarantined_partitions, beyond_limit, max_quarantined, reasons } = leftOut
   const { pruned, forgotten } = leftOut
@@ -84,7 +80,6 @@ export function leftOutText(clauses: readonly string[]): string {
   return clauses.length === 0 ? '' : `, but ${clauses.join(', and ')}`
 }
 
-/** @param maxQuarantined as the file has it @param state as the manifest or the checkpoint tells it */
 export function leftOutOf(
   { maxQuarantined }: Pick<Pipeline['transform'], 'maxQuarantined'>,
   { prunes, runs, partitions }: Pick<CheckpointState, 'prunes' | 'runs' | 'partitions'>,
@@ -111,7 +106,6 @@ export function leftOutOf(
   }
 }
 
-/** The same, as the manifest has it. */
 export function leftOutOfManifest(manifest: Manifest): LeftOut {
   const maxQuarantined = limitFrom(manifest.scope.max_quarantined)
   return leftOutOf({ maxQuarantined }, stateOfManifest(manifest))
@@ -125,7 +119,6 @@ function reasonsOf(runs: Iterable<Reasons>): string[] {
 
 type Reasons = Pick<FoldedRun, 'reasons'>
 
-/** Why items were quarantined, and how many. */
 export function sumOfReasons(
   runs: Iterable<Reasons>,
   shown: (reason: string) => string = (reason) => reason,
@@ -140,7 +133,6 @@ export function sumOfReasons(
   return sums
 }
 
-/** Reads whether a data set has all that a file plans; changes nothing and takes no lock. */
 export function readCompleteness(planned: Pipeline): Promise<Completeness> {
   return namingLocations(planned, async () => {
     const store = openDataSet(planned)

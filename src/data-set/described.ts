@@ -28,7 +28,6 @@ import { namingLocations, openDataSet } from './open-data-set.ts'
 import { limitFrom } from './quarantine-limit.ts'
 import { otherScope } from './scope.ts'
 
-/** Where a data set lies, as a pipeline file or the path of a data set says. */
 export type Place = {
   /** What the file says. Only the place, tables, `load.keep` and the name of the mask key are taken from it. */
   readonly pipeline: Pipeline
@@ -36,7 +35,6 @@ export type Place = {
   readonly unknown: ExportError | null
 }
 
-/** A data set as it describes itself. */
 export type Described = {
   /** As if its file still said what the data set was exported with. */
   readonly pipeline: Pipeline
@@ -46,17 +44,10 @@ export type Described = {
   readonly differences: readonly string[]
 }
 
-/**
- * What a command does with a data set. Readers know it by its manifest. Its checkpoint may be ahead of that. Where
- * shards may be replaced, tables over them have to follow.
- */
+/** Readers know it by its manifest; its checkpoint may be ahead. Where shards are replaced, tables have to follow. */
 export type Use = 'read' | 'status' | 'change'
 
-/**
- * Reads what a data set says of itself: columns, format, masking, queries and windows. Before anything is exported, the
- * file decides.
- * @throws ExportError `config` when nothing is exported and the file does not say what to export
- */
+/** Before anything is exported, the file decides. @throws ExportError `config` when it does not say what to export */
 export function describeDataSet({ pipeline, unknown }: Place, use: Use): Promise<Described> {
   return namingLocations(pipeline, async () => {
     const store = openDataSet(pipeline)
@@ -170,36 +161,29 @@ function asExported(given: Pipeline, { name, settings, scope }: Told): Pipeline 
 
 function listOf(settings: Settings, key: string): readonly string[] {
   const values = settings[key] ?? []
-  if (!Array.isArray(values)) throw notReadable(key)
+  if (!Array.isArray(values)) notReadable(key)
   return values.map(String)
 }
 
-/** The format of the shards of a data set with these settings. */
 export function formatOf(settings: Settings): Format {
   const common = { engine: settings['load.engine'], compression: settings['load.compression'] }
   const format =
     settings['load.format'] === 'csv'
       ? { kind: 'csv', ...common, escapeFormulas: settings['load.csv.escape_formulas'] === true }
-      : {
-          kind: 'parquet',
-          ...common,
-          encodings: settings['load.parquet.encodings'],
-        }
+      : { kind: 'parquet', ...common, encodings: settings['load.parquet.encodings'] }
   return format as Format
 }
 
-/** Reads the text of a field in the settings back. */
 function fieldOf(text: string): ExtraField {
   const [, name, path, type] = /^(.*?): (.*) (\S+)$/s.exec(text) ?? []
-  if (name === undefined || path === undefined) throw notReadable('transform.extra_columns')
+  if (name === undefined || path === undefined) notReadable('transform.extra_columns')
   return { name, path: path.split('.'), type: type as ExtraField['type'], meaning: '' }
 }
 
-/** Reads the text of the policy in the settings back. */
 function factsOf(text: unknown): SecretFacts | null {
   if (text === undefined) return null
   const [, minLength, classes] = /^min_length (\d+), classes (\d)$/.exec(String(text)) ?? []
-  if (classes === undefined) throw notReadable('transform.secret_facts')
+  if (classes === undefined) notReadable('transform.secret_facts')
   return { policy: { minLength: Number(minLength), classes: Number(classes) } }
 }
 
@@ -217,14 +201,14 @@ function queryNamed(name: string): Query {
     case 'feed':
       return label === 'tenant' ? { type: 'tenant' } : { type: 'identifier', id: Number(label) }
     default:
-      throw notReadable('scope')
+      return notReadable('scope')
   }
 }
 
 function windowsOf({ windows }: Scope): WindowSettings | null {
   if (windows === null) return null
   const { from, until, every, lag_seconds } = windows
-  const instant = (text: string) => parseInstant(text) ?? fail('scope')
+  const instant = (text: string) => parseInstant(text) ?? notReadable('scope')
   return {
     from: instant(from),
     until: until === 'now' ? until : instant(until),
@@ -240,12 +224,8 @@ function lengthOf(every: string): WindowLength {
   return { unit: every as 'week' | 'month' | 'year' }
 }
 
-function fail(what: string): never {
-  throw notReadable(what)
-}
-
-function notReadable(what: string): ExportError {
-  return new ExportError({
+function notReadable(what: string): never {
+  throw new ExportError({
     kind: 'damaged',
     what: `What the data set says of itself cannot be read: ${what}`,
     where: MANIFEST_PATH,

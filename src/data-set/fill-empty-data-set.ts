@@ -5,16 +5,12 @@ import type { DataSetOptions } from './options.ts'
 import { planAsOfLastRun } from './plan-state.ts'
 import { coderOf, FreeNumbers, rewriteShards } from './rewriting.ts'
 
-/**
- * Gives a data set without rows one shard without rows, in the folder of its first partition: a scheduled reader needs
- * a file with all columns, those in the folders' names too.
- */
+/** A scheduled reader needs a file with all columns, those in the folders' names too. */
 export async function fillEmptyDataSet(
   pipeline: NamedPipeline,
   store: OwnedStore,
   journal: Journal,
   options: Pick<DataSetOptions, 'version' | 'build'> & {
-    /** Called with the shard. */
     readonly onFilled?: (shard: ManifestShard) => void
   },
 ): Promise<void> {

@@ -13,9 +13,7 @@ import {
 } from '../state/index.ts'
 import { readSuppressionFile } from './suppression.ts'
 
-/** What a data set is opened from. */
 type FoundState = {
-  /** The checkpoint and its log; null: there is none. */
   readonly found: Found | null
   /** The manifest that stands in for a checkpoint which is lost, or which another version wrote; null: nothing is lost. */
   readonly manifest: Manifest | null
@@ -23,10 +21,7 @@ type FoundState = {
   readonly state: CheckpointState | null
 }
 
-/**
- * Finds the state of a data set without changing it, also during a run.
- * @throws ExportError `damaged` if it cannot be read; `config` if another version wrote it and there is no manifest
- */
+/** Changes nothing. @throws ExportError `damaged`; `config` if another version wrote it and there is no manifest */
 export async function findState(store: Store): Promise<FoundState> {
   let otherVersion: ExportError | null = null
   const found = await findCheckpoint(store).catch((error: unknown) => {
@@ -52,15 +47,11 @@ export async function findState(store: Store): Promise<FoundState> {
   return { found, manifest: null, state }
 }
 
-/** The state alone. */
 export async function readState(store: Store): Promise<CheckpointState | null> {
   return (await findState(store)).state
 }
 
-/**
- * Refuses a data set whose list of forgotten people is lost with its checkpoint: they would come back.
- * @throws ExportError `config`
- */
+/** @throws ExportError `config` when the list of forgotten people is lost: they would come back */
 export async function requireSuppression(store: Store, { forgotten }: Manifest): Promise<void> {
   if (forgotten.length === 0 || (await readSuppressionFile(store)) !== null) return
   throw new ExportError({

@@ -37,12 +37,7 @@ export {
 } from './open-data-set.ts'
 export { requireOwnTables } from './open-tables.ts'
 export type { DataSetOptions } from './options.ts'
-export {
-  countPartitions,
-  isPlanDone,
-  type PlanCounts,
-  planFor,
-} from './plan-state.ts'
+export { countPartitions, isPlanDone, type PlanCounts, planFor } from './plan-state.ts'
 export { type PruneResult, pruneDataSet } from './prune/prune.ts'
 export { allowedOf } from './quarantine-limit.ts'
 export { namePipeline, type QuerySecrets, readQuerySecrets, requireSendableToken } from './queries.ts'

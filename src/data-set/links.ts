@@ -10,11 +10,7 @@ import {
 } from '../state/index.ts'
 import { SUCCESS_PATH } from './success-mark.ts'
 
-/**
- * Call it before anything is changed.
- * @returns the names in the folder of the data set
- * @throws ExportError `storage` naming a symbolic link at a path that a run may use
- */
+/** Call it before any change: the names in the folder. @throws ExportError `storage` naming a symbolic link */
 export async function refuseLinks(store: Store): Promise<readonly string[]> {
   // One list, instead of a request for each path that a bucket does not have.
   const names = await store.list('')
@@ -36,9 +32,7 @@ export async function refuseLinks(store: Store): Promise<readonly string[]> {
   ]) {
     const [first = ''] = path.split('/')
     // The state may be elsewhere.
-    if (first === STATE_FOLDER || names.includes(first)) await store.size(path)
+    if (first === '_state' || names.includes(first)) await store.size(path)
   }
   return names
 }
-
-const STATE_FOLDER = '_state'

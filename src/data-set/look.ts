@@ -13,7 +13,6 @@ import { rowFiles } from './row-files.ts'
 /** A shard that does not stand under its final name. @param size of what does; null: nothing */
 type Missing = { readonly shard: SealedShard; readonly size: number | null }
 
-/** What lies where the shards of a checkpoint should be. */
 type Look = {
   /** Shards that are neither under their final names with their sizes, nor sealed. */
   readonly missing: readonly Missing[]
@@ -21,7 +20,6 @@ type Look = {
   readonly strangers: readonly string[]
 }
 
-/** Compares the size of every shard that the checkpoint names, and the number of files in every folder of rows. */
 async function look(store: Store, state: CheckpointState | null): Promise<Look> {
   const different = new Set(
     state === null ? ROW_FOLDERS : (await store.mismatches(expected(state))).map(({ path }) => path),
@@ -40,7 +38,6 @@ async function look(store: Store, state: CheckpointState | null): Promise<Look> 
   return { missing, strangers: await strangersIn(store, state, different) }
 }
 
-/** Sizes of shards, and numbers of names in the folders of rows. */
 function* expected(state: CheckpointState): Generator<ExpectedStat> {
   for (const { path, bytes } of state.shards) yield { path, bytes }
   // Neither open shards are in their folders nor those exported again.
@@ -87,17 +84,11 @@ async function strangersIn(
   return strangers
 }
 
-/** Whether a sealed shard waits to be published. */
 async function isSealed(store: Store, { shard, sha256, bytes }: SealedShard): Promise<boolean> {
   return (await store.size(sealedPath(shard, sha256))) === bytes
 }
 
-/**
- * Looks whether every shard that the checkpoint names is there, and nothing else that readers would take.
- * @param mayMiss whether a shard need not be there
- * @param onRefused called before it throws
- * @throws ExportError `damaged` when a shard is missing or short, `config` when there is more
- */
+/** @throws ExportError `damaged` when a shard is missing or short and may not be, `config` when there is more */
 export async function requireShards(
   store: Store,
   state: CheckpointState | null,
@@ -129,7 +120,6 @@ function missingShard({ shard: { path, bytes, partitions }, size }: Missing): Ex
 
 const MAX_NAMED = 5
 
-/** @throws ExportError `config` when there are files that readers would take and nothing names */
 function refuseStrangers({ strangers }: Look, state: CheckpointState | null): void {
   const [first, ...others] = strangers
   if (first === undefined) return

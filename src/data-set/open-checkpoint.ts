@@ -16,12 +16,7 @@ import { type Invalidation, planRedo, redoEntry } from './redo/invalidate.ts'
 import { newNames, requireSameNames } from './same-queries.ts'
 import { readSuppression, type Suppression } from './suppression.ts'
 
-/**
- * Opens the checkpoint that this pipeline resumes from and brings the data set in line with it, or begins a new one; and
- * reads whom it keeps out.
- * With `options.redo`, what that names is exported again, by this run or later ones.
- * @throws ExportError `config` or `damaged` when the pipeline may not resume from it; nothing is changed then
- */
+/** What `redo` names is exported again. @throws ExportError `config` or `damaged`; nothing is changed then */
 export async function openOwnJournal(
   pipeline: NamedPipeline,
   store: OwnedStore,
@@ -69,10 +64,7 @@ async function redone(
   return redo
 }
 
-/**
- * Reads the checkpoint that this pipeline would resume from, with the checks of {@link openOwnJournal}; null when
- * there is none. Changes nothing, and works also during a run.
- */
+/** With the checks of {@link openOwnJournal}; null: there is none. Changes nothing, and works also during a run. */
 export async function readOwnCheckpoint(
   pipeline: NamedPipeline,
   store: Store,
@@ -89,23 +81,10 @@ export function requireOwnCheckpoint(pipeline: Pipeline, found: CheckpointState)
   checkContinues(pipeline, found, frozenSettings(pipeline, null))
 }
 
-/** The options that decide whether a run may resume from a checkpoint. */
 export type Continuation = Pick<DataSetOptions, 'clock' | 'maskKey'>
 
-/** The header of the checkpoint that this run would begin, and whether it may resume from what is there. */
-function admission(pipeline: NamedPipeline, options: Continuation) {
-  const header = headerOf(pipeline, options)
-  /** @throws ExportError when the run may not resume from what was found; null: no checkpoint */
-  const requireFit = async (found: CheckpointState | null): Promise<void> => {
-    if (found === null) return
-    checkContinues(pipeline, found, header.settings)
-    requireSameNames(pipeline, found, options.maskKey)
-  }
-  return { header, requireFit }
-}
-
-function headerOf(pipeline: NamedPipeline, { clock, maskKey }: Continuation): HeaderEntry {
-  return {
+function admission(pipeline: NamedPipeline, { clock, maskKey }: Continuation) {
+  const header: HeaderEntry = {
     kind: 'header',
     version: 5,
     pipeline: pipeline.name,
@@ -113,6 +92,12 @@ function headerOf(pipeline: NamedPipeline, { clock, maskKey }: Continuation): He
     created_at: new Date(clock.now()).toISOString(),
     settings: frozenSettings(pipeline, maskKey) as HeaderEntry['settings'],
   }
+  const requireFit = async (found: CheckpointState | null): Promise<void> => {
+    if (found === null) return
+    checkContinues(pipeline, found, header.settings)
+    requireSameNames(pipeline, found, maskKey)
+  }
+  return { header, requireFit }
 }
 
 function checkContinues(pipeline: Pipeline, found: CheckpointState, settings: Settings): void {

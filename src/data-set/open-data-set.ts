@@ -20,7 +20,6 @@ import { IN_STORE } from '../pipeline/index.ts'
 import { s3Driver } from '../s3/index.ts'
 import { type Hold, type Lock, MANIFEST_PATH, type Manifest, readManifest, takeLock } from '../state/index.ts'
 
-/** Opens the store that a pipeline writes to. */
 export function openDataSet({ load }: Pipeline): Store {
   const { location, fileMode, dirMode } = load
   if (location.kind === 'disk') return diskStore({ root: location.root, fileMode, dirMode })
@@ -68,28 +67,22 @@ function runFirst(pipeline: Pipeline): string {
 /** Not derived from `LockOptions`: the library's declarations would show the whole store. */
 export type HoldOptions = {
   readonly clock: Clock
-  /** Ends the wait for another run. */
   readonly stop: AbortSignal
   /** undefined: no queue is involved. */
   readonly hold?: Hold | undefined
-  /** Default: false. */
   readonly fresh?: boolean
   readonly warn: (message: string) => void
   /** Called with the reason and the maximum time of a wait; default: `warn`. */
   readonly onWait?: (message: string, waitMs: number) => void
 }
 
-/**
- * Locks a data set while `work` runs.
- * @throws ExportError `locked` when another run holds it
- */
+/** @throws ExportError `locked` when another run holds it */
 export async function holdDataSet<T>(
   pipeline: Pipeline,
   { warn, onWait = warn, fresh = false, ...options }: HoldOptions,
   work: (owner: Omit<Lock, 'release'>) => Promise<T>,
 ): Promise<T> {
-  const waiting = { ...options, warn: onWait, fresh }
-  const lock = await takeLock(openDataSet(pipeline), waiting)
+  const lock = await takeLock(openDataSet(pipeline), { ...options, warn: onWait, fresh })
   try {
     return await work(lock)
   } finally {
@@ -103,10 +96,7 @@ export async function holdDataSet<T>(
   }
 }
 
-/**
- * Does work on a data set. Its errors name paths relative to the data set; they become paths below `load.path`, in the
- * form of the pipeline file.
- */
+/** Errors name paths relative to the data set; they become paths below `load.path`, in the form of the file. */
 export async function namingLocations<T>(pipeline: Pipeline, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
@@ -115,10 +105,7 @@ export async function namingLocations<T>(pipeline: Pipeline, work: () => Promise
   }
 }
 
-/**
- * The same error with its path below `load.path`, and if the settings are wrong, with the line of the one that leads
- * there; unchanged if it concerns something else.
- */
+/** The path below `load.path`, and if the settings are wrong, the line; the same error if it concerns something else. */
 export function withLocation(pipeline: Pipeline, error: ExportError): ExportError {
   const { load } = pipeline
   const isInside = IN_DATA_SET.test(error.where)

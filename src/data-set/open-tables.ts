@@ -20,18 +20,16 @@ export type TableOptions = Omit<CatalogDeps, 'isBrief'> & {
   readonly rebuild?: boolean
 }
 
-/** The tables after an update, and what the catalog shows of them; null: there is none. */
 type UpdatedTables = {
   readonly tables: readonly TableState[]
   readonly catalog: CatalogSummary | null
 }
 
 /**
- * Brings the Iceberg and Delta tables in line with the manifest, then the catalog with them. Metadata that the catalog
- * still points to stays until it has moved on. Call it after the manifest is written and before the
- * files of shards that it no longer lists are removed, so that whoever reads a current snapshot finds every shard.
- * @throws ExportError when a table cannot be changed: `config` if it is another program's or names other addresses,
- *   `storage` if another program has committed to it, `damaged`; CatalogError when the catalog does not follow
+ * Call it after the manifest is written, and before files of shards that it no longer lists are removed: whoever reads a
+ * current snapshot finds every shard. Metadata that the catalog still points to stays until it has moved on.
+ * @throws ExportError `config` for another program's table or other addresses, `storage` if another program committed,
+ *   `damaged`; CatalogError when the catalog does not follow
  */
 export async function updateTables(
   pipeline: Pipeline,
@@ -77,10 +75,8 @@ export async function updateTables(
 const NO_TABLES: UpdatedTables = { tables: [], catalog: null }
 
 /**
- * Refuses a data set before anything is sent or changed.
  * @param wherever the tables are about to be removed or made anew, so their addresses do not matter
- * @throws ExportError `config` when something else than its own tables stands in their places, or they name other
- *   addresses
+ * @throws ExportError `config` when something else stands in their places, or they name other addresses
  */
 export async function requireOwnTables(pipeline: Pipeline, store: Store, wherever: boolean): Promise<void> {
   const { tables } = pipeline.load

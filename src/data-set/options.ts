@@ -3,7 +3,6 @@ import type { Hold, ManifestShard } from '../state/index.ts'
 
 /** What every change to a data set needs besides its pipeline. Callbacks get no secret and no value of a record. */
 export type DataSetOptions = {
-  /** Reads a secret by the name of its variable; null when it is not set. */
   readonly readSecret: (name: string) => Promise<string | null>
   /** Key of the `hmac` policies; null if no policy needs one. */
   readonly maskKey: Uint8Array | null
@@ -15,7 +14,6 @@ export type DataSetOptions = {
   readonly onShard?: (shard: ManifestShard) => void
   /** Partitions, or globs of them, to be exported again. */
   readonly redo: readonly string[]
-  /** Spillway's own version, for the manifest and the files. */
   readonly version: string
   /** The version of its encoder, for the files. */
   readonly build: string

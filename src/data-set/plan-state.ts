@@ -20,7 +20,6 @@ import {
   type RetiredQuery,
 } from '../state/index.ts'
 
-/** The plan, given what the checkpoint has of it. */
 export function planFor(pipeline: NamedPipeline, nowMs: number, state: CheckpointState | null): Plan {
   if (rulesOf(pipeline.extract.resource).reading === 'feed') return planOfFeeds(pipeline, state)
   if (state === null) return planPartitions(pipeline, nowMs * 1000, () => null)
@@ -73,9 +72,8 @@ export function asInFile(pipeline: NamedPipeline): NamedPipeline {
 }
 
 /**
- * Whether everything that the pipeline file plans is exported and readable, which is the meaning of `_SUCCESS`. Flags
- * that narrow a run do not count, nor do queries that the file no longer has, nor pruned partitions.
- * @param asOfMs windows that end later are not planned yet; default: when the last run began
+ * The meaning of `_SUCCESS`: flags of a run, queries that the file no longer has and pruned partitions do not count.
+ * @param asOfMs windows that end later are not planned yet
  */
 export function isPlanDone(
   pipeline: NamedPipeline,
@@ -97,10 +95,7 @@ export function isPlanDone(
   return true
 }
 
-/**
- * The plan of the pipeline file as of the last run's beginning: later windows were not requested yet.
- * @returns null when its windows would cut partly exported ones
- */
+/** null: its windows would cut partly exported ones. */
 export function planAsOfLastRun(pipeline: NamedPipeline, state: CheckpointState): Plan | null {
   return planAsOf(pipeline, state, lastBegun(state))
 }
@@ -118,7 +113,6 @@ function planAsOf(pipeline: NamedPipeline, state: CheckpointState, asOfMs: numbe
   }
 }
 
-/** Queries with partitions in the data set that the pipeline file no longer has, by name. */
 export function retiredQueries(pipeline: NamedPipeline, state: CheckpointState): readonly RetiredQuery[] {
   const requested = new Set(asInFile(pipeline).extract.queries.map(({ name }) => name))
   const retired: RetiredQuery[] = []
@@ -129,7 +123,6 @@ export function retiredQueries(pipeline: NamedPipeline, state: CheckpointState):
   return retired.sort((a, b) => (a.query < b.query ? -1 : 1))
 }
 
-/** The number of partitions of a plan by state. */
 export type PlanCounts = PlanStates & {
   /** Unfinished partitions that have rows or are the current one of a chain. */
   readonly begun: number
@@ -137,10 +130,7 @@ export type PlanCounts = PlanStates & {
   readonly unfinished: Map<string, number>
 }
 
-/**
- * Counts what of a plan is done and what is left.
- * @param viewOf what counts of a partition that is exported again; default: what is exported again so far
- */
+/** @param viewOf what counts of a partition that is exported again; default: what is exported again so far */
 export function countPartitions(
   pipeline: Pipeline,
   plan: Plan,

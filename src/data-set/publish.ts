@@ -3,11 +3,7 @@ import { isAsSealed, listSealed, publishSealed, SEALED_FOLDER, sealedPath, stand
 import { type CheckpointState, type SealedShard, splitPath } from '../state/index.ts'
 import { unmark } from './success-mark.ts'
 
-/**
- * Publishes what is sealed and committed.
- * @param accept gets those that are no longer what was sealed, and may refuse them before anything is published
- * @returns also these
- */
+/** @param accept gets shards that are not what was sealed; it may refuse them before anything is published */
 export async function publishCommitted(
   store: OwnedStore,
   state: CheckpointState,

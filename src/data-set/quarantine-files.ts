@@ -3,10 +3,7 @@ import { QUARANTINE_FOLDER, quarantinePath, writeQuarantine } from '../load/inde
 import type { BlobRef, JournalEntry } from '../state/index.ts'
 import { type CheckpointState, type Journal, presentOf, splitPath } from '../state/index.ts'
 
-/**
- * Brings the quarantine files in line with the checkpoint: rejected items that wait in the log get into the file of their
- * partition, and no file has others than those of its partition that are committed.
- */
+/** Items that wait in the log get into their files, and no file has others than those that are committed. */
 export async function bringQuarantine(store: OwnedStore, journal: Journal): Promise<void> {
   const { state } = journal
   const entries: JournalEntry[] = []
@@ -36,7 +33,6 @@ async function linesIn(journal: Journal, ref: BlobRef): Promise<Uint8Array> {
   })
 }
 
-/** The files of partitions by their paths, and how many bytes of each are committed. */
 async function filesOf(store: OwnedStore, { partitions, redo }: CheckpointState) {
   const files = new Map<string, { readonly partition: string; readonly end: number }>()
   const names = new Set(await store.list(QUARANTINE_FOLDER))

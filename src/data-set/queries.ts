@@ -19,9 +19,8 @@ import type { DataSetOptions } from './options.ts'
 const DIGEST_DIGITS = 16
 
 /**
- * Gives every query its name. If the policy hides a query's identity and the user gave it no name, it is named by the
- * beginning of the digest in its rows' `query_value`.
- * @throws ExportError 'config' when that needs a mask key and there is none, or two queries would share a name
+ * A query that hides an identity, and has no `as`, is named by the beginning of the digest in its rows' `query_value`.
+ * @throws ExportError `config` when that needs a mask key and there is none, or two queries would share a name
  */
 export function namePipeline(pipeline: Pipeline, maskKey: Uint8Array | null): NamedPipeline {
   const { extract } = pipeline
@@ -60,7 +59,6 @@ function requireDistinct(queries: readonly NamedQuery[], pipeline: Pipeline): vo
   }
 }
 
-/** The name of a query as a file system may take it: without case, and in one form of accents. */
 export function foldedName(name: string): string {
   return decodeURIComponent(name).normalize('NFC').toLowerCase()
 }
@@ -81,10 +79,8 @@ export function sameNames(one: string, other: string, pipeline: Pipeline): Expor
 export type QuerySecrets = ReadonlyMap<string, string>
 
 /**
- * Reads the value of every secret query once for the whole run. A file that changes meanwhile must not mix the rows of
- * two secrets, and messages must not show a secret that is not requested yet.
- * @param isNeeded false: nothing is requested, so those that are not set are left out
- * @throws ExportError `config` when a variable is not set
+ * Once for the whole run: a file that changes must not mix the rows of two secrets, and no message may show one early.
+ * @throws ExportError `config` when a variable is not set, if `isNeeded`
  */
 export async function readQuerySecrets(
   { extract, transform, file }: Pipeline,
@@ -105,11 +101,7 @@ export async function readQuerySecrets(
   return secrets
 }
 
-/**
- * Checks, before anything is written, that the token or API key can be sent. A missing one is an error only when it is
- * needed: a finished export needs none.
- * @throws ExportError `config`
- */
+/** A missing one is no error: a finished export needs none. @throws ExportError `config` when it cannot be sent */
 export async function requireSendableToken(
   pipeline: Pipeline,
   { readSecret }: Pick<DataSetOptions, 'readSecret'>,

@@ -2,11 +2,8 @@ import { ExportError, isExportError, type Store } from '../core/index.ts'
 import { MANIFEST_PATH, type Manifest } from '../state/index.ts'
 
 /**
- * Reads a data set by its manifest, without a lock. Another command may replace the manifest and remove shards meanwhile:
- * so what fails, or finds a problem, counts only if the manifest is still the same, else all is read again.
- * @param read gets the bytes of the manifest; null: there is none
- * @param isProblem whether a result may come of such a change; default: none does
- * @param mayRepeat whether `read` may begin again; default: always
+ * Another command may replace the manifest and remove shards meanwhile: a failure, or a result that `isProblem`, counts
+ * only if the manifest is still the same, else all is read again.
  */
 export async function readSteadily<T>(
   store: Store,
@@ -41,15 +38,12 @@ export function isSame(a: Uint8Array | null, b: Uint8Array | null): boolean {
 export async function requireListed(store: Store, { shards }: Manifest): Promise<void> {
   const expected = shards.map(({ path, bytes }) => ({ path, bytes }))
   const [first, ...others] = await store.mismatches(expected)
-  if (first !== undefined) throw otherShards(first.path, others.length)
-}
-
-function otherShards(path: string, others: number): ExportError {
-  const more = others === 0 ? '' : `, and ${others} more`
-  return new ExportError({
+  if (first === undefined) return
+  const more = others.length === 0 ? '' : `, and ${others.length} more`
+  throw new ExportError({
     kind: 'damaged',
     what: `A shard is missing or not as long as the manifest says${more}`,
-    where: path,
+    where: first.path,
     next: 'List the differences with `verify`, which prints the command that repairs them.',
   })
 }

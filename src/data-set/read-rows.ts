@@ -33,12 +33,8 @@ export async function* readRows(given: Pipeline, options: ReadRowsOptions = {}):
     try {
       for (const shard of shardsOf(bytes, options.shards)) {
         reading = shard
-        for await (const batch of readBatches(
-          shardReader(store, shard),
-          pipeline.load.format,
-          columns,
-          batchRows,
-        )) {
+        const batches = readBatches(shardReader(store, shard), pipeline.load.format, columns, batchRows)
+        for await (const batch of batches) {
           hasBegun = true
           yield batch
         }

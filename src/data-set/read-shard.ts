@@ -25,7 +25,6 @@ export function namingShard({ path }: ShardFile, error: unknown): unknown {
 /** Shards up to this size are read at once, others in ranges: each is a request to a bucket, and opens a file. */
 const WHOLE_BYTES = 4 << 20
 
-/** Contents of a shard for the reader of its format. */
 export function shardReader(store: Store, { path, bytes }: ShardFile, wholeBytes = WHOLE_BYTES): ShardReader {
   if (bytes > wholeBytes)
     return {

@@ -16,22 +16,15 @@ import { restore } from './restore.ts'
 import { unmark } from './success-mark.ts'
 
 /**
- * Gets the state (null: nothing has begun) before anything is changed, and throws to refuse it.
- * @returns the numbers of shards that are about to go: they need not be whole
- */
-type Accept = (found: CheckpointState | null) => Promise<readonly number[]>
-
-/**
- * Opens a checkpoint, or begins one with the given header, and claims it. Then all its shards have to be there but those
- * that go, and nothing else may be among them: sealed ones get their final names. Every change comes this way.
+ * Opens a checkpoint, or begins one, and claims it; sealed shards get their final names. Every change comes this way.
+ * @param accept refuses a state before anything is changed, or gives the shards that go and need not be whole
  * @returns null: nothing has begun, and there is no header
- * @throws ExportError `damaged` when a shard is missing or short, `config` when readers would take a file that nothing
- *   names; nothing is changed then, but `_SUCCESS` goes
+ * @throws ExportError `damaged` when a shard is missing or short, `config` when there is more; only `_SUCCESS` goes then
  */
 export async function openChecked<Header extends HeaderEntry | null>(
   store: OwnedStore,
   header: Header,
-  accept: Accept = async () => [],
+  accept: (found: CheckpointState | null) => Promise<readonly number[]> = async () => [],
 ): Promise<Journal | (Header & null)> {
   for (;;) {
     const { found, manifest, state: before } = await findState(store)
@@ -55,7 +48,6 @@ export async function openChecked<Header extends HeaderEntry | null>(
   }
 }
 
-/** Brings a data set in line with its checkpoint. */
 async function bring(
   store: OwnedStore,
   journal: Journal,

@@ -13,9 +13,8 @@ import { planAsOfLastRun, retiredQueries } from './plan-state.ts'
 import { scopeOf } from './scope.ts'
 
 /**
- * Writes the manifest of a checkpoint. The signature of the previous manifest is removed first: it must never be found
- * beside the new one. A signed manifest from which only the list of runs differs stays, with its signature.
- * @returns whether it was written
+ * The former signature goes first: it must never be found beside the new manifest. A signed manifest from which only the
+ * list of runs differs stays, with its signature. Returns whether it was written.
  */
 export async function replaceManifest(
   pipeline: NamedPipeline,

@@ -11,16 +11,13 @@ import {
 import { invalidationOf, redoEntry } from './redo/invalidate.ts'
 import { nameOf, readSuppressionFile } from './suppression.ts'
 
-/**
- * Takes up a data set whose checkpoint is lost, in one commit: what is exported stays; a partition that is only in part
- * in shards is exported again, with all that share a shard with it; a feed is read again from its beginning.
- */
+/** In one commit: a partition that is only in part in shards is exported again, a feed is read from its beginning. */
 export async function restore(store: OwnedStore, journal: Journal, manifest: Manifest): Promise<void> {
   const state = stateOfManifest(manifest)
   const inShards = new Set(manifest.shards.flatMap(({ partitions }) => partitions))
   const again = new Set<string>()
   for (const [key, folded] of state.partitions) {
-    if (isOfFeed(key) || !hasEnded(folded)) again.add(key)
+    if (key.startsWith('feed.') || !hasEnded(folded)) again.add(key)
   }
   const entries: JournalEntry[] = []
   for (const entry of entriesOfManifest(manifest)) {
@@ -38,11 +35,6 @@ export async function restore(store: OwnedStore, journal: Journal, manifest: Man
   await journal.commit(entries)
 }
 
-function isOfFeed(key: string): boolean {
-  return key.startsWith('feed.')
-}
-
-/** Bytes of the rejected items of a partition that the manifest counts. */
 async function quarantineEnd(store: OwnedStore, partition: string, items: number): Promise<number> {
   if (items === 0) return 0
   const bytes = Buffer.from((await store.read(quarantinePath(partition))) ?? [])

@@ -14,17 +14,15 @@ import { valueColumn } from '../transform/index.ts'
 import type { DataSetOptions } from './options.ts'
 import { namingShard, shardReader } from './read-shard.ts'
 
-/** Rows that are decoded at a time. */
 export const BATCH_ROWS = 10_000
 
 /** A sealed shard, and the path at which it lies now. */
 export type Located = { readonly shard: SealedShard; readonly path: string }
 
 /**
- * Writes the rows of sealed shards as one shard, one after the other, in their order. It is sealed, under a name that
- * was never used, and nothing names it yet. The shards must be what was sealed: else damage would get a new checksum.
+ * Writes the rows in their order, under a name that was never used. Damage must not get a new checksum.
  * @param isLeftOut by `identity_name`; null: all rows stay
- * @throws ExportError `damaged`
+ * @throws ExportError `damaged` when a shard is not what was sealed
  */
 export async function rewriteShards(
   store: OwnedStore,
@@ -144,7 +142,6 @@ export class FreeNumbers {
   }
 }
 
-/** The settings for encoding shards. */
 export function encodeSettings(
   pipeline: Pipeline,
   { version, build }: Pick<DataSetOptions, 'version' | 'build'>,

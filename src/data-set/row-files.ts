@@ -1,10 +1,7 @@
 import { nullIf, type Store } from '../core/index.ts'
 import { partOf } from '../load/index.ts'
 
-/**
- * The files below a folder of rows that readers may take for shards: patterns match all names that end like a shard's,
- * and some engines read every file. Names that begin with `.` or `_` are skipped, as readers do.
- */
+/** Files that readers may take for shards: some engines read all but those that begin with `.` or `_`. */
 export async function* rowFiles(store: Store, folder: string): AsyncGenerator<string> {
   for (const name of await store.list(folder)) {
     // No shard is looked at twice: there may be half a million.
@@ -13,7 +10,6 @@ export async function* rowFiles(store: Store, folder: string): AsyncGenerator<st
   }
 }
 
-/** The file at a path, or those below the folder there. */
 export async function* filesAt(store: Store, path: string): AsyncGenerator<string> {
   // null: for example a symbolic link, which readers follow.
   const names = await store.list(path).catch(nullIf('storage'))

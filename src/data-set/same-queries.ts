@@ -12,11 +12,7 @@ import { type CheckpointState, isKnown } from '../state/index.ts'
 import { maskedQueryValue } from '../transform/index.ts'
 import { foldedName, sameNames } from './queries.ts'
 
-/**
- * Refuses a name that belonged to another query before: that query's rows would count as this one's, and this one would
- * never be requested. Under `drop` this cannot be detected, as no digest of the query is kept.
- * @throws ExportError 'config'
- */
+/** @throws ExportError `config` for a name that was another query's, whose rows would count; unseen under `drop` */
 export function requireSameNames(
   pipeline: NamedPipeline,
   found: CheckpointState,
@@ -46,7 +42,6 @@ export function requireSameNames(
   }
 }
 
-/** Journal entries for the queries of the given names, if the journal has none yet. */
 export function newNames(
   pipeline: NamedPipeline,
   found: CheckpointState,

@@ -6,10 +6,7 @@ import { openChecked } from './recover.ts'
 import { settle } from './settle.ts'
 import type { ChangeOptions } from './swap.ts'
 
-/**
- * Settles what another command may have left, for a command that itself commits nothing. A catalog that is out of reach
- * keeps nobody from going on: the next command tries again.
- */
+/** For a command that itself commits nothing. A catalog that is out of reach is tried again by the next command. */
 export async function settleFirst(
   pipeline: NamedPipeline,
   store: OwnedStore,

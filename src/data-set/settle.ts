@@ -32,10 +32,8 @@ type SettleOptions = Pick<DataSetOptions, 'clock' | 'stop' | 'onLog' | 'version'
 }
 
 /**
- * Brings everything that readers see in line with the checkpoint, after a run, another change, or the crash of one.
  * Nothing is named before it stands under its final name, and nothing is removed that is still named. What stands behind
  * a failed step waits for the next command. Settling twice changes nothing.
- * @throws ExportError of the step that failed
  */
 export async function settle(
   pipeline: NamedPipeline,
@@ -68,8 +66,7 @@ export async function settle(
 }
 
 /**
- * Looks whether every shard that the checkpoint names stands under its final name. Before that nothing is removed, and
- * nothing marked. One without rows is made again.
+ * Before every shard stands under its final name nothing is removed or marked. One without rows is made again.
  * @returns false: some do not that are to be replaced by what is exported again
  * @throws ExportError `damaged` when another does not
  */
@@ -86,11 +83,7 @@ async function requireStanding(
   return withRows(seen).length === 0
 }
 
-/**
- * Gives every shard of the checkpoint its final name, those first that replace others. A run that is stopped leaves
- * these to the next one.
- * @throws ExportError when a shard cannot be published, `damaged` when it is no longer what was sealed
- */
+/** Shards that replace others come first; a run that is stopped leaves these to the next one. @throws ExportError */
 async function publishShards(
   store: OwnedStore,
   journal: Journal,
@@ -123,7 +116,6 @@ async function failureOfRemoval(
   }
 }
 
-/** Removes every file of ours that the checkpoint no longer names. */
 export async function removeUnnamed(
   store: OwnedStore,
   state: CheckpointState,

@@ -3,7 +3,6 @@ import { rowGroupRows, type ShardCoder, type ShardSetOptions, shardExtension } f
 import { type Journal, manifestShard } from '../state/index.ts'
 import type { DataSetOptions } from './options.ts'
 
-/** How the open shards of a pipeline go on by its checkpoint. */
 export function shardSetOptions(
   { load }: Pick<NamedPipeline, 'load'>,
   store: OwnedStore,

@@ -47,11 +47,8 @@ export type Signed = {
 }
 
 /**
- * Settles the data set and signs its manifest, and with it the digest of every shard that it lists, after the checks of
- * {@link readVouchedManifest}. `verifyDataSet` reads the contents of shards.
- * @param key a private Ed25519 key
- * @throws ExportError `config` when nothing is exported, `damaged` when the data set differs from its manifest,
- *   `locked` during a run
+ * Settles the data set, then signs its manifest and with it the digest of every shard. @param key a private Ed25519 key
+ * @throws ExportError `config` when nothing is exported, `damaged` when the data set differs, `locked` during a run
  */
 export function signDataSet(
   given: Pipeline,
@@ -72,7 +69,13 @@ export function signDataSet(
 async function sign(pipeline: Pipeline, store: OwnedStore, key: KeyObject): Promise<Signed> {
   const { bytes, manifest } = await readVouchedManifest(pipeline, store)
   const size = await store.size(SIGNATURE_PATH)
-  if (size !== null && size !== SIGNATURE_BYTES) throw isTaken()
+  if (size !== null && size !== SIGNATURE_BYTES)
+    throw new ExportError({
+      kind: 'config',
+      what: 'The file with the name of the signature is no signature of spillway',
+      where: SIGNATURE_PATH,
+      next: 'Move it away; nothing was changed.',
+    })
   await store.replace(SIGNATURE_PATH, [signatureOf(bytes, key)])
   await store.replace(SIGNED_PATH, [manifestDigest(bytes)])
   const { shards, rows, bytes: shardBytes } = manifest.totals
@@ -97,22 +100,9 @@ export async function isSignatureStale(store: Store, manifest: Uint8Array): Prom
   return signed !== null && Buffer.from(signed).toString() !== manifestDigest(manifest)
 }
 
-function isTaken(): ExportError {
-  return new ExportError({
-    kind: 'config',
-    what: 'The file with the name of the signature is no signature of spillway',
-    where: SIGNATURE_PATH,
-    next: 'Move it away; nothing was changed.',
-  })
-}
-
 /**
- * Reads the evidence that an export is complete and unchanged. Changes nothing and takes no lock, so it works on
- * read-only media, but not during a run.
- * @param publicKey the key that the signature has to fit; null: it is not checked
- * @param version Spillway's own, for the summary page
- * @throws ExportError `config` when nothing is exported or signed, `damaged` when data set or signature do not fit the
- *   manifest, `locked` when a run wrote another manifest meanwhile
+ * Takes no lock: it works on read-only media, but not during a run. @param publicKey null: no signature is checked
+ * @throws ExportError `config` when nothing is exported or signed, `damaged` when something does not fit, `locked`
  */
 export function readEvidence(
   pipeline: Pipeline,
@@ -137,7 +127,13 @@ async function read(
   // The file itself may hold anything, even rows.
   const summaryPage = pageOfManifest(bytes, marked, version)
   const again = await store.read(MANIFEST_PATH)
-  if (again === null || !Buffer.from(again).equals(bytes)) throw changedMeanwhile()
+  if (again === null || !Buffer.from(again).equals(bytes))
+    throw new ExportError({
+      kind: 'locked',
+      what: 'A run wrote another manifest meanwhile',
+      where: MANIFEST_PATH,
+      next: 'Wait for runs to end, and sign again.',
+    })
   if (signature === null)
     throw new ExportError({
       kind: 'config',
@@ -159,19 +155,8 @@ async function read(
   return { ...found, complete, partitions, leftOut, completeness }
 }
 
-function changedMeanwhile(): ExportError {
-  return new ExportError({
-    kind: 'locked',
-    what: 'A run wrote another manifest meanwhile',
-    where: MANIFEST_PATH,
-    next: 'Wait for runs to end, and sign again.',
-  })
-}
-
 /**
- * Reads the manifest and checks that it may be signed: it has to equal the checkpoint's to the byte, and every shard
- * must have its full length. The contents of shards are not read.
- * @returns its bytes as on the disk, what they say, and the state of the checkpoint
+ * What may be signed: the manifest equals the checkpoint's to the byte, and every shard has its full length.
  * @throws ExportError `config` when nothing is exported or the pipeline is another one, `damaged` when a check fails
  */
 async function readVouchedManifest(pipeline: Pipeline, store: Store) {

@@ -5,7 +5,6 @@ import {
   type NamedPipeline,
   nullIf,
   numberOf,
-  type Partition,
   type Pipeline,
   partitionKey,
   type ServiceFigures,
@@ -62,13 +61,10 @@ export type StatusResult = {
       /** Quota that runs have spent; null: the service never reported it. */
       readonly searchesSpent: number | null
     }
-  /** As measured. */
   readonly service: ServiceFigures
   /** Searches left, as the service last reported; null: never. */
   readonly searchesRemaining: number | null
-  /** Searches that this month's runs have spent. */
   readonly searchesThisMonth: number
-  /** null: there was none. */
   readonly lastRun: FoldedRun | null
   /** Who is at work on the data set; null: nobody, as far as this machine can know. */
   readonly holder: Holder | null
@@ -76,11 +72,7 @@ export type StatusResult = {
   readonly overdue: readonly string[]
 }
 
-/**
- * Reads the status of a pipeline from its checkpoint, also during a run; changes nothing.
- * @throws ExportError `damaged` or `config` when the checkpoint is lost, kept elsewhere or cannot be read, or the key is
- *   missing or another one
- */
+/** Also during a run. @throws ExportError `damaged` or `config`: the checkpoint is lost, or the key missing or another */
 export async function readStatus(given: Pipeline, nowMs: number): Promise<StatusResult> {
   const store = openDataSet(given)
   const state = await namingLocations(given, () => readState(store))
@@ -90,20 +82,12 @@ export async function readStatus(given: Pipeline, nowMs: number): Promise<Status
   const plan = planFor(pipeline, nowMs, state)
   const holder = await readHolder(store).catch(nullIf('damaged'))
   const { total, done, partial, failed, pending, pruned } = countPartitions(pipeline, plan, state)
+  const redo = state?.redo.partitions.size ?? 0
   return {
     partitions: () => statusOfEach(plan, state),
     queries: (isWanted = () => true) => statusByQuery(plan, state, isWanted),
     retired: state === null ? [] : retiredQueries(pipeline, state),
-    totals: {
-      partitions: total,
-      done,
-      partial,
-      failed,
-      pending,
-      pruned,
-      redo: state?.redo.partitions.size ?? 0,
-      ...sums(state),
-    },
+    totals: { partitions: total, done, partial, failed, pending, pruned, redo, ...sums(state) },
     service: { pageSize: state?.service.pageSize ?? null },
     searchesRemaining: state?.searchesRemaining ?? null,
     searchesThisMonth: searchesByMonth(state?.runs ?? []).get(monthOf(nowMs)) ?? 0,
@@ -120,7 +104,6 @@ export async function readStatus(given: Pipeline, nowMs: number): Promise<Status
   }
 }
 
-/** What is said where everything that is planned is done, and the data set is not marked so. */
 async function unmarkedIn(state: CheckpointState, store: Store): Promise<readonly string[]> {
   const isLeft = state.openShards.size > 0 || state.redo.partitions.size > 0
   if (isLeft || (await isMarked(store))) return []
@@ -151,35 +134,26 @@ async function behindManifest(store: Store, holder: Holder | null): Promise<read
   ]
 }
 
-/** The status of each partition of a plan, in the order of export; made on demand. */
 export function* statusOfEach(plan: Plan, state: CheckpointState | null): Generator<PartitionStatus> {
   const nextOf = new Map<string, string | null>()
   for (const { query, windows, watermark, next } of state?.chains.values() ?? []) {
     nextOf.set(partitionKey(query, windows.at(watermark)), next)
   }
-  for (const partition of plan.partitions()) {
-    const next = nextOf.get(partition.key) ?? null
-    yield statusOf(partition, state, next)
-  }
-}
-
-function statusOf(
-  { key, query, window }: Partition,
-  state: CheckpointState | null,
-  next: string | null,
-): PartitionStatus {
-  const folded = state === null ? undefined : presentOf(state, key)
-  return {
-    key,
-    query: query.name,
-    window: window === null ? null : { from: formatInstant(window.from), until: formatInstant(window.until) },
-    state: folded?.state ?? 'pending',
-    rows: state?.partitions.get(key)?.rows ?? 0,
-    requests: folded?.requests ?? 0,
-    repeated: folded?.repeated ?? 0,
-    next,
-    error: folded?.error?.message ?? null,
-    redo: state?.redo.partitions.has(key) ?? false,
+  for (const { key, query, window } of plan.partitions()) {
+    const folded = state === null ? undefined : presentOf(state, key)
+    yield {
+      key,
+      query: query.name,
+      window:
+        window === null ? null : { from: formatInstant(window.from), until: formatInstant(window.until) },
+      state: folded?.state ?? 'pending',
+      rows: state?.partitions.get(key)?.rows ?? 0,
+      requests: folded?.requests ?? 0,
+      repeated: folded?.repeated ?? 0,
+      next: nextOf.get(key) ?? null,
+      error: folded?.error?.message ?? null,
+      redo: state?.redo.partitions.has(key) ?? false,
+    }
   }
 }
 
@@ -194,18 +168,10 @@ function sums(state: CheckpointState | null) {
   }
   let bytes = 0
   for (const shard of state.shards) bytes += shard.bytes
-  const { shards, openShards } = state
-  return {
-    ...sumOfPartitions(state),
-    requests,
-    shards: shards.length,
-    bytes,
-    openShards: openShards.size,
-    searchesSpent,
-  }
+  const [shards, openShards] = [state.shards.length, state.openShards.size]
+  return { ...sumOfPartitions(state), requests, shards, bytes, openShards, searchesSpent }
 }
 
-/** The status of the partitions of one query. */
 export type QueryStatus = PartitionStates & {
   /** `domain.acme.com`, as in folder names. */
   readonly query: string
@@ -217,16 +183,14 @@ export type QueryStatus = PartitionStates & {
   readonly error: { readonly window: string; readonly message: string } | null
 }
 
-/** Whether a partition is counted. @param query its name */
 export type PartitionFilter = (query: string, state: PartitionState) => boolean
 
-/** Adds up the wanted partitions of a plan by query, in the order of export. */
 export function statusByQuery(
   plan: Plan,
   state: CheckpointState | null,
   isWanted: PartitionFilter,
 ): readonly QueryStatus[] {
-  const found = new Map<string, Mutable<QueryStatus>>()
+  const found = new Map<string, { -readonly [K in keyof QueryStatus]: QueryStatus[K] }>()
   for (const { key, query, window } of plan.partitions()) {
     const folded = state === null ? undefined : presentOf(state, key)
     const where = folded?.state ?? 'pending'
@@ -243,18 +207,14 @@ export function statusByQuery(
   return [...found.values()]
 }
 
-type Mutable<T> = { -readonly [K in keyof T]: T[K] }
-
 const NOTHING = { partitions: 0, ...NO_PARTITIONS, rows: 0, requests: 0, error: null }
 
 /** The status of one partition; the names are those of `status --json`. */
 export type PartitionStatus = {
   readonly key: string
-  /** `domain.acme.com`, as in folder names. */
   readonly query: string
   readonly window: { readonly from: string; readonly until: string } | null
   readonly state: PartitionState
-  /** Committed rows, those in open shards too. */
   readonly rows: number
   /** Requests of pages that began in it. */
   readonly requests: number

@@ -19,19 +19,13 @@ import {
 } from '../state/index.ts'
 import type { DataSetOptions } from './options.ts'
 
-/** The people whose items a run drops. */
 export type Suppression = {
   readonly lists: readonly SuppressList[]
   /** As a checkpoint names them; null: there are none. */
   readonly name: string | null
 }
 
-/**
- * The people whose items a run drops: those whom the data set has forgotten.
- * @param state null: nothing is exported yet
- * @throws ExportError `config` when the list needs a mask key that is not there; `damaged` when it cannot be read, or is
- *   not the one that the checkpoint names
- */
+/** @throws ExportError `config` when the mask key is not there; `damaged` when it is not the list of the checkpoint */
 export async function readSuppression(
   pipeline: Pipeline,
   store: Store,
@@ -76,10 +70,7 @@ export async function readSuppressionFile(
   return lists
 }
 
-/**
- * The list that the checkpoint names, also after the crash of a change.
- * @throws ExportError `damaged` when there is none, so that people would come back
- */
+/** Also after the crash of a change. @throws ExportError `damaged` when there is none, so that people would come back */
 export async function currentSuppression(
   store: Store,
   { suppression: name }: Pick<CheckpointState, 'suppression'>,
@@ -102,7 +93,6 @@ export async function bringSuppression(
   await store.remove(NEXT_SUPPRESSION_PATH)
 }
 
-/** As a checkpoint names it. */
 export function nameOf(lists: readonly SuppressionList[] | null): string | null {
   return lists === null ? null : checksumOf(lists)
 }

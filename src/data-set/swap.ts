@@ -22,7 +22,6 @@ import { openChecked } from './recover.ts'
 import { coderOf, FreeNumbers, type Located, rewriteShards, standsFor } from './rewriting.ts'
 import { settle, stopped, UNCHANGED } from './settle.ts'
 
-/** What a change without a run needs. `build` is for shards that are written. */
 export type ChangeOptions = Pick<
   DataSetOptions,
   'clock' | 'stop' | 'onLog' | 'version' | 'build' | 'maskKey' | 'readSecret'
@@ -33,9 +32,7 @@ export type ChangeOptions = Pick<
   readonly onShard?: (number: number, of: number) => void
 }
 
-/** A change of what is exported, as a value: what is said about it, and what one commit makes of it. */
 export type Swap<Result> = {
-  /** What people and programs are told. */
   readonly result: Result
   /** Shards that go, each group of which comes as one. */
   readonly groups: readonly Group[]
@@ -43,9 +40,7 @@ export type Swap<Result> = {
   readonly isLeftOut: ((identity: RowValue) => boolean) | null
   /** What is written first; its former content is not needed if the commit does not follow. */
   readonly files: readonly Parameters<OwnedStore['replace']>[]
-  /** What is committed with the shards. */
   readonly entries: readonly JournalEntry[]
-  /** Bytes to which these entries refer. */
   readonly blobs: readonly Uint8Array[]
 }
 
@@ -55,34 +50,26 @@ type Group = {
   readonly isEmptied: boolean
 }
 
-/** Changes nothing. */
 export function noSwap<Result>(result: Result): Swap<Result> {
   return { result, groups: [], isLeftOut: null, files: [], entries: [], blobs: [] }
 }
 
-/** A command that swaps shards. */
 type Command<Result> = {
   /** Changes nothing. @param state null: nothing is exported yet */
   readonly plan: (
     state: CheckpointState | null,
     store: Store,
-    log: Log,
+    log: Pick<Journal, 'read'>,
   ) => Swap<Result> | Promise<Swap<Result>>
   /** Numbers of shards that go as they are, and need not be whole. Default: none. */
   readonly goes?: (state: CheckpointState) => readonly number[]
-  /** What has to be so before the plan is made. */
   readonly prepare?: (journal: Journal, store: OwnedStore) => Promise<void>
-  /** @param came what came of each group */
   readonly done?: (result: Result, came: readonly SealedShard[]) => Result
 }
 
-type Log = Pick<Journal, 'read'>
-
 /**
- * Carries a command out, and settles the data set; with `dryRun` it only says what would change. What comes is written
- * first, then one commit puts it in its places: a crash before that has no effect.
- * @throws ExportError `locked` when a run holds the data set, `config` when it is another pipeline's, or its tables could
- *   not follow
+ * What comes is written first, then one commit puts it in its places: a crash before that has no effect.
+ * @throws ExportError `locked` when a run holds the data set, `config` when it is another's, or tables could not follow
  */
 export function swapShards<Result>(
   pipeline: NamedPipeline,
@@ -135,13 +122,11 @@ async function carryOut<Result>(
   }
 }
 
-/** Whether there may be a data set. */
 async function isThere(store: Store): Promise<boolean> {
   const names = new Set(await store.list(''))
   return ['_state', MANIFEST_PATH, ...ROW_FOLDERS].some((name) => names.has(name))
 }
 
-/** @param state null: nothing is exported yet @throws ExportError `config` when it cannot be changed */
 async function requireChangeable(
   pipeline: Pipeline,
   store: Store,
@@ -154,7 +139,6 @@ async function requireChangeable(
   checkMaskKey(state.header, maskKey, pipeline)
 }
 
-/** Writes what comes, and commits the swap. @returns the shards that came */
 async function apply(
   pipeline: NamedPipeline,
   store: OwnedStore,

@@ -3,9 +3,7 @@ import { nullIf, type Store } from '../core/index.ts'
 import type { TableOwner } from '../open-tables/index.ts'
 import { CHECKPOINT_PATH, MANIFEST_PATH, readHeader, readManifest } from '../state/index.ts'
 
-/**
- * The data set in a folder, as the owner of tables there. One that has not begun owns none.
- */
+/** One that has not begun owns no tables. */
 export async function tableOwner(store: Store): Promise<TableOwner> {
   const header = await readHeader(store).catch(nullIf('damaged', 'storage'))
   if (header !== null) return { dataSetId: header.data_set_id }

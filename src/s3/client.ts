@@ -18,11 +18,7 @@ const CONNECTIONS = 50
 const IDLE_MS = 60_000
 const REQUEST_MS = 180_000
 
-/**
- * A client for the store of a data set. Credentials come from the AWS default chain: environment, `~/.aws`, web
- * identities, containers and instances.
- * @throws ExportError `config` when the SDK is not installed, or an address in the environment is no URL
- */
+/** Credentials come from the AWS default chain. @throws ExportError `config` without the SDK, or for a wrong address */
 export async function openClient({
   endpoint,
   region,
@@ -65,14 +61,8 @@ function requireHome(): void {
   }
 }
 
-/**
- * The address of the store and the setting that it comes from; null: that of `~/.aws`, or AWS.
- * @throws ExportError `config` when a variable holds no URL
- */
-function addressOf(endpoint: string | null): {
-  readonly address: string | null
-  readonly source: string
-} {
+/** null: that of `~/.aws`, or AWS. @throws ExportError `config` when a variable holds no URL */
+function addressOf(endpoint: string | null) {
   if (endpoint !== null) return { address: endpoint, source: 'load.s3.endpoint' }
   for (const name of ['AWS_ENDPOINT_URL_S3', 'AWS_ENDPOINT_URL']) {
     const address = process.env[name]

@@ -13,7 +13,6 @@ import {
 import { type BucketLocation, type Client, openClient, type Sdk } from './client.ts'
 import { isBrokenBody, isConflict, isMissing, isUnknownThere, s3Error, statusOf } from './s3-error.ts'
 
-// Requests whose response body breaks off are repeated.
 const BODY_ATTEMPTS = 4
 // Another write of the same object was under way each time: three seconds in all.
 const RACE_ATTEMPTS = 6
@@ -21,7 +20,6 @@ const RACE_MS = 100
 /** The metadata of the write that made an object. */
 const MARK = 'spillway-write'
 
-/** The requests to a prefix of a bucket in S3-compatible object storage. The client is opened with the first one. */
 export function s3Driver(location: BucketLocation): Driver {
   const { bucket, prefix } = location
   const root = prefix === '' ? '' : `${prefix}/`

@@ -1,4 +1,4 @@
-import { bytesText, counted, countText } from '../core/index.ts'
+import { bytesText, counted, countText, getOrInsert } from '../core/index.ts'
 import {
   type Manifest,
   type ManifestPartition,
@@ -11,13 +11,11 @@ import { rangeText } from './words.ts'
 /** What a summary is made of. The same input gives the same page, to the byte. */
 export type SummaryInput = {
   readonly manifest: Manifest
-  /** SHA-256 of the manifest's bytes. */
   readonly manifestSha256: string
   /** Whether the data set has `_SUCCESS`. */
   readonly complete: boolean
   /** What it lacks by intent, a clause each. */
   readonly leftOut: readonly string[]
-  /** Spillway's own. */
   readonly version: string
   /** What only the rows tell; null: nobody has read them. */
   readonly rows: RowFacts | null
@@ -71,7 +69,6 @@ export function verdictOf({ manifest, complete }: SummaryInput): string {
     : 'INCOMPLETE: it has no _SUCCESS'
 }
 
-/** What the verdict does not say: the other partitions, and what is missing by intent. */
 export function reasonsOf({ manifest, complete, leftOut }: SummaryInput): readonly string[] {
   const { failed, partial, pending } = countsOf(manifest)
   const states = [
@@ -86,7 +83,6 @@ export function reasonsOf({ manifest, complete, leftOut }: SummaryInput): readon
   ]
 }
 
-/** The figures that people ask for. */
 export function figuresOf(input: SummaryInput): readonly (readonly [name: string, value: string])[] {
   const { manifest, rows } = input
   const { totals, runs } = manifest
@@ -116,26 +112,21 @@ export function figuresOf(input: SummaryInput): readonly (readonly [name: string
 type FailureGroup = {
   readonly cause: string
   readonly next: string
-  /** In the manifest's order. */
   readonly partitions: readonly ManifestPartition[]
 }
 
-/** Failed partitions by cause, as a run prints them, the most frequent cause first. */
 export function failuresOf({ partitions }: Manifest): readonly FailureGroup[] {
   const groups = new Map<string, { cause: string; next: string; partitions: ManifestPartition[] }>()
   for (const partition of partitions) {
     const { error } = partition
     if (error === undefined) continue
-    const group = groups.get(error.cause) ?? { ...error, partitions: [] }
-    groups.set(error.cause, group)
-    group.partitions.push(partition)
+    getOrInsert(groups, error.cause, () => ({ ...error, partitions: [] })).partitions.push(partition)
   }
   return [...groups.values()].sort(
     (a, b) => b.partitions.length - a.partitions.length || (a.cause < b.cause ? -1 : 1),
   )
 }
 
-/** Who failed: the partition, or how many and the first of them. */
 export function whoFailed({ partitions }: FailureGroup): string {
   const [query, window] = splitPath(partitions[0]!.key)
   const [from = '', until = ''] = window.split('..')
@@ -143,7 +134,6 @@ export function whoFailed({ partitions }: FailureGroup): string {
   return partitions.length === 1 ? first : `${counted(partitions.length, 'partition')}, the first: ${first}`
 }
 
-/** Items in quarantine by the field that was at fault, the most frequent first. */
 export function quarantineReasons({ runs }: Manifest): readonly { name: string; rows: number }[] {
   const sums = new Map<string, number>()
   for (const { reasons } of runs) {

@@ -2,7 +2,6 @@ import { createHash, type KeyObject } from 'node:crypto'
 import { kindOfRows, numberOf } from '../core/index.ts'
 import { keyDigest, type Manifest, type PartitionCounts, SHA256SUMS_OF_MANIFEST } from '../state/index.ts'
 
-/** The evidence of a signed export. */
 export type Evidence = {
   readonly manifest: Manifest
   /** As on the disk: these bytes are signed. */
@@ -14,17 +13,10 @@ export type Evidence = {
   readonly complete: boolean
   /** Of its plan; null: not known. */
   readonly partitions: PartitionCounts | null
-  /** What is missing by intent, a clause each. */
   readonly leftOut: readonly string[]
-  /** The summary page of the manifest. */
   readonly summaryPage: Uint8Array
   /** The text that the manifest's `config_digest` is the SHA-256 of. */
   readonly settings: string
-}
-
-/** Input of `sha256sum --check` in the folder of a data set: a line for every shard, in the manifest's order. */
-function checksumLines({ shards }: Manifest): string {
-  return shards.map(({ sha256, path }) => `${sha256}  ${path}\n`).join('')
 }
 
 /** Describes the archive, and how to check it with openssl and sha256sum. Plain ASCII, short lines. */
@@ -74,7 +66,6 @@ ${aboutKey(publicKey)}
 `
 }
 
-/** The first line of the file. */
 function verdict({ complete, partitions, leftOut }: Evidence): string {
   if (complete) {
     const all =
@@ -127,35 +118,16 @@ function aboutKey(publicKey: KeyObject | null): string {
    openssl pkey -pubin -in public-key.pem -outform DER | sha256sum`
 }
 
-type PackedEvidence = {
-  readonly tar: Uint8Array
-  /** Names in it, sorted. */
-  readonly files: readonly string[]
-}
-
-/**
- * Packs the evidence that an export is complete and unchanged, with instructions to check it; never rows. The same
- * evidence gives the same bytes: names are sorted, and metadata of the file system is left out.
- * @param publicKey to be packed too; null: none
- */
-export async function evidenceTar(evidence: Evidence, publicKey: KeyObject | null): Promise<PackedEvidence> {
+/** Never rows. The same evidence gives the same bytes: names are sorted, metadata of the file system is left out. */
+export async function evidenceTar(evidence: Evidence, publicKey: KeyObject | null) {
   const files = filesOf(evidence, publicKey).sort(([a], [b]) => (a < b ? -1 : 1))
-  const mtime = timeOf(evidence)
+  const common = { mtime: timeOf(evidence), mode: 0o644, uid: 0, gid: 0 }
   // Loaded here, because every run imports this file with the summary page.
   const { packTar } = await import('modern-tar')
   const tar = await packTar(
     files.map(([name, content]) => {
       const body = Buffer.from(content)
-      const header = {
-        name,
-        type: 'file',
-        size: body.byteLength,
-        mtime,
-        mode: 0o644,
-        uid: 0,
-        gid: 0,
-      } as const
-      return { header, body }
+      return { header: { name, type: 'file', size: body.byteLength, ...common }, body }
     }),
   )
   return { tar, files: files.map(([name]) => name) }
@@ -165,13 +137,14 @@ type PackedFile = readonly [name: string, content: string | Uint8Array, what: st
 
 function filesOf(evidence: Evidence, publicKey: KeyObject | null): PackedFile[] {
   const { manifest, manifestBytes, signature, isMarked, summaryPage, settings } = evidence
+  const checksums = manifest.shards.map(({ sha256, path }) => `${sha256}  ${path}\n`).join('')
   const all: (PackedFile | false)[] = [
     ['_manifest.json', manifestBytes, 'what was requested; every file, its rows, bytes and SHA-256'],
     ['_manifest.sig', signature, 'an Ed25519 signature over the bytes of _manifest.json'],
     isMarked && ['_SUCCESS', '', 'was there: all that was planned was exported (not signed)'],
     ['_report.html', summaryPage, 'a summary for people, written anew (not signed)'],
     ['settings.json', settings, 'what a row is and how it is masked; no secrets'],
-    ['SHA256SUMS', checksumLines(manifest), 'the checksums of the files, for sha256sum'],
+    ['SHA256SUMS', checksums, 'the checksums of the files, for sha256sum'],
     publicKey !== null && ['public-key.pem', pemOf(publicKey), 'the key that the signature is checked with'],
   ]
   const files = all.filter((file) => file !== false)

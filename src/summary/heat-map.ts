@@ -21,7 +21,6 @@ type HeatMap = {
   readonly columns: readonly string[]
   /** How many columns before them are added up in a first one; 0: there is none. */
   readonly earlier: number
-  /** Of all cells. */
   readonly rows: number
   /** null: nothing is there. */
   readonly lines: readonly { readonly name: string; readonly cells: readonly (Cell | null)[] }[]
@@ -30,10 +29,7 @@ type HeatMap = {
 // The gravest first.
 const STATES: readonly State[] = ['failed', 'partial', 'pending', 'done']
 
-/**
- * Rows by query and window; too many windows are added up by month or year. Queries are in natural order. If there are
- * too many, the incomplete and the largest have lines of their own, and the last line has the others.
- */
+/** Too many windows are added up by month or year. Of too many queries the incomplete and the largest have lines. */
 export function heatMap({ partitions }: Manifest): HeatMap {
   const queries = new Map<string, { rows: number; rank: number }>()
   const windows = new Set<string>()
@@ -42,10 +38,7 @@ export function heatMap({ partitions }: Manifest): HeatMap {
     if (state === 'pruned') continue
     const [query, window] = splitPath(key)
     const known = queries.get(query) ?? { rows: 0, rank: STATES.length }
-    queries.set(query, {
-      rows: known.rows + rows,
-      rank: Math.min(known.rank, STATES.indexOf(state)),
-    })
+    queries.set(query, { rows: known.rows + rows, rank: Math.min(known.rank, STATES.indexOf(state)) })
     windows.add(window)
     cells.push({ query, window, cell: { rows, state } })
   }

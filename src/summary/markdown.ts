@@ -3,7 +3,6 @@ import { failuresOf, figuresOf, reasonsOf, type SummaryInput, verdictOf, whoFail
 
 const MAX_FAILURES = 20
 
-/** Verdict, figures and failures, for a job's summary or a mail. */
 export function summaryMarkdown(input: SummaryInput): string {
   const failures = failuresOf(input.manifest)
   const lines = [

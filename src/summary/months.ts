@@ -10,10 +10,7 @@ const MAX_COLUMNS = 120
 const FEW = 12
 type Month = { readonly month: string; readonly rows: number; readonly isWhole: boolean }
 
-/**
- * Rows by month of `imported_at`: as counted from rows, else by windows that each lie within a month.
- * @returns oldest first, without gaps; empty: nobody has counted, and a window is longer than a month
- */
+/** Oldest first, without gaps. Empty: nobody has counted, and a window is longer than a month. */
 export function monthsOf(manifest: Manifest, counted: RowFacts['months'] | null): readonly Month[] {
   const sums = new Map<string, number>(counted?.map(({ month, rows }) => [month, rows]))
   const unfinished = new Set<string>()
@@ -40,7 +37,6 @@ export function monthsOf(manifest: Manifest, counted: RowFacts['months'] | null)
 
 const ALL = 'all'
 
-/** First and last month of a window. */
 function monthsIn(window: string): readonly [first: string, last: string] {
   const [from = '', until = ''] = window.split('..')
   if (until === '') return [ALL, ALL]
@@ -60,16 +56,8 @@ function missingOf(
     partitions.includes(key) && imported_at !== null ? imported_at : [],
   )
   const isWithin = (month: string): boolean => first <= month && month <= last
-  const newest =
-    spans
-      .map(({ max }) => max.slice(0, 7))
-      .sort()
-      .at(-1) ?? ''
-  const oldest =
-    spans
-      .map(({ min }) => min.slice(0, 7))
-      .sort()
-      .at(0) ?? ''
+  const months = (edge: 'min' | 'max') => spans.map((span) => span[edge].slice(0, 7)).sort()
+  const [newest, oldest] = [months('max').at(-1) ?? '', months('min')[0] ?? '']
   if (!isWithin(newest) || !isWithin(oldest)) return [first, last]
   return settings['extract.order'] === 'desc' ? [first, oldest] : [newest, last]
 }
@@ -88,7 +76,6 @@ function before(month: string): string {
     : `${month.slice(0, 5)}${String(index - 1).padStart(2, '0')}`
 }
 
-/** A column for each month. */
 export function monthChart(all: readonly Month[]): Html {
   const months = all.slice(-MAX_COLUMNS)
   const earlier = all.slice(0, -MAX_COLUMNS)

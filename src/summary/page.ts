@@ -106,7 +106,6 @@ function rowsByTime(manifest: Manifest, rows: RowFacts | null): Html | string {
 ${monthChart(months)}${rows === null ? '' : comparison(rows.months)}</section>`
 }
 
-/** The last months beside the same ones a year before. */
 function comparison(months: RowFacts['months']): Html | string {
   const of = new Map(months.map((each) => [each.month, each]))
   const before = (month: string) =>
@@ -160,16 +159,8 @@ function groups(title: string, what: string, { groups, more, others }: Groups, u
 function runs({ runs }: Manifest): Html {
   const shown = runs.slice(-MAX_RUNS)
   const names = [
-    'run',
-    'rows',
-    'requests',
-    'retries',
-    'searches spent',
-    'searches left',
-    'failed',
-    'quarantined',
-    'status',
-    'spillway',
+    ...['run', 'rows', 'requests', 'retries', 'searches spent', 'searches left'],
+    ...['failed', 'quarantined', 'status', 'spillway'],
   ]
   const caption = runs.length > shown.length ? `The last ${shown.length} of ${countText(runs.length)}` : ''
   return html`<section aria-labelledby="runs"><h2 id="runs">Runs</h2>

@@ -1,4 +1,3 @@
-/** The style of the page, for wide and narrow screens, light and dark, and for print. */
 export const STYLE = `
 :root{color-scheme:light dark;--paper:#fff;--ink:#1c2430;--soft:#556070;--line:#d5dae1;--bar:#2f6fb3;
 --cold:#f0f5fa;--hot:#4f8fc6;--good:#1d6b3a;--bad:#a3231b;--hatch:#a3231b40;--shade:#1c243040}

@@ -27,7 +27,6 @@ function lastOf(until: string): string {
   return date.length > 10 ? date : new Date(Date.parse(date) - 1).toISOString().slice(0, 10)
 }
 
-/** How passwords and their hashes are masked. */
 const SECRETS: Readonly<Record<SecretPolicy, string>> = {
   redact: 'removed',
   drop: 'removed, with their column',
@@ -36,7 +35,6 @@ const SECRETS: Readonly<Record<SecretPolicy, string>> = {
   plaintext: 'in clear',
 }
 
-/** How addresses and other identities are masked. */
 const IDENTITIES: Readonly<Record<IdentityPolicy, string>> = {
   keep: 'in clear',
   hmac: 'keyed digests (HMAC-SHA256)',

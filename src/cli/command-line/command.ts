@@ -6,11 +6,9 @@ import type { Output } from '../terminal/output.ts'
 import type { Screen } from '../terminal/screen.ts'
 import type { Signals } from '../terminal/signals.ts'
 
-/** A flag: as yargs has it, and what else the command line may say beside it. */
 export type Flag = Options & {
   /** Flags that it does not go with, by name; `name=value`: only with that value. */
   readonly excludes?: readonly string[]
-  /** Flags without which it has no effect. */
   readonly needs?: readonly string[]
   /** It chooses lines of a table, and several files have a table each. */
   readonly isOfOneFile?: true
@@ -20,7 +18,6 @@ export type Flag = Options & {
 export type Flags = Readonly<Record<string, Flag>>
 type Rules = Pick<Flag, 'excludes' | 'needs' | 'isOfOneFile'>
 
-/** Groups of a command's own options in help. */
 export const WHAT_IS_SHOWN = 'What is shown:'
 export const HOW_IT_RUNS = 'How it runs:'
 
@@ -31,13 +28,11 @@ export const stringValue = (describe: string, rules: Rules = {}) =>
   ({ type: 'string', requiresArg: true, describe, ...rules }) as const
 export const numberValue = (describe: string) => ({ type: 'number', requiresArg: true, describe }) as const
 export const requiredValue = (describe: string) => ({ ...stringValue(describe), demandOption: true }) as const
-/** One of these; the default is in brackets at the end of the help. */
 export const choiceOf = <const Value extends string>(
   choices: readonly Value[],
   byDefault: NoInfer<Value>,
   describe: string,
 ) => ({ choices, default: byDefault, describe: `${describe} [${byDefault}]` }) as const
-/** An integer within these bounds; the default is in brackets at the end of the help. */
 export const integerValue = (describe: string, byDefault: number, least: number, most = Infinity) =>
   ({
     ...numberValue(`${describe} [${byDefault}]`),
@@ -46,7 +41,6 @@ export const integerValue = (describe: string, byDefault: number, least: number,
     coerce: (value: number): number =>
       Array.isArray(value) || (Number.isInteger(value) && value >= least && value <= most) ? value : NaN,
   }) as const
-/** A number, or `none`. */
 export const limitValue = (describe: string) =>
   ({
     type: 'string',
@@ -68,17 +62,14 @@ export const durationValue = (describe: string) =>
       return Number(number) * { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }[unit]!
     },
   }) as const
-/** It may be given several times. */
 export const stringValues = (describe: string, rules: Rules = {}) =>
   ({ ...stringValue(describe, rules), array: true }) as const
 
-/** The same flags, below a title in help. */
 export function grouped<const Group extends Flags>(title: string, flags: Group): Group {
   const all = Object.entries(flags).map(([name, each]) => [name, { ...each, group: title }])
   return Object.fromEntries(all) as Group
 }
 
-/** The flags that every command has. */
 export const COMMON = {
   'log-format': choiceOf(LOG_FORMATS, 'pretty', 'Log lines on stderr: pretty or json'),
   'log-level': choiceOf(LOG_LEVELS, 'info', `Least level that is logged: ${LOG_LEVELS.join(', ')}`),
@@ -101,7 +92,6 @@ export type Definition<Own extends Flags, Positionals extends Flags, Rest extend
   ) => Promise<number> | Promise<void>
 }
 
-/** What a command takes, and what it does. */
 export type Command = Required<Omit<Definition<Flags, Flags>, 'run' | 'epilogue' | 'eachFile'>> & {
   readonly epilogue: string | null
   readonly eachFile: { readonly pauseMs: number } | null
@@ -129,13 +119,8 @@ export function command<const Own extends Flags = None, const Positionals extend
   }
 }
 
-type Values = Readonly<Record<string, unknown>>
-
-/**
- * Rejects what yargs accepts: a file without a name; a flag that is given twice, which becomes a list; an invalid number,
- * which becomes NaN; a flag that would be ignored.
- */
-export function checkFlags(args: Values, { flags }: Pick<Command, 'flags'>): true {
+/** Rejects what yargs accepts: an empty file name, a flag given twice (a list), NaN, a useless flag. */
+export function checkFlags(args: Readonly<Record<string, unknown>>, { flags }: Pick<Command, 'flags'>): true {
   // As of a variable of a script that is not set.
   if ([args.pipeline].flat().includes('')) throw new Error('The name of the pipeline file is empty')
   for (const [name, each] of Object.entries<Flag>({ ...COMMON, ...flags })) {
@@ -169,19 +154,16 @@ export function unmarked(text: string): string {
   return text.replaceAll(MARK, '')
 }
 
-/** Arguments without marks. */
 export function unmarkedArgs<T extends object>(args: T): T {
   const plain = (value: unknown): unknown =>
     typeof value === 'string' ? unmarked(value) : Array.isArray(value) ? value.map(plain) : value
   return Object.fromEntries(Object.entries(args).map(([name, value]) => [name, plain(value)])) as T
 }
 
-/** The error of a command line that makes no sense. */
 export function wrongUsage(what: string, next: string, cause?: unknown): ExportError {
   return new ExportError({ kind: 'config', what, where: '', next, cause })
 }
 
-/** The environment of the process. */
 export type ProcessContext = {
   readonly env: Environment
   readonly cwd: string
@@ -198,6 +180,5 @@ export type Io = ProcessContext & {
   readonly log: Log
   /** The id of this call of the command, which is on every line of its log. */
   readonly run: string
-  /** Prints an error on stderr. */
   reportError(error: unknown): void
 }

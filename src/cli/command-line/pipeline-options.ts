@@ -21,12 +21,10 @@ import {
 
 const GROUP = 'Overrides of the file:'
 
-/** Where the data set lies, for the commands that look after it. */
 const OUTPUT = { ...stringValue('Folder of the data set'), group: GROUP } as const
 
 export const ALLOW_PLAINTEXT = flag('Consent to transform.secret: plaintext for this run')
 
-/** The flags that override a pipeline file, and the consent to plaintext. */
 export const RUN_OVERRIDES = {
   ...grouped(GROUP, {
     from: stringValue('Begin of the range, inclusive: 2024-01-01'),
@@ -39,17 +37,13 @@ export const RUN_OVERRIDES = {
     'max-requests': limitValue('Requests that this run may send, or none: no budget'),
     concurrency: numberValue('Chains at a time: queries, or parts of their range'),
   }),
-  ...grouped(HOW_IT_RUNS, {
-    'allow-plaintext': ALLOW_PLAINTEXT,
-  }),
+  ...grouped(HOW_IT_RUNS, { 'allow-plaintext': ALLOW_PLAINTEXT }),
 } as const
 
-/** The positionals of pipeline files. */
 export const FILE = { type: 'string', demandOption: true, describe: 'Pipeline file' } as const
 export const FILES = { ...FILE, array: true, describe: 'Pipeline files' } as const
 const DATA_SET = { ...FILE, describe: 'Pipeline file, or the path of a data set' } as const
 
-/** Those flags as yargs gives them. */
 export type OverrideFlags = Omit<Overrides, 'domains'> & { readonly domain?: readonly string[] | undefined }
 
 /** Reads a pipeline file; flags override it. @throws ExportError `config` */
@@ -84,12 +78,7 @@ export function dataSetCommand<const Own extends Flags = None, const Positionals
   })
 }
 
-/**
- * Reads what a data set says of itself. How the file differs from it is logged.
- * @param given its pipeline file, or its path
- * @param output where it lies, if elsewhere
- * @throws ExportError `config`
- */
+/** Logs how the file differs from what the data set says of itself. @throws ExportError `config` */
 async function dataSetFrom(
   given: string,
   output: string | undefined,
@@ -108,12 +97,10 @@ async function dataSetFrom(
   return described
 }
 
-type RunFlags = OverrideFlags & { readonly allowPlaintext: boolean }
-
 /** Checks what a run needs besides the pipeline file, and logs warnings. @throws ExportError `config` */
 export async function requireToRun(
   pipeline: Pipeline,
-  { allowPlaintext }: Pick<RunFlags, 'allowPlaintext'>,
+  { allowPlaintext }: { readonly allowPlaintext: boolean },
   { env, log }: Io,
   sendsNothing = false,
 ): Promise<void> {
@@ -129,7 +116,6 @@ export function overridesFrom(flags: OverrideFlags): Overrides {
 
 const STATES = ['failed', 'partial', 'pending', 'done', 'pruned'] as const
 
-/** The flags that choose the partitions of a table. */
 export const CHOICE = grouped(WHAT_IS_SHOWN, {
   all: flag('A line for each partition instead of each query', { isOfOneFile: true }),
   state: {
@@ -144,13 +130,11 @@ export const CHOICE = grouped(WHAT_IS_SHOWN, {
   }),
 } as const)
 
-type ChoiceArgs = InferredOptionTypes<typeof CHOICE>
-
 /** @returns a filter; null: all partitions */
 export async function wantedPartitions({
   state,
   query,
-}: Pick<ChoiceArgs, 'state' | 'query'>): Promise<PartitionFilter | null> {
+}: Pick<InferredOptionTypes<typeof CHOICE>, 'state' | 'query'>): Promise<PartitionFilter | null> {
   if (state === undefined && query === undefined) return null
   const isNamed = query === undefined ? () => true : await namesMatching(query)
   return (name, where) => (state === undefined || state.includes(where)) && isNamed(name)

@@ -62,8 +62,9 @@ export const check = command({
     const checks: { name: string; ok: boolean; finding: string }[] = []
     const show = async (name: string, ok: boolean, finding: string): Promise<void> => {
       checks.push({ name, ok, finding })
-      if (!args.json)
-        await io.stdout.lines([line(name, ok ? style('green', 'ok') : style('red', 'no'), finding)])
+      if (args.json) return
+      const verdict = ok ? style('green', 'ok') : style('red', 'no')
+      await io.stdout.line(`${verdict}  ${name.padEnd(11)}  ${plainLine(finding)}`)
     }
     let code = DONE
     for (const message of await warningsFor(pipeline, io.env)) io.log('warn', message)
@@ -78,10 +79,7 @@ export const check = command({
         if (code === DONE) code = exitCode(error.kind, io.signals.received)
       }
     }
-    if (args.json) {
-      const { name } = pipeline
-      await io.stdout.line(plainJson({ pipeline: name, ok: code === DONE, checks }))
-    }
+    if (args.json) await io.stdout.line(plainJson({ pipeline: pipeline.name, ok: code === DONE, checks }))
     return code
   },
 })
@@ -97,23 +95,19 @@ async function resolvedText(
   return plainText(stringify(settings, { lineWidth: 0 }).trimEnd())
 }
 
-function line(name: string, verdict: string, finding: string): string {
-  return `${verdict}  ${name.padEnd(11)}  ${plainLine(finding)}`
-}
-
 /** Resolves to its finding; null: nothing could be tested, for a reason that a step before has given. */
 type Step = () => Promise<string | null>
-type Consents = { readonly allowPlaintext: boolean }
 
 /** The checks of a run in the same order, so that the first failure has the run's exit code. */
 function stepsOf(
   pipeline: Pipeline,
-  consents: Consents,
+  { allowPlaintext }: { readonly allowPlaintext: boolean },
   io: Io,
 ): readonly (readonly [name: string, step: Step])[] {
+  const environment = () => checkRequirements(pipeline, { env: io.env, allowPlaintext })
   return [
     ['file', async () => describePipeline(pipeline)],
-    ['environment', () => checkEnvironment(pipeline, consents, io)],
+    ['environment', async () => (await environment()).join(', ')],
     ['data set', () => checkDataSet(pipeline, io)],
     ['service', () => checkService(pipeline, io)],
     ...(pipeline.load.catalog === null ? [] : [['catalog', () => checkCatalog(pipeline, io)] as const]),
@@ -125,16 +119,6 @@ function describePipeline({ file, name, extract, transform, load }: Pipeline): s
   return `${file}: ${name}: ${queries} of ${extract.resource}, secrets ${transform.secret}, to ${load.format.kind}`
 }
 
-async function checkEnvironment(
-  pipeline: Pipeline,
-  { allowPlaintext }: Consents,
-  { env }: Io,
-): Promise<string> {
-  const variables = await checkRequirements(pipeline, { env, allowPlaintext })
-  return variables.join(', ')
-}
-
-/** Whether the folder can be written, and a run can resume. */
 async function checkDataSet(pipeline: Pipeline, { env }: Io): Promise<string> {
   // Missing keys and consent are reported by the step before.
   const maskKey = await readMaskKey(pipeline, env).catch(() => null)
@@ -152,15 +136,16 @@ async function checkService(pipeline: Pipeline, io: Io): Promise<string | null> 
   const { auth } = service
   const variable = auth.kind === 'token' ? auth.tokenEnv : auth.apiKeyEnv
   if ((await readSecret(variable, io.env)) === null) return null
+  const { env, log } = io
+  const read = (name: string) => readSecret(name, env)
   return untilStopped(io, async ({ stop }) => {
-    const options = requestOptions(pipeline, stop, io)
+    const options = { clock: systemClock, readSecret: read, stop, log, hidesTexts: hidesQueries(pipeline) }
     if (rulesOf(extract.resource).reading !== 'search') return tokenText(await testToken(service, options))
     const { token, search } = await testService(service, options)
     return `${tokenText(token)}; ${searchText(search)}`
   })
 }
 
-/** Whether the catalog can be read, and the table there is not another's. */
 async function checkCatalog(pipeline: Pipeline, io: Io): Promise<string | null> {
   const compared = await comparedCatalog(pipeline, io)
   // A variable that is not set is reported by the step before.
@@ -169,20 +154,8 @@ async function checkCatalog(pipeline: Pipeline, io: Io): Promise<string | null> 
   return catalogText(compared)
 }
 
-function requestOptions(pipeline: Pipeline, stop: AbortSignal, { env, log }: Io) {
-  return {
-    clock: systemClock,
-    readSecret: (name: string) => readSecret(name, env),
-    stop,
-    log,
-    hidesTexts: hidesQueries(pipeline),
-  }
-}
-
 function tokenText({ url, info }: TokenTest): string {
-  if (info === null) {
-    return `the token is not tested: there is no test at ${url}`
-  }
+  if (info === null) return `the token is not tested: there is no test at ${url}`
   const details = [
     ...(info.organizationId === null ? [] : [`organization ${info.organizationId}`]),
     ...(info.tenantId === null ? [] : [`tenant ${info.tenantId}`]),

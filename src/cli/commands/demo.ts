@@ -29,7 +29,6 @@ const DATABASE = 'output/demo.db'
 const QUESTION =
   'SELECT source_name, count(*) AS credentials FROM credentials GROUP BY source_name ORDER BY credentials DESC LIMIT 5'
 
-/** Loads the files into a table and queries it; prints the commands. */
 async function showTable(pipeline: Pipeline, stop: AbortSignal, io: Io): Promise<void> {
   const { cwd, program, stdout } = io
   const target = parseTarget(`duckdb:${DATABASE}`, cwd)
@@ -57,10 +56,7 @@ type Database = { readonly bytes: number; readonly modifiedMs: number } | 'unfin
 /** In the folder of the data set: what tells that the demo made it, and the database. No run removes it. */
 const MARK = '_demo.json'
 
-/**
- * Makes sure that what the demo replaces is its own, and marks the folder before anything is in it.
- * @throws ExportError `config`
- */
+/** Marks the folder before anything is in it. @throws ExportError `config` where something is not its own */
 async function requireOwn(pipeline: Pipeline, { cwd }: Io): Promise<void> {
   const { path } = pipeline.load
   const text = await readFile(join(path, MARK), 'utf8').catch(nullIfMissing)
@@ -96,7 +92,6 @@ function foreign(where: string): ExportError {
   })
 }
 
-/** `npm run demo`: the demo pipeline against a sandbox in the same process. No token, no network. */
 export const demo = command({
   flags: { 'no-progress': flag('No progress lines') },
   examples: [
@@ -129,12 +124,8 @@ export const demo = command({
         io.screen.write(
           `Exporting ${pipeline.extract.queries.length} made-up domains from a sandbox in this process.\n`,
         )
-        const settings = {
-          // So that there is something to do each time.
-          fresh: true,
-          json: false,
-          again: `${io.program} demo`,
-        }
+        // Anew, so that there is something to do each time.
+        const settings = { fresh: true, json: false, again: `${io.program} demo` }
         const code = await exportPipeline(pipeline, settings, signals, { ...io, env })
         if (code !== DONE) return code
         try {

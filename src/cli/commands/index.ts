@@ -48,7 +48,6 @@ type LazyCommand = {
   readonly load: () => Promise<Command>
 }
 
-/** @param entries by name: placeholders, what it does, and the module that exports it under that name */
 function commandsOf<Entries extends Readonly<Record<string, Entry<never>>>>(
   group: string,
   entries: Entries & { readonly [Name in keyof Entries]: Entry<Name> },

@@ -42,14 +42,10 @@ export const init = command({
   },
 })
 
-/** The name of a pipeline that its file is named after. */
 function nameFor(file: string): string {
   const { name } = parse(file)
-  const plain = name
-    .toLowerCase()
-    .replace(/[^a-z0-9]+/g, '-')
-    .slice(0, 100)
-  return plain.replace(/^-|-$/g, '') || 'pipeline'
+  const plain = name.toLowerCase().replace(/[^a-z0-9]+/g, '-')
+  return plain.slice(0, 100).replace(/^-|-$/g, '') || 'pipeline'
 }
 
 /** A name as YAML reads it back: `2024`, `1e3`, `true` and `null` would be no texts without quotes. */

@@ -61,11 +61,10 @@ function resultText(result: PruneResult, isDry: boolean): string {
   for (const each of kept.slice(0, MAX_SHOWN))
     lines.push(`  ${plainLine(each.partition)}  ${reasonText(each)}`)
   if (kept.length > MAX_SHOWN) lines.push(`  … and ${count(kept.length - MAX_SHOWN)} more; --json lists all`)
-  if (kept.some(({ reason }) => reason === 'shared')) {
+  if (kept.some(({ reason }) => reason === 'shared'))
     lines.push(
       'Partitions in one shard are removed together; with window in load.partition_by each window has its own shards.',
     )
-  }
   return lines.join('\n')
 }
 

@@ -14,8 +14,6 @@ import { counted } from '../terminal/text.ts'
 // --csv and --json print all rows.
 const MAX_SHOWN = 100
 const FIRST_ROWS = 10
-/** Results have no colours. */
-const PLAIN = styleFor(false)
 
 export const query = dataSetCommand('read', {
   positionals: {
@@ -39,10 +37,12 @@ export const query = dataSetCommand('read', {
     const { pipeline, planned } = dataSet
     const given = await sqlOf(args, io)
     const sql = given ?? `SELECT * FROM ${kindOfRows(pipeline.extract.resource)} LIMIT ${FIRST_ROWS}`
-    const print = args.json ? printJson : args.csv ? printCsv : printTable
     const take = async (result: QueryStream): Promise<void> => {
+      const { stdout } = io
       if (args.in === undefined) await warnOfGaps(planned, io)
-      await print(result, io.stdout)
+      if (args.json) await stdout.parts(jsonParts(result))
+      else if (args.csv) await stdout.parts(shownOn(stdout, csvParts(result)))
+      else await printTable(result, stdout)
     }
     const settings = { database: args.in ?? null, cwd: io.cwd }
     await untilStopped(io, ({ stop }) => streamQuery(pipeline, sql, { ...settings, stop }, take), unannounced)
@@ -71,43 +71,23 @@ async function sqlOf(
   }
 }
 
-/** Warns that the result leaves out what is not exported yet. */
 export async function warnOfGaps(planned: Pipeline, io: Io): Promise<void> {
   const completeness = await readCompleteness(planned)
   if (completeness.complete) return
   io.screen.write(`${completenessText(completeness)}; the result covers the exported part.\n`, 'warn')
 }
 
-type Stdout = Io['stdout']
-
-async function printJson(result: QueryStream, stdout: Stdout): Promise<void> {
-  await stdout.parts(jsonParts(result))
-}
-
-async function printCsv(result: QueryStream, stdout: Stdout): Promise<void> {
-  await stdout.parts(shownOn(stdout, csvParts(result)))
-}
-
-type QueryRows = readonly (readonly unknown[])[]
-
-async function printTable({ columns: names, batches }: QueryStream, stdout: Stdout): Promise<void> {
-  const { rows, more } = await firstRows(batches)
-  const lines = [...alignedTable(resultTable(names, rows), PLAIN)]
-  lines.push(
-    more > 0 ? `… and ${counted(more, 'row')} more; --csv and --json print all` : counted(rows.length, 'row'),
-  )
-  await stdout.line(lines.join('\n'))
-}
-
-/** The rows that are shown, and the number of the others. */
-async function firstRows(
-  batches: QueryStream['batches'],
-): Promise<{ readonly rows: QueryRows; readonly more: number }> {
-  const first: QueryRows[number][] = []
-  let count = 0
+async function printTable({ columns, batches }: QueryStream, stdout: Io['stdout']): Promise<void> {
+  const first: (readonly unknown[])[] = []
+  let all = 0
   for await (const rows of batches) {
-    count += rows.length
+    all += rows.length
     if (first.length < MAX_SHOWN) first.push(...rows.slice(0, MAX_SHOWN - first.length))
   }
-  return { rows: first, more: count - first.length }
+  const lines = [...alignedTable(resultTable(columns, first), styleFor(false))]
+  const more = all - first.length
+  lines.push(
+    more > 0 ? `… and ${counted(more, 'row')} more; --csv and --json print all` : counted(all, 'row'),
+  )
+  await stdout.line(lines.join('\n'))
 }

@@ -47,7 +47,6 @@ export const report = command({
 
 type Deliver = (report: Report) => Promise<void>
 
-/** Prints reports, or writes each to a file and prints its name. */
 function deliver(
   { format, output }: { readonly format: 'markdown' | 'json'; readonly output: string | undefined },
   { stdout, cwd }: Io,
@@ -85,7 +84,6 @@ function reportJson(report: Report): string {
 
 const EXTENSIONS = { markdown: 'md', json: 'json' } as const
 
-/** Fetches one after the other, also after a report that fails. */
 async function eachReport(
   reports: Reports,
   ids: readonly number[],
@@ -114,7 +112,6 @@ export function reportId(text: string): number {
   throw wrongUsage('Report ids are integers from 1 on', 'See `spillway report --help`.')
 }
 
-/** A report to read, as Markdown; what the report does not have is left out. */
 export function reportMarkdown(report: Report): string {
   const { id, title, subtitle, summary, highlights, content, tags } = report
   const blocks = [
@@ -151,10 +148,7 @@ function block(text: string): string {
   return withoutMarkup(plainText(text).trim())
 }
 
-/**
- * Makes foreign Markdown safe to open: HTML becomes text, images become links, links lead to the web or to a mailbox.
- * Characters are escaped by entities: a backslash could be undone by one before it.
- */
+/** Escapes foreign Markdown by entities: a backslash could be undone by one before it. */
 function withoutMarkup(markdown: string): string {
   return markdown
     .replace(/<(?=[A-Za-z/!?])/g, '&lt;')
@@ -162,6 +156,5 @@ function withoutMarkup(markdown: string): string {
     .replace(OTHER_LINK, (_, mark: string) => `]${mark === '(' ? '&#40;' : '&#58;'}`)
 }
 
-// `[text](address` and `[name]: address`. An address that does not begin like one of these may be `javascript:` in any
-// disguise: renderers decode entities in it, and browsers take blanks out.
+// `](` or `]:` before what may be `javascript:`, disguised by entities or by blanks that browsers take out.
 const OTHER_LINK = /\]([(:])(?!\s*<?(?:https?:\/\/|mailto:))/gi

@@ -72,12 +72,6 @@ export const run = command({
   },
 })
 
-type ReadArgs = OverrideFlags & {
-  readonly pipeline: readonly string[]
-  readonly allowPlaintext: boolean
-}
-
-/** A pipeline of the command line. */
 type Found = {
   readonly file: string
   /** null: its file cannot be read, or is invalid. */
@@ -87,7 +81,10 @@ type Found = {
 }
 
 /** Reads all pipeline files before the first run, so that all errors in them are printed at once. */
-async function readEach(args: ReadArgs, io: Io): Promise<readonly Found[]> {
+async function readEach(
+  args: OverrideFlags & { readonly pipeline: readonly string[]; readonly allowPlaintext: boolean },
+  io: Io,
+): Promise<readonly Found[]> {
   const found: Found[] = []
   for (const file of args.pipeline) {
     let name: string | null = null
@@ -115,7 +112,6 @@ async function askToStartOver(pipelines: readonly Pipeline[], { cwd, screen }: I
   })
 }
 
-/** Runs one after the other, also after failures; only a signal stops them all. */
 async function runEach(
   found: readonly Found[],
   settings: RunSettings,
@@ -164,35 +160,21 @@ async function runOne(
   // Help needs the options alone.
   const { exportPipeline } = await import('../work/export-pipeline.ts')
   const code = await exportPipeline(pipeline, settings, signals, io)
-  const { target } = settings
+  const { target, json, output } = settings
   if (target === null || signals.stop.aborted) return code
-  return gravest([code, await loadAfter(pipeline, target, code === DONE, settings, signals, io)])
-}
-
-/**
- * @param isExported whether the run ended with nothing left to export
- * @returns the exit code of the load
- */
-async function loadAfter(
-  pipeline: Pipeline,
-  target: Target,
-  isExported: boolean,
-  { json, output }: Pick<ExportSettings, 'json' | 'output'>,
-  signals: StopSignals,
-  io: Io,
-): Promise<number> {
   try {
     const { loadTables } = await import('../work/load-tables.ts')
     await loadTables(pipeline, target, { json }, signals.stop, io)
-    return DONE
+    return code
   } catch (error) {
     if (!isExportError(error)) throw error
     io.reportError(error)
     const again = `${io.program} load ${shellWord(output ?? pipeline.file)} --to ${shellWord(target.label)}`
-    const verdict = isExported
-      ? 'The export is complete; only the load is left'
-      : 'What is exported is kept; load it with'
+    const verdict =
+      code === DONE
+        ? 'The export is complete; only the load is left'
+        : 'What is exported is kept; load it with'
     io.screen.write(`${verdict}: ${plainLine(again)}\n`)
-    return exitCode(error.kind, io.signals.received)
+    return gravest([code, exitCode(error.kind, io.signals.received)])
   }
 }

@@ -45,7 +45,6 @@ const TROUBLE = grouped('Trouble:', {
 
 const FLAGS = { ...SERVED, ...LIMITS, ...TROUBLE }
 
-/** The option of the sandbox that each flag sets. */
 const OPTIONS = {
   port: 'port',
   records: 'records',

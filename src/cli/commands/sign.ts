@@ -33,10 +33,7 @@ export const sign = dataSetCommand('status', {
   },
 })
 
-/**
- * Whether users other than a file's owner and group may do anything with it. A group is often how a service is given
- * one. Windows has no such permissions: Node.js emulates them.
- */
+/** Ignores the group, by which services are given keys, and Windows, whose permissions Node.js emulates. */
 async function isOpenToOthers(path: string): Promise<boolean> {
   const found = process.platform === 'win32' ? null : await stat(path).catch(() => null)
   return found !== null && (found.mode & 0o007) !== 0

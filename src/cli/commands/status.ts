@@ -37,7 +37,6 @@ export const status = dataSetCommand('status', {
   },
 })
 
-/** A partition a line. */
 function* jsonParts(
   { lastRun, holder, overdue, retired, ...result }: StatusResult,
   catalog: CatalogComparison | null,
@@ -100,7 +99,6 @@ function* statusLines(
   )
 }
 
-/** How the last run ended, and what to type next; who is at work now. */
 function* lastRunLines({ lastRun, holder, totals }: StatusResult, pipeline: Pipeline): Generator<string> {
   const run = runCommand(pipeline)
   if (holder !== null) {

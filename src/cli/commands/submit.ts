@@ -61,7 +61,6 @@ type SubmitContext = {
   readonly onSubmitted: () => void
 }
 
-/** @returns the exit code */
 async function submitOne(
   file: string,
   args: Args,
@@ -113,11 +112,7 @@ function submittedText(name: string, { how, run, organization }: Submission): st
   return `${name} ${how === 'there' ? 'was submitted already' : 'is submitted'}: organization ${organization}, run ${run}`
 }
 
-/**
- * The queue that SPILLWAY_QUEUE_URL names, for as long as `use` takes.
- * @param options `wait`: waits for a queue that is away, until this signal aborts
- * @throws ExportError `config`, `credentials`, `target`
- */
+/** Opens the queue for as long as `use` takes. @throws ExportError `config`, `credentials`, `target` */
 export async function withQueue<T>(
   { env, log, wait }: Pick<Io, 'env' | 'log'> & { readonly wait?: AbortSignal },
   use: (queue: Queue) => Promise<T>,

@@ -18,11 +18,8 @@ export const tables = dataSetCommand('change', {
   epilogue: '`ddl` prints how each engine reads them.',
   async run(args, io, { pipeline }) {
     const { rebuild } = args
-    const {
-      tables: found,
-      catalog,
-      failure,
-    } = await changing(io, (options) => bringTables(pipeline, { ...options, rebuild }))
+    const brought = await changing(io, (options) => bringTables(pipeline, { ...options, rebuild }))
+    const { tables: found, catalog, failure } = brought
     await io.stdout.result(
       args.json,
       { tables: found, ...(catalog === null ? {} : { catalog: catalogJson(catalog) }) },
@@ -35,7 +32,6 @@ export const tables = dataSetCommand('change', {
   },
 })
 
-/** Why there are no tables. */
 function noneText({ load }: Pipeline): string {
   const why = load.tables.formats.length === 0 ? 'load.table_formats names none' : 'there are no shards yet'
   return `no tables: ${why}`

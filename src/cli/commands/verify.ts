@@ -52,7 +52,9 @@ export const verify = dataSetCommand('read', {
     const shown = { ...result, ...(catalog === null ? {} : { catalog: catalogJson(catalog) }) }
     await stdout.result(args.json, shown, verificationLines(result, view))
     if (catalog?.inLine === null) io.log('warn', catalogText(catalog))
-    return result.ok && (!args.complete || mayBeCalledComplete(result)) ? DONE : FAILED
+    // Items in quarantine are left out by intent, as far as transform.max_quarantined permits them.
+    const isComplete = result.complete && result.left_out.beyond_limit === 0
+    return result.ok && (!args.complete || isComplete) ? DONE : FAILED
   },
 })
 
@@ -62,11 +64,6 @@ function withCatalog(result: Verification, catalog: CatalogComparison | null): V
   const cause = result.unfinished ? 'unfinished' : 'catalog'
   const problem = { path: `catalog ${catalog.table}`, problem: catalog.problem ?? '', cause } as const
   return { ...result, ok: false, problems: [...result.problems, problem] }
-}
-
-/** Items in quarantine are left out by intent, as far as `transform.max_quarantined` permits them. */
-function mayBeCalledComplete({ complete, left_out }: Verification): boolean {
-  return complete && left_out.beyond_limit === 0
 }
 
 /** Epoch ms; null: not given. */
@@ -82,7 +79,6 @@ const SHOWN = 3
 
 type VerificationView = {
   readonly pipeline: Pipeline
-  /** A line for each problem instead of each cause. */
   readonly all: boolean
   /** null: the signature was not checked. */
   readonly signature: { readonly notBefore: string | null } | null
@@ -91,10 +87,6 @@ type VerificationView = {
   readonly style: Style
 }
 
-/**
- * What `verify` prints for people: whether the files are intact, with a line for each cause or problem, and whether the
- * data set is complete.
- */
 function* verificationLines(result: Verification, view: VerificationView): Generator<string> {
   yield* fileLines(result, view)
   const { style } = view
@@ -116,7 +108,6 @@ function* verificationLines(result: Verification, view: VerificationView): Gener
 const UNFINISHED =
   'A command was stopped before it had finished, or is at work: any command that changes the data set finishes it'
 
-/** What is wrong as a whole, and the command that repairs it. */
 function* verdictLines(
   result: Verification,
   { pipeline, remedy, style }: VerificationView,
@@ -183,7 +174,6 @@ function byCause(problems: readonly Problem[]): readonly (readonly Problem[])[] 
   return [...groups.values()]
 }
 
-/** Where problems of one cause are, and what is wrong with the first. */
 function groupLine(problems: readonly Problem[]): string {
   const [first] = problems
   if (first === undefined) return ''

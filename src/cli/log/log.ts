@@ -13,7 +13,6 @@ export type LogSettings = {
   readonly level: (typeof LOG_LEVELS)[number]
 }
 
-/** Whether news of the progress is shown at this level. */
 export function isShownToPeople(level: LogSettings['level']): boolean {
   return LOG_LEVELS.indexOf(level) <= LOG_LEVELS.indexOf('info')
 }
@@ -100,10 +99,7 @@ type ErrorOutput = {
   readonly log: Log
 }
 
-/**
- * Prints an error on stderr: as text, or as a log line if the log is JSON. Errors that are no ExportError are defects.
- * Their messages may quote data (JSON.parse does), so only their kind is shown, and their stack with --log-level debug.
- */
+/** Of a defect only the kind is shown, and with --log-level debug the stack: its message may quote data. */
 export function reportError(error: unknown, { screen, style, logging, log }: ErrorOutput): void {
   // Some secrets may have become known after the error was made.
   const text = unlessSecret(isExportError(error) ? error.message : defect(error, logging), 'long')
@@ -113,15 +109,10 @@ export function reportError(error: unknown, { screen, style, logging, log }: Err
 }
 
 function defect(error: unknown, { level }: LogSettings): string {
-  const name = error instanceof Error ? error.name : typeof error
-  const wantsMore = level === 'debug'
-  const advice = wantsMore ? framesOf(error) : 'Add --log-level debug to see where it comes from.'
-  return `An unexpected error: ${systemMessage(error) ?? name}. ${advice}`
-}
-
-/** Messages of system calls hold a code and a path, never data. */
-function systemMessage(error: unknown): string | null {
-  return error instanceof Error && 'syscall' in error ? error.message : null
+  // Messages of system calls hold a code and a path, never data.
+  const what = error instanceof Error ? ('syscall' in error ? error.message : error.name) : typeof error
+  const advice = level === 'debug' ? framesOf(error) : 'Add --log-level debug to see where it comes from.'
+  return `An unexpected error: ${what}. ${advice}`
 }
 
 function framesOf(error: unknown): string {

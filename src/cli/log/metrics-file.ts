@@ -12,7 +12,6 @@ const WRITE_MS = 30_000
 // The collector is another user, and the file holds no row.
 const MODE = 0o644
 
-/** What is known of a pipeline: of its present run, or of its last one. */
 type Figures = Partial<RunCounts> & {
   readonly isRunning?: boolean
   readonly isSuccess?: boolean
@@ -33,13 +32,11 @@ type Value =
   | undefined
   | readonly [label: string, values: Readonly<Record<string, number>>]
 
-/** Its value is a figure, or is made of them. */
 type Metric = readonly [
   help: string,
   of: Exclude<keyof Figures, 'partitions' | 'service'> | ((figures: Figures) => Value),
 ]
 
-/** Every metric. All have the label `pipeline`. */
 const METRICS: Readonly<Record<string, Metric>> = {
   info: [
     'Version of spillway; always 1.',
@@ -72,7 +69,6 @@ const METRICS: Readonly<Record<string, Metric>> = {
 export class MetricsFile {
   readonly #path: string
   readonly #onTrouble: (message: string) => void
-  /** By pipeline. */
   readonly #figures: Map<string, Figures>
   #startedMs = 0
   #updatedMs = 0
@@ -84,11 +80,7 @@ export class MetricsFile {
     this.#onTrouble = onTrouble
   }
 
-  /**
-   * @param pipelines it may not lie among what they export
-   * @param onTrouble called when it cannot be written later on; the work matters more
-   * @throws ExportError `config` when it cannot be written, or would harm a pipeline
-   */
+  /** @throws ExportError `config` when it cannot be written, or would lie among what the pipelines export */
   static async open(
     path: string,
     pipelines: readonly Pick<Pipeline, 'load'>[],
@@ -106,13 +98,11 @@ export class MetricsFile {
     }
   }
 
-  /** A run begins. */
   begin(pipeline: string): void {
     this.#startedMs = performance.now()
     this.#update(pipeline, { isRunning: true })
   }
 
-  /** Writes the progress, if the last write was {@link WRITE_MS} ago. */
   progress(pipeline: string, progress: Progress): void {
     const nowMs = performance.now()
     if (nowMs - this.#updatedMs < WRITE_MS) return
@@ -122,7 +112,6 @@ export class MetricsFile {
     this.#update(pipeline, { ...progress, isRunning: true, durationSeconds, partitions })
   }
 
-  /** A run has ended. */
   end({ pipeline, status, lastCompleteMs, durationMs, ...figures }: RunSummary): void {
     const { done, failed, pending } = figures.partitions
     this.#update(pipeline, {
@@ -142,7 +131,6 @@ export class MetricsFile {
     this.#update(pipeline, { ...(has as Figures), isRunning: false, exitCode })
   }
 
-  /** Waits until the file is written. */
   async close(): Promise<void> {
     await this.#inTurn(async () => {})
   }

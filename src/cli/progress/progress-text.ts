@@ -35,25 +35,16 @@ const MIN_MS = 3000
 
 /** The estimated end of the run: by its pages, or earlier by its budget; null: not known yet. */
 function endOf(progress: Progress, elapsedMs: number): string | null {
+  const { partitionsTotal, partitionsFailed, partitionsDoneBefore, partitionsAdvanced } = progress
   const { requests, requestsAllowed } = progress
-  const left = shareLeft(progress)
-  if (left === null || requests < MIN_REQUESTS || elapsedMs < MIN_MS) return null
+  const undone = partitionsTotal - partitionsFailed - partitionsDoneBefore - partitionsAdvanced
+  if (partitionsAdvanced <= 0 || undone <= 0 || requests < MIN_REQUESTS || elapsedMs < MIN_MS) return null
+  // As a share of what is done.
+  const left = undone / partitionsAdvanced
   if (requestsAllowed === null || requestsAllowed.requests >= requests * left)
     return `about ${roughly(elapsedMs * left)} to go`
   const soon = roughly((elapsedMs / requests) * requestsAllowed.requests)
   return `${requestsAllowed.by} ends first, in about ${soon}`
-}
-
-/** The ratio of what is left of a run to what is done; null: not known yet. */
-function shareLeft({
-  partitionsTotal,
-  partitionsFailed,
-  partitionsDoneBefore,
-  partitionsAdvanced,
-}: Progress) {
-  if (partitionsAdvanced <= 0) return null
-  const left = partitionsTotal - partitionsFailed - partitionsDoneBefore - partitionsAdvanced
-  return left <= 0 ? null : left / partitionsAdvanced
 }
 
 /** `8 s`, `1:40` */

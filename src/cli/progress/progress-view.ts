@@ -5,9 +5,7 @@ import type { Io } from '../command-line/command.ts'
 import { count, counted, stopwatch } from '../terminal/text.ts'
 import { progressText } from './progress-text.ts'
 
-/**
- * Tells the screen how far a run is. Without a terminal the plan is said at once.
- */
+/** Tells the screen how far a run is. Without a terminal the plan is said at once. */
 export function progressView(
   pipeline: Pipeline,
   { screen, logging }: Io,
@@ -44,7 +42,6 @@ export function progressView(
   }
 }
 
-/** The rate of a run that waits for nothing unusual. */
 function paceText(pipeline: Pipeline): string {
   const { extract } = pipeline
   const rate = requestRate(pipeline)

@@ -18,11 +18,7 @@ export function progressOf(
   return isShownToPeople(level) ? 'lines' : 'none'
 }
 
-/**
- * Shows how far a command is: redraws it, or, where lines are not redrawn, says it each half minute, since a log without
- * lines looks like a process that hangs.
- * @returns what ends it
- */
+/** Where no line is redrawn, it says one each half minute: a silent process looks as if it hangs. */
 export function showStatus(
   command: string,
   { screen, log, logging }: Pick<Io, 'screen' | 'log' | 'logging'>,

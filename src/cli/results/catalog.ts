@@ -13,7 +13,6 @@ export async function comparedCatalog(pipeline: Pipeline, io: Io): Promise<Catal
   )
 }
 
-/** As `tables`, `status` and `verify` print it with `--json`. */
 export function catalogJson({ table, metadataLocation, inLine }: CatalogSummary | CatalogComparison) {
   return inSnakeCase({ table, metadataLocation, inLine })
 }

@@ -3,22 +3,15 @@ import { dirname, join } from 'node:path'
 import { codeOf, ExportError, type Pipeline } from '../../core/index.ts'
 import { isNoFile, pathWithin } from './save-file.ts'
 
-/** A file that a flag names and that is written: metrics, an archive. */
 type FlagFile = {
   readonly path: string
   /** For messages: `The metrics file`. */
   readonly what: string
 }
 
-/** What tells that a folder is a data set. */
 const IN_DATA_SETS = ['_manifest.json', '_state']
 
-/**
- * Makes sure that writing the file harms no pipeline: it lies in no data set, and is neither a pipeline file, a
- * link, a device nor a folder.
- * @param pipelines whose data sets may still have to be made
- * @throws ExportError `config`
- */
+/** @param pipelines whose data sets may still have to be made @throws ExportError `config` */
 export async function requireApart(
   { path, what }: FlagFile,
   pipelines: readonly Pick<Pipeline, 'load'>[] = [],
@@ -47,7 +40,6 @@ function isInDataSet(folder: string): boolean {
   }
 }
 
-/** The error of a file that cannot be written. */
 export function notWritable({ path, what }: FlagFile, cause: unknown): ExportError {
   return new ExportError({
     kind: 'config',

@@ -12,7 +12,6 @@ type Person = {
   allowed: number
 }
 
-/** What was found, by person. */
 export class MatchTally {
   readonly #people = new Map<number, Person>()
   readonly #sources = new Set<string>()
@@ -47,7 +46,6 @@ export class MatchTally {
     if (cells[this.#meets] === true) found.allowed++
   }
 
-  /** A line for each person who was found, in the order of the result. */
   table(): Iterable<string> {
     const hasFacts = this.#meets >= 0
     const facts = hasFacts ? ['meets policy'] : []
@@ -72,7 +70,6 @@ export class MatchTally {
   }
 }
 
-/** Names as far as a line has room for them. */
 function shortList(names: readonly string[]): string {
   const more = names.length > MAX_SOURCES ? [`and ${count(names.length - MAX_SOURCES)} more`] : []
   return [...names.slice(0, MAX_SOURCES), ...more].join(', ')

@@ -3,7 +3,6 @@ import type { QueryStream } from '../../data-set/index.ts'
 import type { Output } from '../terminal/output.ts'
 import { plainJson, plainText } from '../terminal/text.ts'
 
-/** Rows as one JSON array of objects. */
 export async function* jsonParts({ columns, batches }: QueryStream): AsyncGenerator<string> {
   let before = '['
   for await (const rows of batches) {
@@ -15,7 +14,6 @@ export async function* jsonParts({ columns, batches }: QueryStream): AsyncGenera
   yield before === '[' ? '[]\n' : ']\n'
 }
 
-/** Rows as CSV with a header. */
 export async function* csvParts({ columns, batches }: QueryStream): AsyncGenerator<string> {
   yield csvText([columns])
   for await (const rows of batches) yield csvText(rows)

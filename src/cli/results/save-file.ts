@@ -4,14 +4,9 @@ import { mkdir, readdir, realpath, rename, rm, stat, writeFile } from 'node:fs/p
 import { basename, dirname, isAbsolute, join, relative, sep } from 'node:path'
 import { codeOf, ExportError } from '../../core/index.ts'
 
-/** What a file gets: all of it, or in parts as they are made. */
 type Content = string | Uint8Array | AsyncIterable<string>
 
-/**
- * Writes a file under its name in one step, for its owner alone; a file of that name is replaced.
- * @param what for the message when it cannot be: `The report`
- * @throws ExportError `storage`
- */
+/** Saves for the owner alone. @param what for messages: `The report` @throws ExportError `storage` */
 export async function saveFile(path: string, content: Content, what: string): Promise<void> {
   try {
     await mkdir(dirname(path), { recursive: true, mode: 0o700 })
@@ -25,10 +20,7 @@ export async function saveFile(path: string, content: Content, what: string): Pr
   }
 }
 
-/**
- * Writes a file, or replaces the one of that name, in one step.
- * @throws ExportError `storage` when a device, a pipe or a folder has the name
- */
+/** @throws ExportError `storage` when a device, a pipe or a folder has the name */
 export async function replaceFile(path: string, content: Content, mode: number): Promise<void> {
   if (isNoFile(path)) {
     const next = 'Choose another name.'
@@ -63,7 +55,6 @@ export function isNoFile(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isFile() === false
 }
 
-/** Whether two paths are one file that is there. */
 export async function isSameFile(one: string, other: string): Promise<boolean> {
   const [a, b] = await Promise.all([one, other].map((path) => realpath(path).catch(() => null)))
   return a !== null && a === b

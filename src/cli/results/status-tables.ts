@@ -6,16 +6,10 @@ import { count, counted, plainLine } from '../terminal/text.ts'
 
 const MAX_CURSOR = 16
 
-/** The rest is folded into one line. */
 const MAX_QUERIES = 20
 const MAX_ERROR = 160
 
-function unlessZero(value: number): string {
-  return value === 0 ? '' : count(value)
-}
-
 export type Shown = {
-  /** A line for each partition instead of each query. */
   readonly all: boolean
   readonly wanted: PartitionFilter | null
   readonly style: Style
@@ -26,15 +20,12 @@ type Figure<Row> = {
   readonly value: (row: Row) => number
 }
 
-/** What a table of the status shows. */
 type StatusRows<Row extends QueryStatus> = {
   readonly partitions: () => Iterable<PartitionStatus>
   readonly queries: (wanted: PartitionFilter | undefined) => readonly Row[]
-  /** Columns after those of the states. */
   readonly more: readonly Figure<Row>[]
 }
 
-/** A table of queries, or of partitions. */
 export function* statusTable<Row extends QueryStatus>(
   { partitions, queries, more }: StatusRows<Row>,
   { all, wanted, style }: Shown,
@@ -56,7 +47,7 @@ export function* statusTable<Row extends QueryStatus>(
 }
 
 function numberColumn<Row>(title: string, value: (row: Row) => number): Column<Row> {
-  return { title, align: 'right', cell: (row) => unlessZero(value(row)) }
+  return { title, align: 'right', cell: (row) => (value(row) === 0 ? '' : count(value(row))) }
 }
 
 /** A line for each query, with why its last failed partition failed; `more` columns follow those of the states. */
@@ -86,9 +77,7 @@ function errorLine(message: string, style: Style): string {
   return style('red', `  ${cutTo(plainLine(message), MAX_ERROR)}`)
 }
 
-/**
- * The first {@link MAX_QUERIES} queries: those with failures, then those that have begun, then those that wait.
- */
+/** The first {@link MAX_QUERIES}: queries with failures, then those that have begun, then those that wait. */
 function firstQueries<Row extends QueryStatus>(
   queries: readonly Row[],
 ): { readonly shown: readonly Row[]; readonly folded: string | null } {
@@ -113,7 +102,6 @@ function foldedLine(queries: readonly QueryStatus[]): string {
   return `… and ${more} with ${counted(partitions, 'partition')} (${text}); --query shows some of them, --all every partition`
 }
 
-/** A line for each partition, with why it failed. */
 function partitionTable(
   partitions: () => Iterable<PartitionStatus>,
   isWanted: PartitionFilter | null,
@@ -129,12 +117,9 @@ function partitionTable(
         cell: ({ state }) => state,
         colour: ({ state }) => (state === 'failed' ? 'red' : null),
       },
-      { title: 'rows', align: 'right', cell: ({ rows }) => unlessZero(rows) },
-      { title: 'requests', align: 'right', cell: ({ requests }) => unlessZero(requests) },
-      {
-        title: 'next',
-        cell: ({ next }) => (next === null ? '' : cutTo(plainLine(next), MAX_CURSOR)),
-      },
+      numberColumn<PartitionStatus>('rows', ({ rows }) => rows),
+      numberColumn<PartitionStatus>('requests', ({ requests }) => requests),
+      { title: 'next', cell: ({ next }) => (next === null ? '' : cutTo(plainLine(next), MAX_CURSOR)) },
     ],
     *rows() {
       for (const each of partitions()) if (isWanted === null || isWanted(each.query, each.state)) yield each

@@ -18,7 +18,6 @@ import { bytes, count, counted, duration, plainJson, plainLine, shownPath } from
 const MAX_CAUSES_SHOWN = 5
 const MAX_REASONS_SHOWN = 3
 
-/** What `run --json` prints. */
 function summaryJson(summary: Omit<RunSummary, 'dataSet' | 'lastCompleteMs'>) {
   const { partitions, filePartitions, service, manifest, error, failures } = summary
   return {
@@ -32,7 +31,6 @@ function summaryJson(summary: Omit<RunSummary, 'dataSet' | 'lastCompleteMs'>) {
   }
 }
 
-/** Prints a summary. @returns the exit code */
 export async function printSummary(
   summary: RunSummary,
   pipeline: Pipeline,
@@ -74,21 +72,19 @@ const NOTHING_DONE = {
   causes: [],
 }
 
-/** For the commands that are proposed. */
 export type HowItRan = {
   /** The command that resumes the run. Default: `run`. */
   readonly again?: string
   /** `--output`; undefined: the data set is where the file says. */
   readonly output?: string | undefined
-  /** Whether flags narrowed the run. Default: false. */
   readonly isNarrowed?: boolean
 }
 
-/** What `run` prints for people, but for what to do next: the result, the data set. */
 function summaryLines(summary: RunSummary, pipeline: Pipeline, { cwd, stdout }: Io): readonly string[] {
   const { style } = stdout
   const { partitions, rows, shards, requests, retries, quarantined } = summary
-  const { repeated, forgotten, manifest } = summary
+  const { repeated, forgotten, manifest, searchesSpent, searchesRemaining } = summary
+  const { pageSize } = summary.service
   const inAll = summary.dataSet.rows
   const { path } = pipeline.load
   const seconds = summary.durationMs / 1000
@@ -102,7 +98,9 @@ function summaryLines(summary: RunSummary, pipeline: Pipeline, { cwd, stdout }: 
       'requests',
       `${count(requests)}${retries === 0 ? '' : `, ${counted(retries, 'retry', 'retries')} among them`}`,
     ],
-    ...quotaFigures(summary),
+    ['searches spent', searchesSpent === null ? null : count(searchesSpent)],
+    ['searches left', searchesRemaining === null ? null : count(searchesRemaining)],
+    ['page size', pageSize === null ? null : counted(pageSize, 'row')],
     [
       'quarantined',
       quarantined === 0
@@ -138,17 +136,6 @@ function openRows({ rows, inShards }: RunSummary['dataSet']): string | null {
   return `${count(inShards)} of ${counted(rows, 'row')}; ${count(rows - inShards)} wait for their shards to end`
 }
 
-/** The quota that was spent, and the size of pages if the service did not serve full ones. */
-function quotaFigures(summary: RunSummary): readonly Figure[] {
-  const { searchesSpent, searchesRemaining } = summary
-  const { pageSize } = summary.service
-  return [
-    ['searches spent', searchesSpent === null ? null : count(searchesSpent)],
-    ['searches left', searchesRemaining === null ? null : count(searchesRemaining)],
-    ['page size', pageSize === null ? null : counted(pageSize, 'row')],
-  ]
-}
-
 function headline(
   { pipeline, status, rows, requests, partitions, filePartitions, durationMs, dataSet }: RunSummary,
   style: Style,
@@ -171,7 +158,6 @@ function headline(
   return `${name}: ${style(colour, text)}${status === 'complete' ? '' : ` (${took})`}`
 }
 
-/** What is left of the file, if flags name a part of it. */
 function partText(file: RunSummary['filePartitions']): string {
   if (file === null || file.done === file.total) return ''
   return `; of the file ${count(file.total - file.done)} of ${counted(file.total, 'partition')} are not done`
@@ -192,7 +178,6 @@ function reasonLines({ error, causes }: RunSummary, style: Style): string[] {
   return ['', `  ${style('red', 'stopped')}: ${plainLine(error.what)}`, `    ${plainLine(error.next)}`]
 }
 
-/** A line for each cause, however many partitions it failed. */
 function failureLines({ causes }: RunSummary, style: Style): string[] {
   if (causes.length === 0) return []
   const shown = causes.slice(0, MAX_CAUSES_SHOWN)
@@ -282,7 +267,6 @@ export function completenessText(completeness: Completeness): string {
 }
 
 function whatIsMissing({ partitions }: Completeness): string {
-  // Without a manifest that can be read, nothing is known.
   if (partitions === null) return 'it has no _SUCCESS, or no manifest that can be read'
   if (partitions.done === partitions.total) return 'it has no _SUCCESS'
   const { total, failed, pending } = partitions

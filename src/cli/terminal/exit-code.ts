@@ -8,7 +8,6 @@ export const USAGE = 2
 export const SIGNAL_CODES = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const
 export type Signal = keyof typeof SIGNAL_CODES
 
-/** The exit code for an error of this kind. @param signal the one that was received */
 export function exitCode(kind: ErrorKind, signal: Signal | null): number {
   switch (kind) {
     case 'config':
@@ -33,10 +32,7 @@ export function exitCode(kind: ErrorKind, signal: Signal | null): number {
   }
 }
 
-/**
- * The exit code of several pipelines: signals first, then errors that a person has to correct (credentials,
- * configuration), failures, locks, and what the next run continues.
- */
+/** Signals first, then what a person has to correct, failures, locks, and what the next run continues. */
 export function gravest(codes: readonly number[]): number {
   const signal = codes.find((code) => SIGNALLED.has(code))
   return signal ?? GRAVEST_FIRST.find((code) => codes.includes(code)) ?? DONE
@@ -51,7 +47,6 @@ const GRAVEST_FIRST: readonly number[] = [
   exitCode('quota', null),
 ]
 
-/** The exit code for anything thrown; what is no ExportError is a defect. */
 export function exitCodeOf(error: unknown, signal: Signal | null): number {
   return isExportError(error) ? exitCode(error.kind, signal) : FAILED
 }

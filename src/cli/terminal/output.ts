@@ -5,28 +5,20 @@ import { plainJson } from './text.ts'
 
 const CHUNK_LENGTH = 64 * 1024
 
-/**
- * stdout, which has results only. If its reader goes away (`| head`, a closed terminal), the rest is dropped without an
- * error.
- */
+/** stdout, which has results only. Once its reader has left (`| head`), the rest is dropped. */
 export class Output {
-  /** For lines for people. */
   readonly style: Style
   readonly #stream: NodeJS.WriteStream
   /** Whether a result, or a part of one, was printed. */
   hasResult = false
   #closed = false
-  #failure: ExportError | null = null
+  /** Why results cannot be written; null: they can, or the reader went away. */
+  failure: ExportError | null = null
 
   constructor(stream: NodeJS.WriteStream, env: Environment) {
     this.style = styleFor(wantsColour(stream, env))
     this.#stream = stream
     stream.on('error', (error) => this.#fail(error))
-  }
-
-  /** Why results cannot be written; null: they can, or the reader went away. */
-  get failure(): ExportError | null {
-    return this.#failure
   }
 
   get isTerminal(): boolean {
@@ -49,7 +41,7 @@ export class Output {
     // Errors after the first one are its consequences.
     const hasLeft = error.code === 'EPIPE' || (error.code === 'EIO' && this.#stream.isTTY)
     if (!this.#closed && !hasLeft) {
-      this.#failure = new ExportError({
+      this.failure = new ExportError({
         kind: 'storage',
         what: `The output cannot be written: ${error.code ?? error.name}`,
         where: 'stdout',
@@ -60,7 +52,6 @@ export class Output {
     this.#closed = true
   }
 
-  /** A result, for scripts or for people. */
   async result(asJson: boolean, value: unknown, lines: Iterable<string>): Promise<void> {
     if (asJson) await this.line(plainJson(value))
     else await this.lines(lines)
@@ -70,7 +61,6 @@ export class Output {
     await this.write(`${text}\n`)
   }
 
-  /** Lines for people. */
   async lines(lines: Iterable<string>): Promise<void> {
     await this.parts(ended(lines))
   }

@@ -1,15 +1,12 @@
 import { ExportError } from '../../core/index.ts'
 import type { Screen } from './screen.ts'
 
-/** What is about to be changed, and where. */
 type Change = {
   /** As a sentence without its end: `prune removes data`. */
   readonly what: string
   readonly where: string
-  /** The cost, in sentences. */
   readonly cost?: string
   readonly question: string
-  /** What to do after a no. */
   readonly next: string
 }
 
@@ -17,10 +14,7 @@ export function canAsk(screen: Screen): boolean {
   return process.stdin.isTTY && screen.stream.isTTY
 }
 
-/**
- * Asks whether data may be changed; only a clear yes is one.
- * @throws ExportError `config` if there is no terminal, or the answer is no; `interrupted` on Ctrl-C
- */
+/** Only a clear yes is one. @throws ExportError `config` for a no, or no terminal; `interrupted`: Ctrl-C */
 export async function requireYes(
   screen: Screen,
   { what, where, cost, question, next }: Change,

@@ -6,20 +6,14 @@ import type { Environment } from '../../pipeline/index.ts'
 
 type MessageLevel = 'info' | 'warn' | 'error'
 
-/** How far work is: for people, in one line, and, if it has them, as the fields of an event. */
 type Status = { readonly text: string; readonly fields: LogFields | null }
 
 const ERASE_LINE = '\r\x1b[K'
 
-/**
- * stderr: log lines and messages; below them, on a terminal, one line of progress that is redrawn in place. The cursor
- * stays visible: a killed process could not show it again.
- */
+/** stderr, with a line of progress. The cursor stays visible: a killed process could not show it again. */
 export class Screen {
   readonly stream: NodeJS.WriteStream
-  /** Whether a line can be redrawn: on a terminal that can, outside CI. */
   readonly canRedraw: boolean
-  /** How progress is shown: redrawn in place, a line each half minute, or not at all. */
   progress: 'redrawn' | 'lines' | 'none' = 'none'
   /** How far the work is; null: nothing is known. */
   status: (() => Status) | null = null
@@ -49,12 +43,10 @@ export class Screen {
     else if (text.trim() !== '') this.#messages(text.trim(), level)
   }
 
-  /** Writes lines of a log, each with its end. */
   writeLog(text: string): void {
     this.stream.write(this.#shown === '' ? text : `${ERASE_LINE}${text}${this.#shown}`)
   }
 
-  /** Draws the line of progress over the one before, cut to the terminal. */
   show(line: string): void {
     // Room for the echo of Ctrl-C.
     const next = cutTo(line, this.columns - 3)
@@ -63,12 +55,10 @@ export class Screen {
     this.#shown = next
   }
 
-  /** How far the work is, in one line. */
   isAt(line: string): void {
     this.status = () => ({ text: line, fields: null })
   }
 
-  /** The work is over: erases the line of progress. */
   clear(): void {
     this.status = null
     if (this.#shown !== '') this.stream.write(ERASE_LINE)
@@ -76,12 +66,10 @@ export class Screen {
   }
 }
 
-/** Columns that a string takes on a terminal. */
 export function widthOf(text: string): number {
   return stringWidth(text)
 }
 
-/** Cuts a text to a width; a cut text ends in `…`. */
 export function cutTo(text: string, columns: number): string {
   if (widthOf(text) <= columns) return text
   if (columns <= 0) return ''
@@ -95,7 +83,6 @@ export function cutTo(text: string, columns: number): string {
   return `${cut.trimEnd()}…`
 }
 
-/** Pads a text to a width. */
 export function padTo(text: string, columns: number, align: 'left' | 'right' = 'left'): string {
   const blanks = ' '.repeat(Math.max(0, columns - widthOf(text)))
   return align === 'left' ? text + blanks : blanks + text
@@ -103,7 +90,6 @@ export function padTo(text: string, columns: number, align: 'left' | 'right' = '
 
 export type Colour = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan'
 
-/** Colours a text, unless colours are off. */
 export type Style = (colour: Colour, text: string) => string
 
 /** Whether a stream is a terminal with colours and the user wants them (https://no-color.org). */

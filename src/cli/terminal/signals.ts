@@ -18,19 +18,11 @@ export type StopSignals = {
 
 const SIGNALS = Object.keys(SIGNAL_CODES) as readonly Signal[]
 
-/**
- * SIGHUP (the terminal was closed), SIGINT and SIGTERM: the first signal ends the command in order, the second ends the
- * process at once.
- */
+/** The first signal ends the command in order, the second ends the process at once. */
 export class Signals {
-  #received: Signal | null = null
-
   /** The signal that came first. */
-  get received(): Signal | null {
-    return this.#received
-  }
+  received: Signal | null = null
 
-  /** Listens until released. @param onFirst is called at the first signal */
   listen(onFirst: (signal: Signal) => void): StopSignals {
     const stop = new AbortController()
     const abort = new AbortController()
@@ -41,7 +33,7 @@ export class Signals {
       // If a terminal is closed, the system and the shell both send SIGHUP.
       if (stop.signal.aborted && signal === 'SIGHUP') return
       if (stop.signal.aborted) process.exit(SIGNAL_CODES[signal])
-      this.#received = signal
+      this.received = signal
       if (signal === 'SIGHUP') process.once('exit', () => closeTerminals(terminals))
       onFirst(signal)
       const reason = new ExportError({
@@ -91,7 +83,6 @@ function announceStop(signal: Signal, { screen }: Listener): void {
 /** Of work that ends at once. */
 export function unannounced(): void {}
 
-/** Does work that a signal stops, which is announced. */
 export async function untilStopped<T>(
   io: Listener,
   work: (signals: StopSignals) => Promise<T>,

@@ -14,7 +14,6 @@ export type Table<Row> = {
   readonly columns: readonly Column<Row>[]
   /** Called twice: for the widths and for the lines. */
   readonly rows: () => Iterable<Row>
-  /** Lines below that of a row. */
   readonly below?: (row: Row) => readonly string[]
 }
 
@@ -47,7 +46,6 @@ export function* alignedTable<Row>(
   }
 }
 
-/** A table of the result of a query, numbers on the right; null and undefined are empty. */
 export function resultTable(
   names: readonly string[],
   rows: readonly (readonly unknown[])[],

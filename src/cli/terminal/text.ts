@@ -3,15 +3,11 @@ import { UNPRINTABLE } from '../../core/index.ts'
 
 export { bytesText as bytes, counted, countText as count } from '../../core/index.ts'
 
-/**
- * Foreign text (from the service, from files) for a terminal: without control characters, such as those of escape
- * sequences, and without direction marks. Line ends and tabs stay.
- */
+/** Foreign text without control characters (escape sequences) and direction marks; line ends, tabs stay. */
 export function plainText(text: string): string {
   return text.toWellFormed().replace(UNPRINTABLE, (character) => (/[\n\t]/.test(character) ? character : ''))
 }
 
-/** The same on one line. */
 export function plainLine(text: string): string {
   return plainText(text.replace(/[\r\n\t\u2028\u2029]+/g, ' '))
 }

@@ -3,7 +3,6 @@ import type { Io } from '../command-line/command.ts'
 import { untilStopped } from '../terminal/signals.ts'
 import { count } from '../terminal/text.ts'
 
-/** Changes a data set until a signal stops it. Shows the shards that are read and written, without their names. */
 export function changing<T>(
   io: Io,
   work: (options: ReturnType<typeof changeOptions>) => Promise<T>,

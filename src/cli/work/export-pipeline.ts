@@ -7,19 +7,13 @@ import { progressView } from '../progress/progress-view.ts'
 import { type HowItRan, printSummary } from '../results/summary.ts'
 import type { StopSignals } from '../terminal/signals.ts'
 
-/** Options of the run that are left out have their defaults. */
 export type ExportSettings = Pick<RunSettings, keyof RunFlags | 'redo'> &
   HowItRan & {
-    /** Prints the summary as JSON. */
     readonly json: boolean
     readonly metrics?: MetricsFile | null
   }
 
-/**
- * Runs one pipeline, shows its progress, prints the summary.
- * @returns the exit code
- * @throws ExportError when the run could not begin
- */
+/** @returns the exit code @throws ExportError when the run could not begin */
 export async function exportPipeline(
   pipeline: Pipeline,
   settings: ExportSettings,
@@ -28,7 +22,8 @@ export async function exportPipeline(
 ): Promise<number> {
   const { env, run } = io
   const { redo, metrics } = settings
-  const own = { ...io, log: named(io.log, pipeline) }
+  const log: Log = (level, message, fields) => io.log(level, message, { pipeline: pipeline.name, ...fields })
+  const own = { ...io, log }
   const view = progressView(pipeline, own)
   const onStop = (): void => own.log('info', 'stopping', { event: 'stop', signal: io.signals.received })
   stop.addEventListener('abort', onStop, { once: true })
@@ -54,9 +49,4 @@ export async function exportPipeline(
     error?.kind === 'interrupted' || failures.some(({ message }) => message === error?.message)
   if (error !== null && !isPrinted) io.reportError(error)
   return printSummary(summary, pipeline, settings, io)
-}
-
-/** A log whose lines name the pipeline. */
-function named(log: Log, { name }: Pipeline): Log {
-  return (level, message, fields) => log(level, message, { pipeline: name, ...fields })
 }

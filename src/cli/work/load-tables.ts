@@ -15,14 +15,10 @@ import { completenessText } from '../results/summary.ts'
 import { count, counted, duration, plainLine } from '../terminal/text.ts'
 
 export type LoadSettings = Settings<Pick<LoadOptions, 'schema' | 'table' | 'mode' | 'evolve'>> & {
-  /** Prints the result as JSON. */
   readonly json: boolean
 }
 
-/**
- * Checks, before anything is exported, that a target can be used, and would not lie among the files of a data set.
- * @throws ExportError as the load would
- */
+/** Checks a target before anything is exported. @throws ExportError as the load would */
 export async function requireUsable(
   target: Target,
   pipelines: readonly Pipeline[],
@@ -45,7 +41,6 @@ export async function requireOutside(target: Target, { location }: Pipeline['loa
   }
 }
 
-/** Loads the export into a database, shows the progress, and prints the result. @throws ExportError */
 export async function loadTables(
   dataSet: Described | Pipeline,
   target: Target,
@@ -90,15 +85,13 @@ function summaryText(summary: LoadSummary): string {
     `${plainLine(table)} in ${plainLine(target)}: ${counted(rows, 'row')} loaded in ${duration(durationMs)}`,
     `shards: ${count(loaded)} loaded, ${count(replaced)} replaced, ${count(skipped)} there already${removed === 0 ? '' : `, ${count(removed)} removed with their rows`}`,
   ]
-  if (replacedTexts > 0) {
+  if (replacedTexts > 0)
     lines.push(
       `${counted(replacedTexts, 'row')} held a NUL, which PostgreSQL does not take: it is U+FFFD there`,
     )
-  }
-  if (others.length > 0) {
+  if (others.length > 0)
     lines.push(
       `The table also holds rows of ${counted(others.length, 'other data set')} of this pipeline: ${others.join(', ')}`,
     )
-  }
   return lines.join('\n')
 }

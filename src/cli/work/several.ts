@@ -4,14 +4,7 @@ import type { Command, Io } from '../command-line/command.ts'
 import { exitCode, gravest } from '../terminal/exit-code.ts'
 import { plainJson } from '../terminal/text.ts'
 
-/** What such a command may be given. */
-type Args = { readonly pipeline?: unknown; readonly json?: unknown; readonly resolved?: unknown }
-
-/**
- * Calls a command; one of a pipeline file for each of those that are given. With --json each prints an object a line; YAML
- * is separated as YAML documents are, text by an empty line.
- * @returns the gravest exit code
- */
+/** With --json each prints an object a line; YAML is separated by `---`, text by an empty line. */
 export async function runSeverally(
   { run, eachFile }: Command,
   args: Parameters<Command['run']>[0],
@@ -19,7 +12,7 @@ export async function runSeverally(
 ): Promise<number> {
   if (eachFile === null) return run(args, io)
   const { pauseMs } = eachFile
-  const { pipeline, json, resolved } = args as Args
+  const { pipeline, json, resolved } = args
   // yargs gives a list, as the usage has `<pipeline..>`.
   const files = [pipeline].flat()
   if (files.length === 1) return run({ ...args, pipeline: files[0] }, io)

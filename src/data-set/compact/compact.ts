@@ -1,15 +1,12 @@
 import { getOrInsert, type Pipeline, placeOf } from '../../core/index.ts'
 import { type CheckpointState, type SealedShard, splitPath } from '../../state/index.ts'
 import { namePipeline } from '../queries.ts'
-import { type ChangeOptions, noSwap, type Swap, swapShards } from '../swap.ts'
+import { type ChangeOptions, noSwap, swapShards } from '../swap.ts'
 
 export type CompactResult = {
   readonly pipeline: string
-  /** Folders with shards that are written together. */
   readonly folders: number
-  /** The number of these shards, and of those that take their places. */
   readonly shards: { readonly before: number; readonly after: number }
-  /** The rows in them. */
   readonly rows: number
   /** Their sizes; `after` is null before they are written. */
   readonly bytes: { readonly before: number; readonly after: number | null }
@@ -20,38 +17,25 @@ type CompactOptions = ChangeOptions & {
   readonly minShards: number
 }
 
-/** A folder with more small shards is worth a word. */
 const MANY_SMALL_SHARDS = 30
 
-/**
- * Writes the small shards of each folder together.
- * @throws ExportError `damaged` when a shard is not what was written; as `swapShards`
- */
+/** @throws ExportError `damaged` when a shard is not what was written; as `swapShards` */
 export function compactDataSet(given: Pipeline, options: CompactOptions): Promise<CompactResult> {
   const pipeline = namePipeline(given, options.maskKey)
   return swapShards(pipeline, options, {
-    plan: (state) => compaction(pipeline, state, options.minShards),
+    plan: (state) => {
+      const all = state === null ? [] : groupsOf(state, pipeline, options.minShards)
+      const groups = all.map((group) => ({
+        of: group.map((shard) => ({ shard, path: shard.path })),
+        isEmptied: false,
+      }))
+      return { ...noSwap(resultOf(pipeline, all)), groups }
+    },
     done: ({ bytes, ...result }, came) => ({ ...result, bytes: { ...bytes, after: bytesOf(came) } }),
   })
 }
 
-function compaction(
-  pipeline: Pipeline,
-  state: CheckpointState | null,
-  minShards: number,
-): Swap<CompactResult> {
-  const all = state === null ? [] : groupsOf(state, pipeline, minShards)
-  const located = (group: readonly SealedShard[]) => group.map((shard) => ({ shard, path: shard.path }))
-  return {
-    ...noSwap(resultOf(pipeline, all)),
-    groups: all.map((group) => ({ of: located(group), isEmptied: false })),
-  }
-}
-
-/**
- * Sealed shards that become one each: of the small ones of a folder neighbours with rows of the same queries, as many as
- * fit together whole. What was written together keeps its place, so that a second time there is nothing to do.
- */
+/** Small neighbours become one, as many as fit whole. What was written together keeps its place, for the next time. */
 function groupsOf(
   state: CheckpointState,
   { load: { shardRows } }: Pipeline,
@@ -87,7 +71,6 @@ function rowsOf(shards: readonly SealedShard[]): number {
   return shards.reduce((sum, { rows }) => sum + rows, 0)
 }
 
-/** The sealed shards with rows by folder; without those that are exported again. */
 function byFolder(state: CheckpointState): Map<string, SealedShard[]> {
   const folders = new Map<string, SealedShard[]>()
   for (const shard of state.shards) {
@@ -97,7 +80,6 @@ function byFolder(state: CheckpointState): Map<string, SealedShard[]> {
   return folders
 }
 
-/** What to do about a folder with many small shards; null: there is none. */
 export function manySmallShards(state: CheckpointState, { load, file }: Pipeline): string | null {
   let most = 0
   for (const shards of byFolder(state).values())

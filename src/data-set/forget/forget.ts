@@ -38,7 +38,6 @@ export type ForgetResult = {
   /** Different identities that were given, without lines that are none. */
   readonly identities: number
   readonly rows: number
-  /** Sealed shards with rows of theirs. */
   readonly shards: number
   readonly quarantined: number
   /** What stays of them, and the way out. */
@@ -46,9 +45,7 @@ export type ForgetResult = {
 }
 
 /**
- * Takes people out of a data set, and keeps them out; before its first run, out of what that exports. One commit replaces
- * shards and rejected items, and names the list of people whom runs keep out: nobody is on it whose rows stay, and the
- * other way round.
+ * One commit replaces shards and rejected items, and names the list of people: nobody is on it whose rows stay.
  * @throws ExportError `config` when nobody can be found in it, or the mask key is another one; as `swapShards`
  */
 export function forgetPeople(
@@ -69,19 +66,10 @@ export function forgetPeople(
         if (open.length > 0) await sealShards(pipeline, store, journal, open, options)
       },
     })
-    return copies.length === 0 ? result : { ...result, notes: [...result.notes, copiesOfOthers(copies)] }
+    if (copies.length === 0) return result
+    const note = `Commands that run, or ran on other machines, have temporary folders, which may hold rows of theirs until the commands end: ${copies.join(', ')}.`
+    return { ...result, notes: [...result.notes, note] }
   })
-}
-
-function copiesOfOthers(folders: readonly string[]): string {
-  return `Commands that run, or ran on other machines, have temporary folders, which may hold rows of theirs until the commands end: ${folders.join(', ')}.`
-}
-
-/** Nothing is exported yet: the first run keeps these people out. */
-function nothingOf(pipeline: Pipeline, people: People): ForgetResult {
-  const { name } = pipeline
-  const notes = people.hints()
-  return { pipeline: name, identities: people.count, rows: 0, shards: 0, quarantined: 0, notes }
 }
 
 /** The lists with the digests of people; the same array if they have them all. */
@@ -98,7 +86,6 @@ function withPeople(
   return at < 0 ? [...lists, after] : lists.with(at, after)
 }
 
-/** What there is of people, and what takes its place. */
 async function forgetting(
   pipeline: NamedPipeline,
   state: CheckpointState | null,
@@ -110,7 +97,11 @@ async function forgetting(
   const given = (await currentSuppression(store, state ?? { suppression: null })) ?? []
   const lists = withPeople(given, people, options)
   const list = (path: string) => (lists === given ? [] : [suppressionFile(lists, path)])
-  if (state === null) return { ...noSwap(nothingOf(pipeline, people)), files: list(SUPPRESSION_PATH) }
+  if (state === null) {
+    // The first run keeps these people out.
+    const result = { pipeline: pipeline.name, identities: people.count, rows: 0, shards: 0, quarantined: 0 }
+    return { ...noSwap({ ...result, notes: people.hints() }), files: list(SUPPRESSION_PATH) }
+  }
   const found = await survey(store, log, pipeline, state, people, options)
   const result = await resultOf(pipeline, store, state, people, found)
   const { partitions, ...items } = otherItems(found.items)
@@ -155,7 +146,6 @@ function countsOf(shards: readonly ShardOfPeople[]): NonNullable<ForgetEntry['ch
   )
 }
 
-/** Seals open shards before they are full. */
 async function sealShards(
   pipeline: NamedPipeline,
   store: OwnedStore,
@@ -166,7 +156,13 @@ async function sealShards(
   const coding = { coder: await coderOf(pipeline, options) }
   const folded = open.map(({ shard }) => shard)
   const opened = await ShardSet.open(shardSetOptions(pipeline, store, coding, journal, { onLog }), folded)
-  if ('lost' in opened) throw lostRows()
+  if ('lost' in opened)
+    throw new ExportError({
+      kind: 'damaged',
+      what: 'Rows that wait in the log are lost or changed',
+      where: '_state/log',
+      next: 'Run the pipeline first: it exports them anew. Then `forget` again.',
+    })
   try {
     await opened.set.seal(opened.set.openFolders)
   } finally {
@@ -181,23 +177,20 @@ async function resultOf(
   people: People,
   found: Survey,
 ): Promise<ForgetResult> {
-  const { rows, quarantined } = found
-  const notes = [
-    ...people.hints(),
-    ...queriesOfPeople(pipeline, state, people, found),
-    ...(await unread(store, state)),
-  ]
   return {
     pipeline: pipeline.name,
     identities: people.count,
-    rows,
+    rows: found.rows,
     shards: found.shards.length + found.open.length,
-    quarantined,
-    notes,
+    quarantined: found.quarantined,
+    notes: [
+      ...people.hints(),
+      ...queriesOfPeople(pipeline, state, people, found),
+      ...(await unread(store, state)),
+    ],
   }
 }
 
-/** Files that are not part of the data set, and are not read. */
 async function unread(store: Store, state: CheckpointState): Promise<readonly string[]> {
   const known = new Set([...state.partitions].map(([key]) => splitPath(quarantinePath(key))[1]))
   const unexpected = (await store.list(QUARANTINE_FOLDER)).filter((name) => !known.has(name))
@@ -209,19 +202,7 @@ async function unread(store: Store, state: CheckpointState): Promise<readonly st
   ]
 }
 
-function lostRows(): ExportError {
-  return new ExportError({
-    kind: 'damaged',
-    what: 'Rows that wait in the log are lost or changed',
-    where: '_state/log',
-    next: 'Run the pipeline first: it exports them anew. Then `forget` again.',
-  })
-}
-
-/**
- * What of people stays because queries name them, or may name them; with the way out. Removing rows does not change
- * queries: their values are in the pipeline file, in folders, keys and manifest, and in the column `query_value`.
- */
+/** Queries keep their values when rows go: in the file, folders, keys, manifest and the column `query_value`. */
 export function queriesOfPeople(
   pipeline: NamedPipeline,
   state: CheckpointState,

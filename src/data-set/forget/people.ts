@@ -3,14 +3,12 @@ import { ExportError, locationOf, type Pipeline, rulesOf } from '../../core/inde
 import { filedIdentity, identityHider, suppressionDigest } from '../../transform/index.ts'
 import { identitiesIn } from '../match/identities.ts'
 
-/** The people that are to be forgotten, by their identities. */
 export class People {
   /** Normal forms, by which they are kept out: of their identities, and of lines with more as they stand. */
   readonly #forms: ReadonlySet<string>
   /** How files hold them: these forms, or their digests. */
   readonly #stored: ReadonlySet<string>
   readonly #isMasked: boolean
-  /** Different identities that were read. */
   readonly #count: number
   /** How files would hold each line of which something could not be read, by the number of the line. */
   readonly #unread: ReadonlyMap<number, string>
@@ -41,10 +39,7 @@ export class People {
     this.#withMore = withMore
   }
 
-  /**
-   * @param lines identities as they were given; empty lines have a number, too
-   * @throws ExportError `config` when the data set does not hold identities, so that nobody can be found
-   */
+  /** Empty lines have a number, too. @throws ExportError `config` when the data set holds no identities */
   static of(lines: readonly string[], pipeline: Pipeline, maskKey: Uint8Array | null): People {
     const { extract } = pipeline
     const { identity, columns } = pipeline.transform
@@ -76,7 +71,6 @@ export class People {
     return true
   }
 
-  /** What could not be read and was not found as it stands, and what was read of a line with more. */
   hints(): readonly string[] {
     const unread = [...this.#unread].filter(([, form]) => !this.#found.has(form)).map(([number]) => number)
     return [

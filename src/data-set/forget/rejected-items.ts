@@ -5,18 +5,15 @@ import { type CheckpointState, type Journal, presentOf, splitPath } from '../../
 import type { Swap } from '../swap.ts'
 import type { People } from './people.ts'
 
-/** The rejected items of a partition without those of people. */
 export type OtherItems = {
   readonly partition: string
   /** The lines that are left of committed items. */
   readonly lines: Buffer
-  /** Items of people among them. */
   readonly removed: number
   /** Whether nothing of the file is of the present export of the partition, which is exported again. */
   readonly isFormer: boolean
 }
 
-/** Reads the quarantine of every partition, in its file and in the log, and yields those with items of people. */
 export async function* itemsOfPeople(
   store: Store,
   log: Pick<Journal, 'read'>,
@@ -63,21 +60,14 @@ type Changes = NonNullable<ForgetEntry['changes']>
 
 function others(bytes: Buffer, people: People, path: string): { lines: Buffer; removed: number } {
   const lines = bytes.toString().split('\n').filter(Boolean)
-  const left = lines.filter((line) => !isOfPeople(line, people, path))
+  const left = lines.filter((line) => !people.has(parsed(line, path).item?.identity_name))
   const text = left.map((line) => `${line}\n`).join('')
   return { lines: Buffer.from(text), removed: lines.length - left.length }
 }
 
-function isOfPeople(line: string, people: People, path: string): boolean {
-  const { item } = parsed(line, path)
-  const name =
-    typeof item === 'object' && item !== null && 'identity_name' in item ? item.identity_name : null
-  return people.has(name)
-}
-
-function parsed(line: string, path: string): { readonly item?: unknown } {
+function parsed(line: string, path: string): { readonly item?: { readonly identity_name?: unknown } | null } {
   try {
-    return JSON.parse(line) as { readonly item?: unknown }
+    return JSON.parse(line)
   } catch {
     throw new ExportError({
       kind: 'damaged',

@@ -10,7 +10,6 @@ type RowOrigin = readonly [queryType: string | null, queryValue: string | null, 
 
 const ORIGIN_COLUMNS = ['query_type', 'query_value', 'imported_at']
 
-/** The columns that {@link countingRows} reads. */
 export function countedColumns(pipeline: Pipeline): readonly ColumnSpec[] {
   return columnsOf(pipeline, ['identity_name', ...ORIGIN_COLUMNS])
 }
@@ -30,11 +29,7 @@ export function countingRows(
   }
 }
 
-/**
- * Counts removed rows by partition. A shard may hold rows of many; which one a row is of, its query and its time tell.
- * Where these columns are not exported, or queries have names of their own, it counts for another partition of the
- * same shard: sums over all that share shards stay exact.
- */
+/** Where query and time do not tell a row's partition, another of its shard is counted: sums stay exact. */
 export class RemovedRows {
   readonly counts = new Map<string, number>()
   readonly #partitions: readonly {
@@ -44,7 +39,6 @@ export class RemovedRows {
   }[]
   readonly #rowsOf: (key: string) => number
 
-  /** @param rowsOf rows that the checkpoint counts for a partition */
   constructor(partitions: Iterable<string>, rowsOf: (key: string) => number) {
     this.#partitions = [...partitions].map((key) => {
       const [query, window] = splitPath(key)

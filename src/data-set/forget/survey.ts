@@ -17,17 +17,14 @@ import type { People } from './people.ts'
 import { itemsOfPeople, type OtherItems } from './rejected-items.ts'
 import { countedColumns, countingRows, RemovedRows } from './removed-rows.ts'
 
-/** A sealed shard with rows of people. */
 export type ShardOfPeople = Located & {
   readonly removed: RemovedRows
   /** Whether it holds what is exported of partitions, while they are exported again. */
   readonly isFormer: boolean
 }
 
-/** An open shard with rows of people, in the log. */
 export type OpenShardOfPeople = { readonly shard: FoldedShard; readonly removed: RemovedRows }
 
-/** What a data set holds of people. */
 export type Survey = {
   readonly shards: readonly ShardOfPeople[]
   readonly open: readonly OpenShardOfPeople[]
@@ -35,11 +32,9 @@ export type Survey = {
   readonly quarantined: number
   /** What is left of the quarantine of partitions that have items of theirs, committed or not. */
   readonly items: readonly OtherItems[]
-  /** Queries with rows of theirs. */
   readonly queries: ReadonlySet<string>
 }
 
-/** Finds everything of some people; changes nothing. */
 export async function survey(
   store: Store,
   log: Pick<Journal, 'read'>,
@@ -62,7 +57,7 @@ export async function survey(
       removed: removedRows(state, shard.partitions, isFormer),
       isFormer,
     }
-    await findRows(store, pipeline, found, people, found.removed)
+    await findRows(store, pipeline, found, people)
     if (found.removed.total > 0) shards.push(found)
   }
   for (const shard of sealed) await find(shard, false)
@@ -77,16 +72,11 @@ export async function survey(
   return { shards, open, rows, quarantined, items, queries }
 }
 
-/**
- * Finds the rows of people in a shard. It reads their identities, and what tells their partitions.
- * @param removed counts them
- */
 async function findRows(
   store: Store,
   pipeline: NamedPipeline,
-  { shard, path }: Located,
+  { shard, path, removed }: ShardOfPeople,
   people: People,
-  removed: RemovedRows,
 ): Promise<void> {
   const columns = countedColumns(pipeline)
   await readShard(store, { path, bytes: shard.bytes }, async (reader) => {
@@ -101,7 +91,6 @@ async function findRows(
   })
 }
 
-/** Finds the open shards with rows of people. */
 export async function openOf(
   log: Pick<Journal, 'read'>,
   pipeline: NamedPipeline,

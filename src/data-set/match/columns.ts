@@ -15,24 +15,15 @@ const KNOWN_COLUMNS: ReadonlySet<string> = new Set([
   ...['alternateemail', 'emailaliases', 'smtpaddress', 'emailadresse', 'adresseemail', 'correoelectronico'],
 ])
 
-/** Columns of digests, as `digest` names them; with the fingerprint of their key. */
-const DIGEST_COLUMN = /^identity_hmac_([0-9a-f]{8})$/i
-
-/** The name of the column of digests under a key. */
 export function digestColumn(fingerprint: string): string {
   return `identity_hmac_${fingerprint}`
 }
 
-/** The fingerprint of the key of a column of digests; null: its name has none. */
 export function fingerprintIn(name: string): string | null {
-  return DIGEST_COLUMN.exec(name)?.[1]?.toLowerCase() ?? null
+  return /^identity_hmac_([0-9a-f]{8})$/i.exec(name)?.[1]?.toLowerCase() ?? null
 }
 
-/**
- * The indices of columns; of a name that several have, of each.
- * @param names as they were given; none: those of `digest`, else all that are known to have addresses
- * @throws ExportError `config` with the columns that are there
- */
+/** Of a name that several columns have, each. @throws ExportError `config` with the columns that are there */
 export function columnIndices(
   header: readonly string[],
   names: readonly string[],

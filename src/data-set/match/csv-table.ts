@@ -3,7 +3,6 @@ import { TextDecoder } from 'node:util'
 import { CsvError, parse } from 'csv-parse'
 import { ExportError } from '../../core/index.ts'
 
-/** A table of CSV as directories and spreadsheets write it. */
 type CsvTable = {
   readonly header: readonly string[]
   readonly rows: AsyncIterable<CsvRow>
@@ -12,9 +11,7 @@ type CsvTable = {
 type CsvRow = { readonly cells: readonly string[]; readonly line: number }
 
 /**
- * Reads CSV with a header, in UTF-8, or in UTF-16 with a byte order mark, with commas, semicolons or tabs. CRLF, LF and CR
- * each end a record. A row may have fewer cells than the header.
- * @param where for messages
+ * Reads CSV in UTF-8, or UTF-16 with a byte order mark, with commas, semicolons or tabs. A row may have fewer cells.
  * @throws ExportError `config` when it is in another encoding, is no CSV, has no header, or a row has more cells
  */
 export async function readCsvTable(source: AsyncIterable<Uint8Array>, where: string): Promise<CsvTable> {
@@ -25,12 +22,7 @@ export async function readCsvTable(source: AsyncIterable<Uint8Array>, where: str
     if (done === true) break
     head += value
   }
-  if (head.includes('\0'))
-    throw unusable(
-      where,
-      'seems to be UTF-16 without a byte order mark',
-      'Export it in UTF-8, or convert it.',
-    )
+  if (head.includes('\0')) throw unusable(where, ...NO_MARK)
   const [own = ''] = OWN_LINES.exec(head) ?? []
   const [header = ''] = head.slice(own.length).split(LINE_END, 1)
   async function* rest(): AsyncGenerator<string> {
@@ -56,6 +48,10 @@ export async function readCsvTable(source: AsyncIterable<Uint8Array>, where: str
   return { header: first.value.cells.map((name) => name.trim()), rows: rows() }
 }
 
+const NO_MARK = [
+  'seems to be UTF-16 without a byte order mark',
+  'Export it in UTF-8, or convert it.',
+] as const
 const LINE_END = /\r\n|\n|\r/
 /** Lines that PowerShell's Export-Csv and Excel may write before the header, and empty ones; and a text with the whole header. */
 const OWN_LINES = /^(?:(?:(?:#TYPE |sep=)[^\r\n]*)?(?:\r\n|\n|\r))*/
@@ -131,14 +127,8 @@ export async function* decoded(source: AsyncIterable<Uint8Array>, where: string)
   yield decode()
 }
 
-/** @throws ExportError `config` for UTF-16 that does not say so */
 function encodingOf([first, second]: Uint8Array, where: string): string {
-  if (first === 0 || second === 0)
-    throw unusable(
-      where,
-      'seems to be UTF-16 without a byte order mark',
-      'Export it in UTF-8, or convert it.',
-    )
+  if (first === 0 || second === 0) throw unusable(where, ...NO_MARK)
   if (first === 0xff && second === 0xfe) return 'utf-16le'
   return first === 0xfe && second === 0xff ? 'utf-16be' : 'utf-8'
 }

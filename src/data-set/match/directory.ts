@@ -9,20 +9,16 @@ type DirectoryOptions = {
   readonly columns: readonly string[]
   /** The column that stands for a person; null: the first. */
   readonly key: string | null
-  /** Whether digests stand in place of addresses. */
   readonly hasDigests: boolean
   /** Whether the keys are written where no address may be. */
   readonly hidesAddresses?: boolean
   /** What rows hold of an address. */
   readonly storedForm: (address: string) => string
-  /** For messages. */
   readonly where: string
 }
 
-/** An address of a person, as the directory spells it. */
 export type DirectoryAddress = { readonly person: number; readonly spelling: string }
 
-/** The people whose rows are looked for. */
 export type Directory = {
   /** The column that stands for a person. */
   readonly key: string
@@ -36,10 +32,7 @@ export type Directory = {
   readonly warnings: readonly string[]
 }
 
-/**
- * @throws ExportError `config` when it is no such file, has no people, or lacks a column; with `hidesAddresses`, when a key
- *   is an address
- */
+/** @throws ExportError `config` when it is no such file, has no people, lacks a column, or shows a hidden address */
 export async function readDirectory(
   source: AsyncIterable<Uint8Array>,
   { columns, key, hasDigests, hidesAddresses = false, storedForm, where }: DirectoryOptions,
@@ -92,7 +85,13 @@ export async function readDirectory(
       next: 'Export it again.',
     })
   // Of a first column that says something else than who it is.
-  if (key === null && keysOfSeveral.count > people.length) throw noKey(header[keyIndex]!, where)
+  if (key === null && keysOfSeveral.count > people.length)
+    throw new ExportError({
+      kind: 'config',
+      what: `The first column, ${JSON.stringify(header[keyIndex])}, does not tell people apart: most lines repeat a cell of it`,
+      where,
+      next: 'Name a column that does with --key, such as an employee number.',
+    })
   const one = hasDigests ? 'digest' : 'address'
   const bare = [...byKey.values()].filter(({ hasAny }) => !hasAny).length
   return {
@@ -119,7 +118,6 @@ export async function readDirectory(
   }
 }
 
-/** Lines of a file that are named in a warning, as far as a line has room for them. */
 class Lines {
   count = 0
   #isMore = false
@@ -132,7 +130,6 @@ class Lines {
     else this.#isMore = true
   }
 
-  /** @param what makes the sentence of the count */
   said(what: (count: number) => string): readonly string[] {
     if (this.count === 0) return []
     return [`${what(this.count)}: lines ${this.#first.join(', ')}${this.#isMore ? ', …' : ''}`]
@@ -143,15 +140,6 @@ const MAX_LINES = 10
 
 /** Also a guest's, whose name has the domain in it. */
 const ADDRESS_LIKE = /[@\uff20\ufe6b]|#EXT#/i
-
-function noKey(key: string, where: string): ExportError {
-  return new ExportError({
-    kind: 'config',
-    what: `The first column, ${JSON.stringify(key)}, does not tell people apart: most lines repeat a cell of it`,
-    where,
-    next: 'Name a column that does with --key, such as an employee number.',
-  })
-}
 
 function keyWithAddresses(key: string, line: number, where: string): ExportError {
   return new ExportError({

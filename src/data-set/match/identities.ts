@@ -1,6 +1,5 @@
 import { IGNORABLE, withoutEnd } from '../../transform/index.ts'
 
-/** What a text says of identities. */
 export type Identities = {
   /** As they are spelled, without what stands around them. */
   readonly found: readonly string[]
@@ -10,11 +9,7 @@ export type Identities = {
 
 const NOTHING: Identities = { found: [], unread: 0 }
 
-/**
- * The e-mail addresses of a cell. Directories join them by many separators, and put kinds before them:
- * `SMTP:a@b.com;smtp:c@b.com;x500:/o=…`, `{SIP:sip:a@b.com, …}`, `Ada <a@b.com>`, `["a@b.com"]`. Every `@` is in an
- * address, or unread.
- */
+/** Directories join addresses, with kinds before them: `SMTP:a@b.com;x500:/o=…`, `Ada <a@b.com>`, `["a@b.com"]`. */
 export function addressesIn(cell: string): Identities {
   if (!AT.test(cell)) return cell.trim() === '' ? NOTHING : { found: [], unread: 1 }
   const found: string[] = []
@@ -37,7 +32,6 @@ export function identitiesIn(line: string): Identities {
   return name === '' || AT.test(name) || NO_NAME.test(name) ? addressesIn(line) : { found: [name], unread: 0 }
 }
 
-/** The digests of a cell, which anything but hexadecimal digits may separate. */
 export function digestsIn(cell: string): Identities {
   const words = cell.split(/[\s;,|]+/).filter((word) => word !== '')
   const found = words.filter((word) => /^[0-9a-f]{64}$/i.test(word)).map((word) => word.toLowerCase())

@@ -28,7 +28,6 @@ type MatchOptions = {
   readonly stop: AbortSignal
 }
 
-/** A credential of a person of the directory. */
 export type Match = {
   /** Its index in the directory. */
   readonly person: number
@@ -42,17 +41,12 @@ export type Matches = {
   readonly matches: readonly Match[]
 }
 
-/** The columns of a result that are those of rows. */
 const ROW_COLUMNS = [
   ...['id', 'domain', 'source_id', 'source_name', 'imported_at', 'hash_type', 'hash'],
   ...['secret_kind', 'secret_meets_policy'],
 ]
 
-/**
- * Finds the credentials of people in a data set, each once for a person. Rows of others reach no file.
- * @throws ExportError `config` when nothing is exported, rows cannot be told apart as it takes, or digests were made with
- *   another key; `damaged` when a shard cannot be read; the reason of `stop`
- */
+/** Rows of others reach no file. @throws ExportError `config` when nothing can be matched, `damaged`; when stopped */
 export async function matchPeople(
   pipeline: Pipeline,
   directory: Directory,
@@ -91,10 +85,7 @@ function keyName(key: string): string {
   return folded === 'identity' || ROW_COLUMNS.includes(folded) ? `directory_${key}` : key
 }
 
-/**
- * The rows that may be theirs. Of plain ASCII DuckDB knows the normal form; what needs more is left to
- * {@link normalIdentity}, which decides anyway.
- */
+/** DuckDB knows the normal form of plain ASCII; {@link normalIdentity} decides the rest, and anyway. */
 function conditionOf(isMasked: boolean, { since, plusTags }: MatchOptions): string {
   const isIn = (form: string): string => `${form} IN (SELECT form FROM ${LOOKUP})`
   const isAscii =
@@ -105,7 +96,6 @@ function conditionOf(isMasked: boolean, { since, plusTags }: MatchOptions): stri
   return since === null ? isTheirs : `imported_at >= '${formatInstant(since)}'::TIMESTAMPTZ AND ${isTheirs}`
 }
 
-/** What was found, by the rows that may be it. */
 class Found {
   readonly #matches: Match[] = []
   /** People with a password that the policy allows. */

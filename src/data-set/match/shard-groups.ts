@@ -18,12 +18,7 @@ const MAX_LINE_BYTES = 1 << 24
 /** Where Linux shows open files, also those whose name is gone. */
 const OPEN_FILES = '/proc/self/fd'
 
-/**
- * The shards of a manifest in its order, group by group: the files themselves, or copies of what lies in a bucket, which
- * are removed once the group is read. Where the system allows it a copy has no name, so that nothing is left of it even
- * if the process is killed.
- * @param sqlOf makes of SQL for the rows of shards what is asked of these
- */
+/** Copies of what lies in a bucket go with their group. Those without a name go even if the process is killed. */
 export async function* shardGroups(
   { load: { location, format } }: Pipeline,
   store: Store,
@@ -32,11 +27,7 @@ export async function* shardGroups(
   sqlOf: (rows: string) => string,
   stop: AbortSignal,
 ): AsyncGenerator<ShardGroup> {
-  const groupOf = (
-    root: string,
-    files: ReadonlyMap<string, string>,
-    paths: readonly string[],
-  ): ShardGroup => ({
+  const groupOf = (root: string, files: ReadonlyMap<string, string>, paths: readonly string[]) => ({
     sql: sqlOf(dataSetRows({ root, format }, columns, paths, MAX_LINE_BYTES)),
     files,
   })

@@ -2,7 +2,6 @@ import { type Micros, parseWindow } from '../../core/index.ts'
 import type { Prune } from '../../state/index.ts'
 import { type CheckpointState, isOver, presentOf, type SealedShard } from '../../state/index.ts'
 
-/** The partitions that are old enough to be pruned, and those of them that have to stay. */
 export type OldPartitions = {
   /** In the order of their keys. */
   readonly removed: Prune['removed']
@@ -11,23 +10,15 @@ export type OldPartitions = {
   readonly kept: readonly KeptPartition[]
 }
 
-/** A partition that is old enough but stays. */
 export type KeptPartition = {
   readonly partition: string
-  /**
-   * - `unfinished`: it is not completely exported, or its chain has not ended
-   * - `shared`: it has rows in a shard with a partition that stays
-   */
+  /** `unfinished`: it is not all exported, or its chain goes on; `shared`: it shares a shard with one that stays. */
   readonly reason: 'unfinished' | 'shared'
   /** The partition that it shares a shard with; null: none. */
   readonly with: string | null
 }
 
-/**
- * Finds partitions whose windows ended by an instant, also those of retired queries, and those that are exported again.
- * Partitions, shards and chains are removed as a whole: a partition stays if it shares a shard with one that stays, or
- * a chain that may still bring rows.
- */
+/** A partition stays if it shares a shard with one that stays, or a chain that may still bring rows. */
 export function oldPartitions(state: CheckpointState, before: Micros): OldPartitions {
   const old = new Set<string>()
   const kept = new Map<string, KeptPartition>()

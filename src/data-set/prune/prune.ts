@@ -13,23 +13,19 @@ export type PruneResult = {
   readonly rows: number
   readonly quarantined: number
   readonly bytes: number
-  /** The partitions that are removed, by key. */
-  readonly removed: readonly {
-    readonly partition: string
-    readonly rows: number
-    readonly quarantined: number
-  }[]
-  /** Partitions that are old enough but stay. */
+  readonly removed: OldPartitions['removed']
   readonly kept: readonly KeptPartition[]
 }
 
-/**
- * Removes the partitions whose windows ended by an instant: shards, quarantine files and their entries in the manifest.
- * The journal keeps them as pruned, so that no run requests them again.
- * @throws ExportError `config` when the pipeline has no windows; as `swapShards`
- */
+/** The journal keeps them as pruned: no run requests them again. @throws ExportError `config`; as `swapShards` */
 export function pruneDataSet(given: Pipeline, before: Micros, options: ChangeOptions): Promise<PruneResult> {
-  requireWindows(given)
+  if (given.extract.windows === null)
+    throw new ExportError({
+      kind: 'config',
+      what: 'prune needs windows, and the pipeline has none: the age of rows is not known',
+      where: locationOf(given, 'extract.windows'),
+      next: 'Export to another load.path with extract.windows and every, or start over with a shorter range and --fresh.',
+    })
   const pipeline = namePipeline(given, options.maskKey)
   return swapShards(pipeline, options, {
     plan: (state) => pruning(pipeline, state, before, options.clock.now()),
@@ -68,14 +64,4 @@ function resultOf({ name }: Pipeline, before: Micros, { removed, shards, kept }:
     removed,
     kept,
   }
-}
-
-function requireWindows(pipeline: Pipeline): void {
-  if (pipeline.extract.windows !== null) return
-  throw new ExportError({
-    kind: 'config',
-    what: 'prune needs windows, and the pipeline has none: the age of rows is not known',
-    where: locationOf(pipeline, 'extract.windows'),
-    next: 'Export to another load.path with extract.windows and every, or start over with a shorter range and --fresh.',
-  })
 }

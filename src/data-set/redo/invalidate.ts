@@ -5,11 +5,9 @@ import { CHECKPOINT_PATH, type CheckpointState, hasEnded, presentOf } from '../.
 import { planFor } from '../plan-state.ts'
 
 /**
- * The partitions that a run exports again.
  * @param patterns keys of partitions, or globs; one without a slash matches all windows of a query
  * @returns null when none of them is exported yet
- * @throws ExportError `config` when a pattern matches nothing that the pipeline requests, or when a shard to be removed
- *   holds rows that the pipeline does not request, which would be lost
+ * @throws ExportError `config` when a pattern matches nothing, or rows that the pipeline does not request would be lost
  */
 export async function planRedo(
   pipeline: NamedPipeline,
@@ -46,7 +44,6 @@ export async function planRedo(
   return redo
 }
 
-/** @throws ExportError `config` when rows of partitions would be lost that are not planned */
 function requirePlanned(pipeline: Pipeline, plan: Plan, redo: Invalidation): void {
   const planned = new Set<string>()
   for (const { key } of plan.partitions()) if (redo.partitions.has(key)) planned.add(key)
@@ -60,22 +57,12 @@ function requirePlanned(pipeline: Pipeline, plan: Plan, redo: Invalidation): voi
       })
 }
 
-/**
- * Partitions are exported again. Their sealed shards and rows stay until they are replaced (`replaceRedone`); what is
- * not finished is dropped.
- */
+/** Sealed shards and their rows stay until `replaceRedone`; what is not finished is dropped. */
 export function redoEntry({ partitions, shards, chains }: Invalidation): JournalEntry {
-  return {
-    kind: 'redo',
-    partitions: [...partitions],
-    shards: [...shards],
-    chains: [...chains],
-  }
+  return { kind: 'redo', partitions: [...partitions], shards: [...shards], chains: [...chains] }
 }
 
-/** Everything that a repeated export of some partitions concerns. */
 export type Invalidation = {
-  /** Keys. */
   readonly partitions: ReadonlySet<string>
   /** Numbers of all shards with rows of these partitions. */
   readonly shards: ReadonlySet<number>
@@ -88,11 +75,7 @@ export type Invalidation = {
   readonly pages: number
 }
 
-/**
- * Everything that is invalidated with some partitions and shards. A shard is invalidated as a whole, with all
- * partitions that have rows in it, which may have rows in other shards as well. So is an unfinished chain of such a
- * partition, with its unfinished windows. Pruned partitions stay out, unless they are in the seed.
- */
+/** A shard goes with all its partitions, an unfinished chain with its windows. Pruned ones stay, unless in the seed. */
 export function invalidationOf(
   state: CheckpointState,
   seed: { readonly partitions: Iterable<string>; readonly shards: Iterable<number> },

@@ -5,8 +5,7 @@ import { unmark } from '../success-mark.ts'
 import { invalidationOf, redoEntry } from './invalidate.ts'
 
 /**
- * Replaces what was exported again, in one journal entry: the new shards are to be published, and the old ones to be
- * removed. What is not complete again stays as it was, with all that shares a shard with it.
+ * What is not complete again stays as it was, with all that shares a shard with it.
  * @throws ExportError `damaged` when new shards are no longer what was written; they will be exported once more
  */
 export async function replaceRedone(store: OwnedStore, journal: Journal): Promise<void> {
@@ -27,10 +26,7 @@ export async function replaceRedone(store: OwnedStore, journal: Journal): Promis
   await journal.append([{ kind: 'replaced', partitions, shards }])
 }
 
-/**
- * The partitions whose new rows are all in sealed shards, without those that share a shard with others; the numbers of
- * the shards to be replaced; and the shards to be published.
- */
+/** Partitions whose new rows are all in sealed shards, without those that share a shard with others. */
 function replacementOf(state: CheckpointState) {
   const { redo } = state
   const waiting = new Set<string>()

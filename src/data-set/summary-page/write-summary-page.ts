@@ -23,11 +23,7 @@ import type { DataSetOptions } from '../options.ts'
 import { readSteadily } from '../read-manifest.ts'
 import { isMarked } from '../success-mark.ts'
 
-/**
- * Writes the summary page of the manifest, which says whether there is `_SUCCESS`, unless it is there: call it after
- * everything else is on disk. An error is only logged.
- * @throws ExportError `locked` when another run has taken the pipeline over
- */
+/** Call it after everything else is on disk: it says whether there is `_SUCCESS`. All errors but `locked` are logged. */
 export async function bringSummaryPage(
   pipeline: Pipeline,
   store: OwnedStore,
@@ -44,7 +40,6 @@ export async function bringSummaryPage(
   }
 }
 
-/** Whether there is no page of the manifest as it is now: it could not be written, or was taken away. */
 export async function isSummaryPageBehind(store: Store, manifest: Uint8Array): Promise<boolean> {
   const page = Buffer.from((await store.read(SUMMARY_PAGE_PATH)) ?? []).toString()
   return !page.includes(manifestDigest(manifest))
@@ -52,7 +47,8 @@ export async function isSummaryPageBehind(store: Store, manifest: Uint8Array): P
 
 /** @throws ExportError `storage` when it cannot be written, or another file has its name */
 async function writePage(store: OwnedStore, input: SummaryInput): Promise<void> {
-  if ((await isSummaryPage(store)) === false)
+  const isTaken = (await store.size(SUMMARY_PAGE_PATH)) !== null
+  if (isTaken && !(await beginsWith(store, SUMMARY_PAGE_PATH, SUMMARY_PAGE_START)))
     throw new ExportError({
       kind: 'storage',
       what: 'The file is no summary page of spillway, so it is not overwritten',
@@ -62,7 +58,6 @@ async function writePage(store: OwnedStore, input: SummaryInput): Promise<void> 
   await store.replace(SUMMARY_PAGE_PATH, [summaryPage(input)])
 }
 
-/** What the summary of a data set is made of; null: it has no manifest. */
 async function summaryInput(store: Store, version: string): Promise<SummaryInput | null> {
   const bytes = await store.read(MANIFEST_PATH)
   return bytes === null ? null : inputFrom(bytes, await isMarked(store), version)
@@ -75,16 +70,8 @@ function inputFrom(bytes: Uint8Array, complete: boolean, version: string): Summa
   return { manifest, manifestSha256: manifestDigest(bytes), complete, leftOut, version, rows: null }
 }
 
-/** The page that a run writes for this manifest. */
 export function pageOfManifest(bytes: Uint8Array, complete: boolean, version: string): Uint8Array {
   return Buffer.from(summaryPage(inputFrom(bytes, complete, version)))
-}
-
-/** Whether the file at its path is a summary page of Spillway; null: there is none. */
-async function isSummaryPage(store: Store): Promise<boolean | null> {
-  return (await store.size(SUMMARY_PAGE_PATH)) === null
-    ? null
-    : beginsWith(store, SUMMARY_PAGE_PATH, SUMMARY_PAGE_START)
 }
 
 export type SummarizedDataSet = {
@@ -94,24 +81,17 @@ export type SummarizedDataSet = {
   readonly shards: number
   /** Whether its rows were asked, which needs DuckDB. */
   readonly hasFacts: boolean
-  /** In one line. */
   readonly verdict: string
-  /** Verdict, figures and failures. */
   readonly markdown: string
 }
 
 export type SummarizeOptions = HoldOptions & {
-  /** Spillway's own. */
   readonly version: string
   /** Only for the page the data set is locked. */
   readonly format: 'html' | 'markdown'
 }
 
-/**
- * Summarizes a data set, with what only its rows tell: as its summary page, or as Markdown, which writes nothing.
- * @throws ExportError `locked` during a run, which writes the page at its end
- * @throws ExportError `config` when nothing was exported yet
- */
+/** Markdown writes nothing. @throws ExportError `locked` during a run; `config` when nothing was exported yet */
 export async function summarizeDataSet(
   pipeline: Pipeline,
   options: SummarizeOptions,

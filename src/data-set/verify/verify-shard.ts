@@ -27,7 +27,6 @@ export type ProblemCause =
 
 type Finding = Omit<Problem, 'path'>
 
-/** null: there is no problem. */
 export async function verifyShard(
   store: Store,
   pipeline: Pipeline,
@@ -38,7 +37,9 @@ export async function verifyShard(
   if (size !== shard.bytes) {
     return { problem: `holds ${numberOf(size, 'byte')} instead of ${shard.bytes}`, cause: 'size' }
   }
-  const reader = readerOf(store, pipeline, shard)
+  // In object storage every range is a request, so a shard is read as a whole unless it is too large for memory.
+  const wholeBytes = pipeline.load.location.kind === 'disk' ? undefined : MAX_HELD_BYTES
+  const reader = shardReader(store, shard, wholeBytes)
   const hash = createHash('sha256')
   for await (const chunk of reader.stream()) hash.update(chunk)
   if (hash.digest('hex') !== shard.sha256) {
@@ -96,7 +97,6 @@ function typesByName(columns: InspectedShard['columns'], names: boolean): Readon
   return new Map(types)
 }
 
-/** Describes the difference; null: there is none. */
 function differenceOf(is: ReadonlyMap<string, string>, wanted: ReadonlyMap<string, string>): string | null {
   const lacking = [...wanted.keys()].filter((name) => !is.has(name))
   const besides = [...is.keys()].filter((name) => !wanted.has(name))
@@ -135,8 +135,3 @@ function maskingChecks(
 
 // Of a shard of 1,000,000 rows not a third.
 const MAX_HELD_BYTES = 256 << 20
-
-/** In object storage every range is a request, so a shard is read as a whole unless it is too large for memory. */
-function readerOf(store: Store, { load }: Pipeline, shard: ManifestShard): ShardReader {
-  return shardReader(store, shard, load.location.kind === 'disk' ? undefined : MAX_HELD_BYTES)
-}

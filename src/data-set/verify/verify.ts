@@ -35,7 +35,6 @@ export type Verification = Completeness & {
 }
 
 type VerifyOptions = {
-  /** Called before each shard. */
   readonly onShard?: (path: string) => void
   /** A public Ed25519 key under which the manifest has to be signed; null: its signature is not checked. */
   readonly signedBy?: KeyObject | null
@@ -47,11 +46,7 @@ type VerifyOptions = {
   readonly planned?: Pipeline
 }
 
-/**
- * Reads every shard and compares it with the manifest: existence, length, SHA-256, rows, columns, masking, and unknown
- * files. Changes nothing and sends no requests. Works beside other commands.
- * @throws ExportError `config` when nothing was exported yet
- */
+/** Changes nothing, and works beside other commands. @throws ExportError `config` when nothing is exported */
 export function verifyDataSet(pipeline: Pipeline, options: VerifyOptions = {}): Promise<Verification> {
   return namingLocations(pipeline, () => {
     const store = openDataSet(pipeline)
@@ -220,13 +215,9 @@ async function reading<T>(
   }
 }
 
-/** Names that patterns of readers end with. */
 const LIKE_A_SHARD = /\.(?:parquet|csv|csv\.\w+)$/i
 
-/**
- * Every file in the folders of rows that readers would take. Beside them, every file that ends like a shard: a pattern may
- * begin at the data set.
- */
+/** What readers would take: in folders of rows any file; beside them what ends like a shard, for patterns begin there. */
 async function filesOf(store: Store): Promise<readonly string[]> {
   const files: string[] = []
   for (const name of await store.list('')) {

@@ -6,11 +6,7 @@ import { queryPipeline } from './query.ts'
 
 const MAX_GROUPS = 15
 
-/**
- * Asks the rows of a data set what the manifest does not know.
- * @returns null: DuckDB is not installed, or there are no columns to ask for
- * @throws ExportError `damaged` when a shard is missing or cannot be read; the reason of `stop`
- */
+/** null: DuckDB is not installed, or there is nothing to ask for. @throws ExportError `damaged`; the reason of `stop` */
 export async function askRows(
   pipeline: Pipeline,
   { columns, resource, totals }: Manifest,

@@ -54,11 +54,8 @@ export type LoadSummary = LoadResult & {
 }
 
 /**
- * Loads the shards that the manifest lists into a database, each once.
- * @throws ExportError `config` when nothing is exported yet, a name is invalid, or the table does not fit; `target` when
- *   the database cannot be reached or fails, or the table has other rows than the ledger lists; `credentials` when it
- *   rejects the user or the password, `locked` when another process holds it for too long; `damaged` when a shard
- *   differs from the manifest
+ * @throws ExportError `config` when nothing is exported, a name is invalid or the table does not fit; `target` when the
+ *   database fails, or the table has rows that the ledger does not list; `credentials`; `locked`; `damaged`
  */
 export async function loadWarehouse(
   pipeline: Pipeline,
@@ -95,14 +92,18 @@ export async function loadWarehouse(
     })
     const loaded = { target: target.label, table: table.name }
     await rememberLoad(store, manifest!, { ...loaded, loaded_at: loadedAt })
-    return {
-      ...result,
-      ...loaded,
-      durationMs: Math.round(clock.monotonicMs() - startedMs),
-    }
+    const durationMs = Math.round(clock.monotonicMs() - startedMs)
+    return { ...result, ...loaded, durationMs }
   } catch (error) {
     // An aborted load shows as a connection that ended.
-    throw stop.aborted ? interrupted(error) : error
+    if (!stop.aborted) throw error
+    throw new ExportError({
+      kind: 'interrupted',
+      what: 'The load was stopped; nothing is partly loaded',
+      where: '',
+      next: 'Load again to continue.',
+      cause: error,
+    })
   } finally {
     await warehouse.close()
     await shards.close()
@@ -130,21 +131,7 @@ function openTarget(target: Target, options: LoadOptions): Promise<Warehouse> {
   }
 }
 
-function interrupted(cause: unknown): ExportError {
-  return new ExportError({
-    kind: 'interrupted',
-    what: 'The load was stopped; nothing is partly loaded',
-    where: '',
-    next: 'Load again to continue.',
-    cause,
-  })
-}
-
-/**
- * The statements that create a table in an engine and load the export of a pipeline into it.
- * @param table default: credentials or reports
- * @throws ExportError `config` when the name is empty, or invalid for a load
- */
+/** @param table default: credentials or reports @throws ExportError `config` when it is empty, or invalid for a load */
 export function tableStatements(pipeline: Pipeline, dialect: DialectName, table?: string): string {
   requireNames(dialect === 'postgres' ? 'postgres' : 'duckdb', { schema: null, table: table ?? null })
   const input = ddlInput(pipeline, table)
@@ -153,12 +140,7 @@ export function tableStatements(pipeline: Pipeline, dialect: DialectName, table?
   return [text.trimEnd(), ...tableMounts(dialect, input.table, tables)].join('\n\n')
 }
 
-/**
- * The script that brings a table in an engine in line with the manifest: rows of shards that it does not list go, and
- * what is missing is copied.
- * @param table default: credentials or reports
- * @throws ExportError `config` when nothing is exported yet, the name is invalid, or the engine has no such script
- */
+/** Rows of shards that the manifest does not list go. @throws ExportError `config`, also if the engine has no script */
 export async function syncStatements(
   pipeline: Pipeline,
   dialect: DialectName,

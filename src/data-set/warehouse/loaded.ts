@@ -15,10 +15,7 @@ const loaded = z.object({
 })
 type Loaded = z.infer<typeof loaded>
 
-/**
- * Remembers that a table has the shards of a manifest. It takes no lock, so that no run waits for it; whoever may read the
- * data set alone leaves nothing behind.
- */
+/** Takes no lock, so that no run waits for it; whoever may read the data set alone leaves nothing behind. */
 export async function rememberLoad(
   store: Store,
   { shards }: Manifest,
@@ -35,7 +32,6 @@ export async function rememberLoad(
   }
 }
 
-/** The tables that are not in line with the manifest, a sentence each. */
 export async function tablesBehind(store: Store, manifest: Uint8Array): Promise<readonly string[]> {
   const names = await store.list(LOADS_FOLDER)
   const now = names.length === 0 ? null : shardsIn(manifest)
@@ -51,7 +47,6 @@ export async function tablesBehind(store: Store, manifest: Uint8Array): Promise<
   return behind
 }
 
-/** The digest of the shards that a manifest lists; null: it is damaged. */
 function shardsIn(manifest: Uint8Array): string | null {
   try {
     return digestOf(parseManifest(manifest).shards)
@@ -66,7 +61,6 @@ function digestOf(shards: Manifest['shards']): string {
   return hash.digest('hex')
 }
 
-/** null: it is no such note. */
 function loadedIn(bytes: Uint8Array | null): Loaded | null {
   try {
     return loaded.parse(JSON.parse(Buffer.from(bytes ?? []).toString()))

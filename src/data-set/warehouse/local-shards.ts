@@ -7,23 +7,17 @@ import { ExportError, type Pipeline, type Store } from '../../core/index.ts'
 import { diskStore } from '../../disk/index.ts'
 import { createPrivateFolder, sweepPrivateFolders } from '../../state/index.ts'
 
-/** Shards as local files, for readers that need these. */
 type LocalShards = {
   /** Absolute path of the folder that paths are relative to. */
   readonly root: string
   readonly store: Store
   /** Makes a shard available. Idempotent. @throws the signal's reason */
   download(path: string): Promise<void>
-  /** Called when a shard is no longer needed. */
   release(path: string): Promise<void>
   close(): Promise<void>
 }
 
-/**
- * The shards of a data set: the files themselves, or copies in a private temporary folder.
- * @param store of the data set
- * @param stop ends a copy in progress
- */
+/** The files themselves, or copies in a private temporary folder. @param stop ends a copy in progress */
 export async function localShards(
   { load: { location } }: Pipeline,
   store: Store,
@@ -67,10 +61,7 @@ export function sweepTemporaryFolders(): Promise<readonly string[]> {
   return sweepPrivateFolders(tmpdir(), (name) => name.startsWith(PREFIX))
 }
 
-/**
- * Creates a private folder of a command below the system's temporary folder. It is removed when the process ends, unless
- * that is killed.
- */
+/** It is removed when the process ends, unless that is killed. */
 export async function temporaryFolder() {
   await sweepTemporaryFolders()
   const path = privateFolderIn(tmpdir())

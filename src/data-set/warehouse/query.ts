@@ -21,11 +21,9 @@ export type QuerySettings = {
   /** `duckdb:<file>`; null: the files */
   readonly database: string | null
   readonly cwd: string
-  /** Cancels the query. */
   readonly stop?: AbortSignal
 }
 
-/** A complete result. */
 export type QueryResult = {
   readonly columns: readonly string[]
   readonly rows: readonly QueryRow[]
@@ -45,11 +43,8 @@ export function queryPipeline(
 }
 
 /**
- * Queries an export: the shards of the manifest as the view `credentials` (or `reports`), or a DuckDB file into which
- * they were loaded.
- * @param take gets the result as a stream
- * @throws ExportError `config` when nothing is exported, or the SQL does more than read; `damaged` when a shard is
- *   missing, has another length than the manifest says, or cannot be read; the reason of `stop`
+ * Queries the view `credentials` (or `reports`), or a DuckDB file into which the shards were loaded.
+ * @throws ExportError `config` when nothing is exported, or the SQL does more than read; `damaged`; the reason of `stop`
  */
 export async function streamQuery<T>(
   pipeline: Pipeline,
@@ -97,24 +92,20 @@ async function queryFiles<T>(
     store,
     async (bytes) => {
       if (bytes === null) throw nothingExported(pipeline)
-      return queryShards(pipeline, store, parseManifest(bytes), { sql, options, take: once })
+      return queryShards(pipeline, store, parseManifest(bytes), sql, options, once)
     },
     undefined,
     () => !isTaken,
   )
 }
 
-type Asked<T> = {
-  readonly sql: string
-  readonly options: QueryOptions
-  readonly take: (result: QueryStream) => Promise<T>
-}
-
 async function queryShards<T>(
   pipeline: Pipeline,
   store: Store,
   manifest: Manifest,
-  { sql, options, take }: Asked<T>,
+  sql: string,
+  options: QueryOptions,
+  take: (result: QueryStream) => Promise<T>,
 ): Promise<T> {
   const { extract, load } = pipeline
   await requireListed(store, manifest)
