@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { BlockBlobClient, ContainerClient } from '@azure/storage-blob'
-import { Conflict, contentType, type Driver, inParts, type Write } from '../bucket/index.ts'
+import { Conflict, contentType, type Driver, inParts, STORE_ATTEMPTS, type Write } from '../bucket/index.ts'
 import { azureError, isConflict, isMissing, retryAfterMs, statusOf } from './azure-error.ts'
-import { ATTEMPTS, type AzureLocation, openContainer } from './client.ts'
+import { type AzureLocation, openContainer } from './client.ts'
 
 /** The metadata of the write that made an object. The service takes no hyphens here. */
 const MARK = 'spillwaywrite'
@@ -138,7 +138,7 @@ async function unlessBusy<T>(request: () => Promise<T>): Promise<T> {
     try {
       return await request()
     } catch (error) {
-      if (attempt === ATTEMPTS || statusOf(error) !== 429) throw error
+      if (attempt === STORE_ATTEMPTS || statusOf(error) !== 429) throw error
       await sleep(retryAfterMs(error) ?? 250 * 2 ** attempt)
     }
   }

@@ -1,14 +1,18 @@
 import type { BlobServiceClient, ContainerClient, StoragePipelineOptions } from '@azure/storage-blob'
+import { loadSdk, plainHttp, STORE_ATTEMPTS } from '../bucket/index.ts'
 import { type DataSetLocation, ExportError, isLoopback } from '../core/index.ts'
 
 export type AzureLocation = Extract<DataSetLocation, { kind: 'azure' }>
 
 type Sdk = typeof import('@azure/storage-blob')
 
-// Six requests over some seconds outlast a store that is busy or moves.
-export const ATTEMPTS = 6
 const OPTIONS: StoragePipelineOptions = {
-  retryOptions: { maxTries: ATTEMPTS, tryTimeoutInMs: 180_000, retryDelayInMs: 250, maxRetryDelayInMs: 4000 },
+  retryOptions: {
+    maxTries: STORE_ATTEMPTS,
+    tryTimeoutInMs: 180_000,
+    retryDelayInMs: 250,
+    maxRetryDelayInMs: 4000,
+  },
 }
 
 const NO_CREDENTIALS =
@@ -17,15 +21,10 @@ const NO_CREDENTIALS =
 /** Credentials come from the environment, else from `@azure/identity`. @throws ExportError `config` */
 export async function openContainer(location: AzureLocation): Promise<ContainerClient> {
   keepLoopbackDirect(location.endpoint)
-  const sdk = await load('@azure/storage-blob', () => import('@azure/storage-blob'))
+  const sdk = await loadSdk('@azure/storage-blob', () => import('@azure/storage-blob'))
   const service = await openService(sdk, location)
   if (isHttp(service.url) && !isLoopback(new URL(service.url).hostname, { subdomains: true })) {
-    throw new ExportError({
-      kind: 'config',
-      what: 'The connection to object storage on another machine is plain http, so rows would be sent unencrypted',
-      where: 'load.azure.endpoint',
-      next: 'Use an https address.',
-    })
+    throw plainHttp('load.azure.endpoint', 'Use an https address.')
   }
   return service.getContainerClient(location.container)
 }
@@ -59,7 +58,7 @@ async function openService(sdk: Sdk, { endpoint }: AzureLocation): Promise<BlobS
   // No token of an identity goes over plain http, not even on this machine.
   if (isHttp(address))
     throw incomplete('The address is plain http, and there is neither a key nor a SAS token')
-  const identity = await load('@azure/identity', () => import('@azure/identity'))
+  const identity = await loadSdk('@azure/identity', () => import('@azure/identity'))
   return new sdk.BlobServiceClient(address, new identity.DefaultAzureCredential(), OPTIONS)
 }
 
@@ -86,18 +85,4 @@ function incomplete(what: string): ExportError {
 
 function variable(name: string): string | null {
   return process.env[name] || null
-}
-
-async function load<T>(name: string, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work()
-  } catch (cause) {
-    throw new ExportError({
-      kind: 'config',
-      what: `Azure Blob storage needs the package ${name}, which is not installed`,
-      where: 'load.path',
-      next: `Install spillway with its optional dependencies, or run \`npm install ${name}\` beside it.`,
-      cause,
-    })
-  }
 }

@@ -11,4 +11,13 @@ export {
   unfit,
   type Write,
 } from './driver.ts'
-export { AGAIN, type Cause, CLOCK, causeOf, type StoreErrors } from './store-error.ts'
+export {
+  AGAIN,
+  type Cause,
+  CLOCK,
+  causeOf,
+  loadSdk,
+  plainHttp,
+  STORE_ATTEMPTS,
+  type StoreErrors,
+} from './store-error.ts'

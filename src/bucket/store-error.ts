@@ -1,4 +1,4 @@
-import type { ErrorKind } from '../core/index.ts'
+import { type ErrorKind, ExportError } from '../core/index.ts'
 
 /** What an error means, and what to do about it. */
 export type Cause = readonly [kind: ErrorKind, what: string, next: string]
@@ -45,3 +45,30 @@ export function causeOf(
 /** The SDKs abort what takes longer than their limits. Nothing else is aborted. */
 const TIMED_OUT = /^(?:Abort|Timeout)Error$/
 const NO_CODE = /^(?:UnknownError|Unknown|\d+)$/
+
+// Six requests over some seconds outlast a store that is busy or moves.
+export const STORE_ATTEMPTS = 6
+
+/** @param name of an optional package @throws ExportError `config` when it is not installed */
+export async function loadSdk<T>(name: string, load: () => Promise<T>): Promise<T> {
+  try {
+    return await load()
+  } catch (cause) {
+    throw new ExportError({
+      kind: 'config',
+      what: `Object storage needs the package ${name}, which is not installed`,
+      where: 'load.path',
+      next: `Install spillway with its optional dependencies, or run \`npm install ${name}\` beside it.`,
+      cause,
+    })
+  }
+}
+
+export function plainHttp(where: string, next: string): ExportError {
+  return new ExportError({
+    kind: 'config',
+    what: 'The connection to object storage on another machine is plain http, so rows would be sent unencrypted',
+    where,
+    next,
+  })
+}

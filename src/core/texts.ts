@@ -11,6 +11,15 @@ export function counted(value: number, one: string, many = `${one}s`): string {
   return `${countText(value)} ${value === 1 ? one : many}`
 }
 
+const MAX_LINES_NAMED = 10
+
+/** `line 4`; `lines 4, 7, 9`; of more than ten the first, and how many: `lines 1, 2, … (25)`. */
+export function linesText(numbers: readonly number[]): string {
+  const first = numbers.slice(0, MAX_LINES_NAMED).join(', ')
+  const more = numbers.length > MAX_LINES_NAMED ? `, … (${numbers.length})` : ''
+  return `${numbers.length === 1 ? 'line' : 'lines'} ${first}${more}`
+}
+
 /** `812 B`, `8.1 MB`: decimal units. */
 export function bytesText(value: number): string {
   const units = ['B', 'kB', 'MB', 'GB', 'TB', 'PB']

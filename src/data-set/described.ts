@@ -14,13 +14,13 @@ import {
   type WindowSettings,
 } from '../core/index.ts'
 import { mayHaveTables } from '../open-tables/index.ts'
-import type { Scope } from '../state/index.ts'
 import {
   differencesOf,
   frozenSettings,
   MANIFEST_PATH,
   readCheckpoint,
   readManifest,
+  type Scope,
   type Settings,
 } from '../state/index.ts'
 import { withNames } from './completeness.ts'

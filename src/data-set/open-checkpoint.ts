@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { ExportError, type NamedPipeline, type OwnedStore, type Pipeline, type Store } from '../core/index.ts'
-import type { HeaderEntry } from '../state/index.ts'
 import {
   type CheckpointState,
   checkSettings,
   frozenSettings,
+  type HeaderEntry,
   type Journal,
   type Settings,
 } from '../state/index.ts'

@@ -1,7 +1,13 @@
 import { ExportError, type OwnedStore, sideBySide } from '../core/index.ts'
 import { QUARANTINE_FOLDER, quarantinePath, writeQuarantine } from '../load/index.ts'
-import type { BlobRef, JournalEntry } from '../state/index.ts'
-import { type CheckpointState, type Journal, presentOf, splitPath } from '../state/index.ts'
+import {
+  type BlobRef,
+  type CheckpointState,
+  type Journal,
+  type JournalEntry,
+  presentOf,
+  splitPath,
+} from '../state/index.ts'
 
 /** Items that wait in the log get into their files, and no file has others than those that are committed. */
 export async function bringQuarantine(store: OwnedStore, journal: Journal): Promise<void> {

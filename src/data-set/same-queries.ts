@@ -7,8 +7,7 @@ import {
   queryLabel,
 } from '../core/index.ts'
 import { nameQuery } from '../pipeline/index.ts'
-import type { JournalEntry } from '../state/index.ts'
-import { type CheckpointState, isKnown } from '../state/index.ts'
+import { type CheckpointState, isKnown, type JournalEntry } from '../state/index.ts'
 import { maskedQueryValue } from '../transform/index.ts'
 import { foldedName, sameNames } from './queries.ts'
 

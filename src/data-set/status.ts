@@ -11,8 +11,7 @@ import {
   type Store,
   windowRange,
 } from '../core/index.ts'
-import type { Plan } from '../pipeline/index.ts'
-import { ago } from '../pipeline/index.ts'
+import { ago, type Plan } from '../pipeline/index.ts'
 import {
   type CheckpointState,
   type FoldedRun,

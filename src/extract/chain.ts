@@ -28,7 +28,6 @@ export type Chain = ChainRequest & {
   readonly cursor: string | null
   /** Rows of the page that the cursor came with; null: there is no cursor. */
   readonly cursorSize: number | null
-  /** Rows to request with its first page. */
   readonly pageSize: number
   /** How pages that do not come are requested in other sizes; null: they are not. */
   readonly sizes: PageSizes | null
@@ -40,7 +39,6 @@ export type Chain = ChainRequest & {
   readonly page: number
   /** Requests of this run that no committed page counts yet, from before a restart. */
   readonly requestsBefore: number
-  /** The `query_value` column. */
   readonly queryValue: string
   /** The ids of the last pages before; of a feed: those of this sequence. */
   readonly recent: readonly PageIds[]
@@ -50,11 +48,7 @@ export type Chain = ChainRequest & {
   readonly feed?: FeedIds | undefined
   /** Every cursor of this chain. Each is added before its page is yielded. */
   readonly seen: SeenCursors
-  /** Called each time a request of this chain is sent. */
   readonly onRequest: () => void
-  /**
-   * Whether a page may be requested before its predecessor is committed. A crash loses every response that is charged
-   * and not committed, so there are never more of these than a run may have pages in flight.
-   */
+  /** A crash loses each response that is charged and not committed: never more than a run may have in flight. */
   readonly mayPrefetch: () => boolean
 }

@@ -1,7 +1,6 @@
 import { type AddressKey, type Clock, ExportError, type ServiceSettings } from '../core/index.ts'
 import { type RateLimit, rateLimit } from './pace/rate-limit.ts'
 
-/** The addresses that a run requests. */
 export type Endpoints = {
   readonly search: URL
   readonly reports: URL
@@ -44,10 +43,7 @@ export function rateLimits(
   }
 }
 
-/**
- * An address of the settings: absolute, or a path below the base.
- * @throws ExportError `config` when it is no URL
- */
+/** @param pathOrUrl absolute, or a path below the base @throws ExportError `config` when it is no URL */
 export function endpoint(baseUrl: string, pathOrUrl: string): URL {
   const text = /^https?:\/\//i.test(pathOrUrl)
     ? pathOrUrl

@@ -20,20 +20,15 @@ export type ExtractedPage = {
   readonly requests: number
   /** Rows that were requested, with the attempt that came. */
   readonly size: number
-  /** How long the response took. */
   readonly ms: number
 }
 
-// An empty page does not end a chain, nor does a page of repeated rows. But a service that sends nothing else would
-// cost searches without end.
+// An empty page does not end a chain, nor one of repeated rows; but endless ones would cost searches.
 const MAX_EMPTY_PAGES = 100
 
 /**
- * Follows a chain of cursors to its end. Only a missing `next` ends it: short and empty pages do not. If
- * `chain.mayPrefetch` permits it, the page after one with new rows is requested beside the commit of that one; otherwise
- * when the consumer requests it. A chain may be over before its last page: see `Chain.isOver`.
- * @throws ExportError `data` when a cursor is repeated or too long, or when pages without new rows keep coming; else as
- *   `Service.request`
+ * Follows cursors to the page without `next`, or until `Chain.isOver`: short and empty pages do not end a chain.
+ * @throws ExportError `data` for a repeated or too long cursor, or pages without new rows; else as `Service.request`
  */
 export async function* extractPages(
   service: Service,
@@ -117,7 +112,6 @@ class PageRequest {
   size: number
   /** Requests sent for it so far. */
   requests = 0
-  /** How long its response took. */
   ms = 0
 
   readonly #parts: PageParts
@@ -125,7 +119,6 @@ class PageRequest {
   readonly #page: number
   readonly #recent: readonly PageIds[]
 
-  /** @param recent the ids of the pages before it */
   constructor(parts: PageParts, from: Cursor, page: number, recent: readonly PageIds[]) {
     this.#parts = parts
     this.#from = from
@@ -137,10 +130,7 @@ class PageRequest {
     this.response.catch(() => {})
   }
 
-  /**
-   * A size is the service's to judge: a cursor is sent with the one that is wanted. Where that is refused, it is sent with
-   * the size of the page that it came with. If this is not refused, the service binds sizes to cursors.
-   */
+  /** A cursor goes with the wanted size, then with its own: if only that is accepted, the service binds the two. */
   async #request(): Promise<DecodedPage> {
     const { sizes } = this.#parts.chain
     const own = this.#from.ownSize

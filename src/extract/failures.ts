@@ -72,12 +72,8 @@ export class ErrorResponses {
     const pauseMs = Math.max(requestedMs ?? RATE_LIMITED_MS, MIN_PAUSE_MS)
     for (const limit of Object.values(pace)) limit.pauseUntil(clock.monotonicMs() + pauseMs)
     if (!pace[tier].slowDown(sentMs)) return new FailedAttempt(error, null)
-    log('warn', 'the service responded with 429; all requests wait', {
-      event: 'wait',
-      for: 'pause',
-      request: about,
-      wait_ms: pauseMs,
-    })
+    const fields = { event: 'wait', for: 'pause', request: about, wait_ms: pauseMs }
+    log('warn', 'the service responded with 429; all requests wait', fields)
     // Once a run: the progress shows each pause.
     if (++this.#rateLimited[tier] === MANY_RATE_LIMITED) {
       const key = tier === 'basic' ? 'basic_requests_per_second' : 'requests_per_second'

@@ -31,10 +31,7 @@ export type Report = z.infer<typeof Report>
 
 const ReportResponse = z.object({ report: Report })
 
-/**
- * Fetches one threat-flow report. Source: service spec 4.1.
- * @throws ExportError `data` when the response is no report; else as `Service.request`
- */
+/** Source: service spec 4.1. @throws ExportError `data` when the response is no report; else as `Service.request` */
 export async function fetchReport(service: Service, id: number): Promise<Report> {
   const request = reportRequest(service.endpoints.reports, id, `report ${id}`)
   return service.request(request, async (body, where) => parseReport(body, id, where))
@@ -51,12 +48,10 @@ function parseReport(body: Uint8Array, id: number, where: string): Report {
       next: 'Check service.report_path, and proxies and caches before the service: a cache may mix up responses.',
     })
   }
-  const fields = [
-    ...new Set(response.error.issues.map(({ path }) => path.join('.') || 'the response itself')),
-  ]
+  const fields = new Set(response.error.issues.map(({ path }) => path.join('.') || 'the response itself'))
   throw new ExportError({
     kind: 'data',
-    what: `The response is no report; wrong or missing: ${fields.join(', ')}`,
+    what: `The response is no report; wrong or missing: ${[...fields].join(', ')}`,
     where,
     next: 'Check service.report_path.',
   })

@@ -5,12 +5,10 @@ import type { Budget } from './pace/budget.ts'
 import type { RateLimit } from './pace/rate-limit.ts'
 import type { SearchCount } from './pace/search-count.ts'
 
-/** A request to the service. */
 export type Outgoing = Omit<HttpRequest, 'headers'> & {
   readonly tier: Tier
   /** The subject of the request, for the log: `domain.acme.com/all, page 3`. */
   readonly about: string
-  /** Whether the request has a cursor. */
   readonly hasCursor: boolean
   /** Whether the request counts against the budget. */
   readonly metered: boolean
@@ -19,25 +17,15 @@ export type Outgoing = Omit<HttpRequest, 'headers'> & {
   /** Requested rows; null: it requests no page. */
   readonly size: number | null
   /** The same page with fewer rows, once it did not come in this size; null: none. Absent: its size is as good as any. */
-  readonly smaller?: (() => SizedRequest | null) | undefined
+  readonly smaller?: (() => Pick<Outgoing, 'url' | 'body' | 'size' | 'smaller'> | null) | undefined
   /** The feed that is requested, for messages: `the tenant`, `identifier 123`; absent: none is. */
   readonly feed?: string | undefined
   readonly tokens: TokenSource
-  /** Called each time the request is written to a connection. */
   readonly onSent?: () => void
 }
 
-/** What differs between requests of a page in several sizes. */
-type SizedRequest = Pick<Outgoing, 'url' | 'body' | 'size' | 'smaller'>
-
 /** A request of the basic tier: it has no cursor, and costs no searches. */
-export const BASIC = {
-  method: 'GET',
-  tier: 'basic',
-  body: null,
-  hasCursor: false,
-  size: null,
-} as const
+export const BASIC = { method: 'GET', tier: 'basic', body: null, hasCursor: false, size: null } as const
 
 /** Reads the body of a response. It requests another attempt by throwing ExportError `transient`. */
 export type ReadResponse<T> = (body: Uint8Array, where: string, outcome: ResponseOutcome) => Promise<T>
@@ -45,13 +33,10 @@ export type ReadResponse<T> = (body: Uint8Array, where: string, outcome: Respons
 export type ResponseOutcome = {
   /** The time from the request to the last byte. */
   readonly ms: number
-  /** Rows that were requested; null: no page was. */
   readonly size: number | null
-  /** Receives the number of rows. */
   readonly hasRows: (rows: number) => void
 }
 
-/** What requests have shown about a service. */
 type Contact = {
   /** Whether any request was written to a connection. */
   isReached: boolean
@@ -73,7 +58,6 @@ export type SenderParts = {
   readonly settings: ServiceSettings
   readonly clock: Clock
   readonly log: Log
-  /** As in `ServiceDeps`. */
   readonly hidesTexts: boolean
   readonly contact: Contact
 }

@@ -16,7 +16,6 @@ import { BASIC } from './outgoing.ts'
 import { TENANT } from './responses.ts'
 import type { Service, ServiceRequest } from './service.ts'
 
-/** Makes the request of a page of this many rows. */
 type RequestFor = (cursor: string | null, about: string, size: number) => ServiceRequest
 
 /** Builds the requests of a chain's pages; only cursor and size differ between them. */
@@ -70,10 +69,7 @@ function feedUrl(endpoints: Endpoints, resource: Resource, query: FeedQuery): UR
   return query.type === 'tenant' ? endpoints.feed(ofTenant!, null) : endpoints.feed(ofIdentifier!, query.id)
 }
 
-/**
- * `GET {feed_path}?size=&from=&order_type=`; an identifier's feed has no order. Pages cost no searches.
- * Source: public API documentation.
- */
+/** `GET {feed_path}?size=&from=&order_type=`; an identifier's feed has no order. Source: public API documentation. */
 function feedRequests(feed: URL, { query, order }: ChainRequest): RequestFor {
   const subject = query.type === 'identifier' ? `identifier ${query.id}` : TENANT
   return (cursor, about, size) => {

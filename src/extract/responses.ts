@@ -19,12 +19,7 @@ export class ResponseError extends ExportError {
   }
 }
 
-/**
- * What a response other than 2xx, or a web page, means, with the service's own message if it can be shown. Once the data
- * set had a page, a refusal is the verdict on one query, and a web page is an outage, whatever its status.
- * @param hidesTexts as in `ServiceDeps`: then of the message only the code is shown
- * Source: public API documentation, errors; the spec shows none.
- */
+/** Once there was a page, a refusal concerns its query, a web page is an outage. Source: public API, errors. */
 export function responseError(
   { status, headers, body }: HttpResponse,
   {
@@ -115,7 +110,6 @@ export function isWebPage(error: unknown): boolean {
   return error instanceof Error && error.cause instanceof ResponseError && isSuccess(error.cause.status)
 }
 
-/** Whether a web page came in place of the service's JSON. */
 export function isHtml({ headers, body }: Pick<HttpResponse, 'headers' | 'body'>): boolean {
   if (headers['content-type']?.includes('html') === true) return true
   const start = Buffer.from(body.buffer, body.byteOffset, Math.min(body.byteLength, MAX_BLANKS))

@@ -35,7 +35,6 @@ export class Retries {
     this.#parts = parts
   }
 
-  /** A response was read. */
   succeeded(): void {
     this.#reasons.clear()
   }
@@ -48,14 +47,9 @@ export class Retries {
     if (++sending.failures > most) {
       const smaller = about === 'size' ? (sending.outgoing.smaller?.() ?? null) : null
       if (smaller === null) return null
-      const { size } = sending.outgoing
-      const fields = {
-        event: 'page_size',
-        request: sending.outgoing.about,
-        from: size,
-        page_size: smaller.size,
-      }
-      log('warn', 'a page did not come; it is requested with fewer rows', { ...fields, reason: error.what })
+      const { about: request, size: from } = sending.outgoing
+      const fields = { event: 'page_size', request, from, page_size: smaller.size, reason: error.what }
+      log('warn', 'a page did not come; it is requested with fewer rows', fields)
       sending.outgoing = { ...sending.outgoing, ...smaller }
       sending.failures = 0
     }
@@ -82,7 +76,6 @@ export class Retries {
     return Math.max(0, pauseMs - (this.#parts.clock.monotonicMs() - startMs))
   }
 
-  /** How many attempts may follow such a failure, in the same size. */
   #retriesAfter({ error, about }: FailedAttempt, outgoing: Outgoing): number {
     const { settings, contact } = this.#parts
     const { smaller, retries = settings.retries } = outgoing
@@ -95,7 +88,6 @@ export class Retries {
 /** Statuses of a gateway, behind which a page may have too many rows. */
 const GATEWAY = new Set([502, 503])
 
-/** The error of a request that is not attempted again. */
 export function exhausted(
   { error, about }: FailedAttempt,
   { attempts, outgoing: { size } }: Sending,

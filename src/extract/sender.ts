@@ -66,10 +66,7 @@ export class Sender {
     }
   }
 
-  /**
-   * One attempt, within the budget and after it has a permit.
-   * @throws FailedAttempt; else what no other attempt can change
-   */
+  /** One attempt, within the budget and with a permit. @throws FailedAttempt; else what no other attempt can change */
   async #attempt<T>(sending: Sending, read: ReadResponse<T>): Promise<T> {
     const { outgoing } = sending
     for (;;) {
@@ -143,11 +140,7 @@ export class Sender {
     throw isRejected ? await this.#renewed(sending, token, error) : error
   }
 
-  /**
-   * Replaces a rejected token, once for each request.
-   * @returns what to throw for another attempt
-   * @throws the refusal when there is no other token
-   */
+  /** Replaces a rejected token, once. @returns what to throw to try again @throws the refusal: there is no other */
   async #renewed(sending: Sending, token: Token, refusal: Error): Promise<Error> {
     const { outgoing } = sending
     if (sending.hasRenewed) throw refusal
@@ -196,7 +189,6 @@ export class Sender {
     }
   }
 
-  /** Has a response read. */
   async #read<T>(
     { response, ms }: Sent,
     { where, size, metered }: Outgoing,
@@ -225,10 +217,8 @@ export class Sender {
   }
 }
 
-/** A usable response. */
 type Sent = {
   readonly response: HttpResponse
-  /** The time from the request to the last byte. */
   readonly ms: number
 }
 

@@ -36,7 +36,6 @@ export type ServiceDeps = {
 }
 
 export type ServiceLimits = RunLimits & {
-  /** The maximum number of connections to each host. */
   readonly connections: number
 }
 
@@ -60,7 +59,7 @@ export class Service {
 
   /** @throws ExportError `config` when an address is no URL */
   constructor(settings: ServiceSettings, limits: ServiceLimits, deps: ServiceDeps) {
-    const { clock, stop, abort, log, hidesTexts, measures = NOT_MEASURED } = deps
+    const { clock, stop, abort, log, hidesTexts, hasSucceeded = false, measures = NOT_MEASURED } = deps
     const { auth, timeoutMs, maxResponseBytes } = settings
     this.endpoints = endpointsOf(settings)
     const signal = AbortSignal.any([stop, abort])
@@ -73,12 +72,7 @@ export class Service {
     )
     const { connections } = limits
     this.#parts = {
-      http: httpClient({
-        connections,
-        timeoutMs,
-        maxResponseBytes,
-        keys: SETTING_KEYS,
-      }),
+      http: httpClient({ connections, timeoutMs, maxResponseBytes, keys: SETTING_KEYS }),
       pace: rateLimits(settings, this.endpoints, clock),
       budget: new Budget(limits, searches, clock),
       searches,
@@ -86,13 +80,7 @@ export class Service {
       clock,
       log,
       hidesTexts,
-      contact: {
-        isReached: false,
-        hasSucceeded: deps.hasSucceeded ?? false,
-        retries: 0,
-        retrying: 0,
-        clockOffsetMs: null,
-      },
+      contact: { isReached: false, hasSucceeded, retries: 0, retrying: 0, clockOffsetMs: null },
     }
     this.#sender = new Sender(this.#parts)
     this.#tokens = serviceTokens({
@@ -103,7 +91,6 @@ export class Service {
     })
   }
 
-  /** What the run has sent and spent, and what the responses say is left. */
   get counters() {
     const { contact, budget, searches, pace, clock } = this.#parts
     const pausedForMs = pace.search.pausedForMs()
@@ -120,18 +107,14 @@ export class Service {
     }
   }
 
-  /** As of `Budget`. */
   thisMonth(): ThisMonth {
     return this.#parts.budget.thisMonth()
   }
 
   /**
-   * Sends a request with the token, after it has a permit, until `read` accepts the response's body or the retries are
-   * exhausted.
-   * `read` requests another attempt by throwing ExportError `transient`.
-   * @param onSent called each time the request is written to a connection
+   * Sends a request until `read` accepts the body or the retries are exhausted.
    * @throws ExportError `transient`, `refused`, `cursor`, `credentials`, `quota`, `config`, `data`, `interrupted`;
-   *   `NotServed` if a page came in no size
+   * `NotServed` if a page came in no size
    */
   request<T>(
     { group, ...request }: ServiceRequest,
@@ -154,12 +137,7 @@ export class Service {
     }
   }
 
-  /**
-   * Requests what the token permits: free of charge, outside the budget.
-   * @param retries default: those of the settings
-   * @returns null when the response does not contain it
-   * @throws ExportError as `request` does
-   */
+  /** Free of charge, outside the budget; null: the response does not tell. @throws ExportError as `request` does */
   async testToken(url: string, retries = this.#parts.settings.retries): Promise<TokenInfo | null> {
     const outgoing = this.#free('GET', endpoint(this.#parts.settings.baseUrl, url), 'token test')
     return this.#sender.send({ ...outgoing, retries }, async (body, where) =>
@@ -167,17 +145,11 @@ export class Service {
     )
   }
 
-  /**
-   * Tests whether the search path exists, with a GET, which runs no search: free of charge, outside the budget.
-   * @returns the status of an error, 200 for a web page; null: another response
-   * @throws ExportError as `request` does
-   */
+  /** A GET runs no search: it is free. @returns the status of an error, 200 for a web page; null: another response */
   async probeSearch(): Promise<number | null> {
     try {
-      return await this.#sender.send(
-        this.#free('GET', this.endpoints.search, 'search path'),
-        async () => null,
-      )
+      const outgoing = this.#free('GET', this.endpoints.search, 'search path')
+      return await this.#sender.send(outgoing, async () => null)
     } catch (error) {
       if (isWebPage(error)) return 200
       if (error instanceof ResponseError) return error.status
@@ -190,12 +162,10 @@ export class Service {
     await this.#tokens.current()
   }
 
-  /** Closes every connection. */
   close(): Promise<void> {
     return this.#parts.http.close()
   }
 
-  /** Exchanges an API key for a token. */
   async #exchangeKey({ tokenUrl, tenantId }: Auth & { kind: 'api-key' }, apiKey: Token): Promise<string> {
     const body = tenantId === null ? null : JSON.stringify({ tenant_id: tenantId })
     const url = endpoint(this.#parts.settings.baseUrl, tokenUrl)

@@ -24,19 +24,13 @@ export function serviceTokens({ auth, clock, readSecret, exchange }: ServiceToke
   return tokenSource(clock, async (held) => {
     if (auth.kind === 'token') return givenToken(auth.tokenEnv, await readSecret(auth.tokenEnv), held)
     const apiKey = headerText(auth.apiKeyEnv, await readSecret(auth.apiKeyEnv))
-    const secret = await exchange(auth, {
-      header: apiKey,
-      secret: apiKey,
-      renewAtMs: Number.POSITIVE_INFINITY,
-    })
+    const given = { header: apiKey, secret: apiKey, renewAtMs: Number.POSITIVE_INFINITY }
+    const secret = await exchange(auth, given)
     return newToken(secret, clock.monotonicMs() + RENEW_AFTER_MS)
   })
 }
 
-/**
- * Tokens live for an hour (service documentation): a response still arrives while the token is valid. One that ends
- * sooner is replaced when it is refused.
- */
+/** Tokens live for an hour (service documentation): a response still arrives while the token is valid. */
 const RENEW_AFTER_MS = 54 * 60_000
 
 /** What the service reports about a token; null: not reported. */
@@ -50,10 +44,7 @@ const Tested = z.object({
   scopes: z.array(z.string()).nullish(),
 })
 
-/**
- * The token in the response to an exchange. Source: public API, `POST /tokens/generate`.
- * @throws ExportError `transient` when it is no JSON, `data` when there is no token in it
- */
+/** Source: public API, `POST /tokens/generate`. @throws ExportError `transient`: no JSON, `data`: no token in it */
 export function exchangedToken(body: Uint8Array, where: string): string {
   const parsed = Exchanged.safeParse(jsonBody(body, where))
   if (parsed.success) return parsed.data.token
@@ -65,11 +56,7 @@ export function exchangedToken(body: Uint8Array, where: string): string {
   })
 }
 
-/**
- * Parses the response to a token test; null: it is no JSON, as when a service returns a page for any address.
- * Source: public API, `GET /tokens/test`. JSON of another shape has null fields.
- * @param hidesTexts as in `ServiceDeps`
- */
+/** null: no JSON, as when a service returns a page for any address. Source: public API, `GET /tokens/test`. */
 export function testedToken(body: Uint8Array, where: string, hidesTexts: boolean) {
   let json: unknown
   try {

@@ -10,18 +10,7 @@ type ConnectionOptions = {
   readonly proxyOf: ProxyOf | null
 }
 
-/** The part of a dispatcher that is used here. */
-export type Connections = {
-  dispatch(
-    options: Dispatcher.DispatchOptions & { origin: string },
-    handler: Dispatcher.DispatchHandler,
-  ): boolean
-  /** Closes every connection, in use or not. */
-  destroy(): Promise<void>
-}
-
-/** Keep-alive connections, direct or through the proxy of a host. */
-export function openConnections({ connections, connectTimeoutMs, proxyOf }: ConnectionOptions): Connections {
+export function openConnections({ connections, connectTimeoutMs, proxyOf }: ConnectionOptions) {
   // Explicit, because NODE_TLS_REJECT_UNAUTHORIZED=0 would otherwise turn verification off.
   const connect = {
     timeout: connectTimeoutMs,
@@ -31,14 +20,15 @@ export function openConnections({ connections, connectTimeoutMs, proxyOf }: Conn
   const direct = new Agent({ connections, connect })
   const tunnels = new Map<HttpProxy, ProxyAgent>()
   return {
-    dispatch(options, handler) {
+    dispatch(options: Dispatcher.DispatchOptions & { origin: string }, handler: Dispatcher.DispatchHandler) {
       const proxy = proxyOf?.(options.origin) ?? null
       if (proxy === null) return direct.dispatch(options, handler)
       const tunnel = tunnels.get(proxy) ?? tunnelAgent(proxy, { connections, connect })
       tunnels.set(proxy, tunnel)
       return tunnel.dispatch(options, handler)
     },
-    async destroy() {
+    /** Closes every connection, in use or not. */
+    async destroy(): Promise<void> {
       await Promise.all([direct, ...tunnels.values()].map((agent) => agent.destroy()))
     },
   }
@@ -49,10 +39,7 @@ type TunnelOptions = {
   readonly connect: buildConnector.BuildOptions & { readonly timeout: number }
 }
 
-/**
- * Connects to services through a proxy, by the method CONNECT. Its errors are ExportErrors that name the proxy's host:
- * `transient`, `credentials` (407), `refused`. The caller, which knows the request, sets their `where`.
- */
+/** A proxy's errors are ExportErrors that name its host. The caller, which knows the request, sets their `where`. */
 function tunnelAgent(proxy: HttpProxy, { connections, connect }: TunnelOptions): ProxyAgent {
   return new ProxyAgent({
     uri: proxy.url.origin,

@@ -10,7 +10,6 @@ export type HttpRequest = {
   readonly method: 'GET' | 'POST' | 'DELETE'
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
-  /** null: none. */
   readonly body: string | null
   /** Names the request in messages. */
   readonly where: string
@@ -30,7 +29,6 @@ type HttpLimits = {
   readonly timeoutMs: number
   /** Limit for the bytes on the wire and for the decoded ones. */
   readonly maxResponseBytes: number
-  /** The settings that messages name. */
   readonly keys: SettingKeys
 }
 
@@ -81,31 +79,19 @@ export function httpClient(limits: HttpLimits) {
   }
   return {
     /**
-     * Sends one request and receives the complete response, whatever its status. No redirects, no retries.
-     * @param onWrite called when the connection is open, just before the request is written. If it returns false, or
-     *   throws, nothing is sent
-     * @returns null when `onWrite` returned false
-     * @throws ExportError `transient` (network, timeout, broken response), `refused` (certificate), `data`
-     *   (too large, unknown coding), `interrupted`
+     * Sends one request, without redirects or retries. @param onWrite called when the connection is open
+     * @returns null when `onWrite` returned false: nothing is sent
+     * @throws ExportError `transient` (network, timeout, broken), `refused` (certificate), `data`, `interrupted`
      */
     async send(request: HttpRequest, onWrite: () => boolean): Promise<HttpResponse | null> {
       opened ??= open()
       const connections = await opened
       const exchange = new Exchange(request, limits, memory, onWrite)
       const { method, url, headers, body } = request
-      connections.dispatch(
-        {
-          origin: url.origin,
-          path: url.pathname + url.search,
-          method,
-          headers,
-          body,
-          // The timer of the exchange covers both.
-          headersTimeout: 0,
-          bodyTimeout: 0,
-        },
-        exchange,
-      )
+      const path = url.pathname + url.search
+      // The timer of the exchange covers both.
+      const untimed = { headersTimeout: 0, bodyTimeout: 0 }
+      connections.dispatch({ origin: url.origin, path, method, headers, body, ...untimed }, exchange)
       return exchange.response
     },
     async close(): Promise<void> {
@@ -117,10 +103,7 @@ export function httpClient(limits: HttpLimits) {
 
 type Head = Pick<HttpResponse, 'status' | 'headers'>
 
-/**
- * One request and its response, from the wait for a connection to the last byte, by the dispatcher's own events: the body
- * goes from the reads of the socket into its memory, and the moment of writing is known exactly.
- */
+/** One request and its response, by the dispatcher's own events: the moment of writing is known exactly. */
 class Exchange implements Dispatcher.DispatchHandler {
   /** null: the request was withheld. */
   readonly response: Promise<HttpResponse | null>
@@ -324,7 +307,6 @@ class BodyMemory {
   readonly #free: Uint8Array[] = []
   readonly #most: number
 
-  /** @param most how many pieces are kept */
   constructor(most: number) {
     this.#most = most
   }

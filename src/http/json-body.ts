@@ -5,11 +5,7 @@ import { hasTooManyValues } from '../rows/index.ts'
 // Tokens, reports and errors.
 const MAX_BYTES = 16 << 20
 
-/**
- * Parses a response. The parser's error is not kept: it quotes the text.
- * @throws ExportError `transient` when it is no JSON in UTF-8, as when a response is truncated or replaced by a proxy;
- *   `data` when it is larger, or holds more values, than any response of this kind
- */
+/** The parser's error is not kept: it quotes the text. @throws ExportError `transient`: no JSON, `data`: too large */
 export function jsonBody(body: Uint8Array, where: string): unknown {
   const isLarge = body.byteLength > MAX_BYTES
   if (isLarge || hasTooManyValues(body)) {

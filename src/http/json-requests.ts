@@ -12,7 +12,6 @@ type JsonRequestsOptions = {
   readonly stop: AbortSignal
   /** Of each request. */
   readonly timeoutMs: number
-  /** How often a request is sent again that may succeed then. */
   readonly retries: number
   /** Who responds, for messages: `The catalog`. */
   readonly server: string
@@ -23,7 +22,6 @@ type JsonRequestsOptions = {
 export type JsonRequest = {
   readonly method: 'GET' | 'POST' | 'DELETE'
   readonly url: URL
-  /** null: none. */
   readonly body?: object | URLSearchParams | null
   /** Statuses other than 2xx that the caller handles. */
   readonly expected?: readonly number[]
@@ -62,10 +60,7 @@ export class JsonRequests {
     })
   }
 
-  /**
-   * @param tokens null: none is sent. A token that is refused is replaced once
-   * @throws ExportError `transient`, `credentials`, `refused`, `data`, `config`, `interrupted`
-   */
+  /** @throws ExportError `transient`, `credentials`, `refused`, `data`, `config`, `interrupted` */
   async send(request: JsonRequest, tokens: TokenSource | null): Promise<JsonResponse> {
     const { clock, stop, retries, server } = this.#options
     const where = `${request.method} ${request.url.origin}${request.url.pathname}`
@@ -144,7 +139,6 @@ const Words = z.union([
     .transform(({ error, error_description: description }) => [error, description]),
 ])
 
-/** What the server says of an error, safe for a message; empty: nothing. */
 function wordsOf({ status, body }: HttpResponse): string {
   if (isSuccess(status)) return ''
   try {

@@ -5,10 +5,7 @@ export class UnreachableError extends ExportError {}
 
 type NetworkRequest = { readonly url: URL; readonly where: string }
 
-/**
- * The error for a failed exchange. The original is not kept as `cause`: a parser's error holds the bytes that it could
- * not parse, and those may be records.
- */
+/** The original is not kept as `cause`: a parser's error holds the bytes that it could not parse, perhaps records. */
 export function networkError(error: Error, { url, where }: NetworkRequest, addressKey: string): ExportError {
   // Errors of a proxy are complete already.
   if (isExportError(error)) {

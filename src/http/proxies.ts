@@ -1,25 +1,18 @@
 import { ExportError, isLoopback } from '../core/index.ts'
 
-/** An HTTP proxy. */
 export type HttpProxy = {
   readonly url: URL
   /** Host and port, for messages: the rest of the address may hold a password. */
   readonly host: string
   /** The Proxy-Authorization header; null: none. */
   readonly authorization: string | null
-  /** The environment variable that names it. */
   readonly variable: string
 }
 
 /** The proxy for an origin; null: a direct connection. */
 export type ProxyOf = (origin: string) => HttpProxy | null
 
-/**
- * The proxies of HTTPS_PROXY, HTTP_PROXY and NO_PROXY. Their lower-case names take precedence. If there is a proxy for
- * http only, it serves https too. Hosts of this machine never use a proxy.
- * @returns null when no variable names one
- * @throws ExportError `config` when a variable holds no address
- */
+/** A proxy for http alone serves https, too; this machine's hosts use none. @throws ExportError `config`: no address */
 export function proxiesOf(env: Readonly<Record<string, string | undefined>>): ProxyOf | null {
   const http = firstSet(env, ['http_proxy', 'HTTP_PROXY'])
   const https = firstSet(env, ['https_proxy', 'HTTPS_PROXY']) ?? http
@@ -79,10 +72,7 @@ function noAddress(variable: string, host: string): ExportError {
   })
 }
 
-/**
- * `acme.com` and `.acme.com` match the host and its subdomains, `acme.com:8443` one port of theirs, `*` everything. The
- * address of IPv6 has brackets before a port, and may have them without.
- */
+/** `acme.com` and `.acme.com` match subdomains, too, `acme.com:8443` one port, `*` all; IPv6 may have brackets. */
 function exceptionsIn(list: string): readonly ((url: URL) => boolean)[] {
   const entries = list.split(/[\s,]+/).filter((entry) => entry !== '')
   return entries.map((entry) => {

@@ -6,15 +6,8 @@ import { HttpsProxyAgent } from 'https-proxy-agent'
 import { type ProxyOf, proxiesOf } from './proxies.ts'
 import { refusedBy, unreachableProxy } from './proxy-errors.ts'
 
-export type ProxyAgents = { readonly httpAgent: HttpAgent; readonly httpsAgent: HttpAgent }
-
-/**
- * Agents for clients that connect by Node.js's own means, such as SDKs: each connection takes the way that the HTTP client
- * takes. Errors of a proxy are ExportErrors.
- * @returns null: no variable names a proxy
- * @throws ExportError `config` when a variable holds no address
- */
-export function proxyAgents(connections: number): ProxyAgents | null {
+/** For SDKs, which connect by Node.js's own means; null: no proxy. @throws ExportError `config`: no address */
+export function proxyAgents(connections: number) {
   const proxyOf = proxiesOf(process.env)
   if (proxyOf === null) return null
   const agent = new ProxiedAgent(proxyOf, connections)

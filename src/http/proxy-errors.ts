@@ -2,7 +2,6 @@ import { ExportError } from '../core/index.ts'
 import { CERTIFICATE_CODE, errorCode, UnreachableError, unreachableAs } from './network-error.ts'
 import type { HttpProxy } from './proxies.ts'
 
-/** Of a proxy to which there is no connection. */
 export function unreachableProxy({ host, url, variable }: HttpProxy, error: Error): ExportError {
   // A connection counts as one when the proxy has responded.
   const code = errorCode(error).replace('HEADERS_TIMEOUT', 'CONNECT_TIMEOUT')

@@ -12,11 +12,7 @@ export function backoffMs(retriesBefore: number): number {
 // A year. Longer waits mean the same, and dates after such a wait are still valid.
 const LONGEST_MS = 366 * 86_400_000
 
-/**
- * The wait that a response demands by its `Retry-After` header (seconds or an HTTP date), in milliseconds.
- * A date is compared with the response's own `Date` if it has one: the two clocks need not agree.
- * @returns null when there is no valid header
- */
+/** Milliseconds by `Retry-After`; null: not valid. A date counts from the response's `Date`: clocks need not agree. */
 export function retryAfterMs(headers: ResponseHeaders, nowMs: number): number | null {
   const value = headers['retry-after']?.trim()
   if (value === undefined) return null

@@ -4,18 +4,11 @@ import type { Clock } from '../core/index.ts'
 type RetryOptions = {
   readonly clock: Clock
   readonly signal: AbortSignal
-  /**
-   * @param attempt how many there were
-   * @returns the wait before the next attempt, in milliseconds; null: another one would fail as well
-   */
+  /** @param attempt how many there were @returns milliseconds until the next; null: it would fail as well */
   readonly waitMs: (error: unknown, attempt: number) => number | null
 }
 
-/**
- * Attempts something until it succeeds, or no other attempt may help. Waits are on the given clock, and end with the
- * signal.
- * @throws what the last attempt threw; the signal's reason
- */
+/** Waits are on the given clock, and end with the signal. @throws what the last attempt threw; the signal's reason */
 export function retry<T>(attempt: (attempt: number) => Promise<T>, options: RetryOptions): Promise<T> {
   const { clock, signal, waitMs } = options
   return pRetry(attempt, {

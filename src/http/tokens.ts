@@ -2,7 +2,6 @@ import { type Clock, ExportError, isHeaderText, learnSecret } from '../core/inde
 
 /** The credential of a request. Compared by identity: a renewed token is another object. */
 export type Token = {
-  /** Value of the `Authorization` header. */
   readonly header: string
   /** The part that must never be shown. It stays a known secret after another token replaces it. */
   readonly secret: string
@@ -70,7 +69,6 @@ export function givenToken(variable: string, text: string, held: Token | null): 
   return held?.secret === secret ? held : bearer(secret, Number.POSITIVE_INFINITY)
 }
 
-/** A token that a server has issued. */
 export function newToken(secret: string, renewAtMs: number): Token {
   learnSecret(secret)
   return bearer(secret, renewAtMs)

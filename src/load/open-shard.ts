@@ -6,7 +6,6 @@ import { LoggedBatch } from './row-cache.ts'
 import type { RowGroupMeasure } from './row-group-measure.ts'
 import type { ShardCoder, ShardCoding } from './shard-coder.ts'
 
-/** What all shards of a set share. */
 export type OpenShardTools = {
   readonly store: OwnedStore
   readonly coder: ShardCoder
@@ -21,10 +20,7 @@ type BatchToEncode = Uint8Array | LoggedBatch
 const JOINED_BYTES = 1 << 20
 const NONE = { count: 0, bytes: 0 }
 
-/**
- * One shard while it gets rows. Its row groups are encoded one after the other, into a scratch that nothing durable
- * depends on: after a crash they are encoded again from the log.
- */
+/** Its row groups are encoded into a scratch that nothing durable depends on: after a crash, again from the log. */
 export class OpenShard {
   readonly shard: number
   readonly folder: string
@@ -37,7 +33,6 @@ export class OpenShard {
 
   readonly #tools: OpenShardTools
   readonly #partitions = new Set<string>()
-  /** Begins with the first rows that are encoded. */
   #coding: ShardCoding | null = null
   #encoded = 0
   #span: Span | null = null
@@ -46,7 +41,6 @@ export class OpenShard {
   /** How many of these, the last ones, are short. */
   #short = NONE
   #scratch: Scratch | null = null
-  /** The last work on the shard. */
   #last: Promise<void> = Promise.resolve()
 
   constructor(tools: OpenShardTools, measure: RowGroupMeasure, { shard, folder, part }: ShardIdentity) {
@@ -57,7 +51,6 @@ export class OpenShard {
     this.part = part
   }
 
-  /** Counts rows of a partition that belong to it. */
   count(partition: string, rows: number, importedAt: Span | null): void {
     this.#partitions.add(partition)
     this.rows += rows
@@ -69,7 +62,6 @@ export class OpenShard {
     return this.#next.length > 0
   }
 
-  /** Adds rows to the next row group. */
   add(batch: BatchToEncode): void {
     this.#next.push(batch)
     const bytes = batch instanceof LoggedBatch ? batch.shortBytes : 0
@@ -100,7 +92,13 @@ export class OpenShard {
   async seal(extension: string): Promise<SealEntry> {
     if (this.hasRest) throw new Error('the shard has rows that are not encoded')
     await this.#last
-    if (this.#encoded !== this.rows) throw this.#otherRows()
+    if (this.#encoded !== this.rows)
+      throw new ExportError({
+        kind: 'damaged',
+        what: `The shard would hold ${this.#encoded} rows, but ${this.rows} are committed`,
+        where: `${this.folder}, part ${this.part}`,
+        next: 'Run again: its rows are read from the log anew. Report this error if it comes again.',
+      })
     const { parts, sha256 } = await (await this.#begun()).end()
     const scratch = await this.#append(parts)
     const bytes = scratch.size
@@ -118,7 +116,6 @@ export class OpenShard {
     }
   }
 
-  /** Ends the work on it and removes its scratch. */
   async discard(): Promise<void> {
     await this.#last.catch(() => {})
     await this.#scratch?.discard()
@@ -142,14 +139,5 @@ export class OpenShard {
     this.#scratch ??= this.#tools.store.scratch()
     for (const part of parts) await this.#scratch.append(part)
     return this.#scratch
-  }
-
-  #otherRows(): ExportError {
-    return new ExportError({
-      kind: 'damaged',
-      what: `The shard would hold ${this.#encoded} rows, but ${this.rows} are committed`,
-      where: `${this.folder}, part ${this.part}`,
-      next: 'Run again: its rows are read from the log anew. Report this error if it comes again.',
-    })
   }
 }

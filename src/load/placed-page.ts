@@ -8,7 +8,6 @@ import { countRows } from './take-rows.ts'
 /** Where the rows of a page are: these keys of its entry. */
 export type Placement = Pick<PageEntry, 'slices' | 'logged'>
 
-/** How a page changes the open shards. */
 export class Placed {
   readonly slices: PlacedRows[] = []
   readonly logged: LoggedRows[] = []
@@ -36,7 +35,6 @@ export class Placed {
     return shard
   }
 
-  /** Counts rows in their shard, by partition. */
   add(shard: OpenShard, slice: Slice): void {
     const placed = new Map<string, PlacedRows>()
     let at = 0
@@ -45,7 +43,8 @@ export class Placed {
       shard.count(partition, rows, span)
       const before = placed.get(partition)
       placed.set(partition, {
-        window: windowOfKey(partition),
+        // The window's part of the key: {@link windowRange}.
+        window: partition.slice(partition.lastIndexOf('/') + 1),
         shard: shard.shard,
         rows: rows + (before?.rows ?? 0),
         imported_at: spanOf(before?.imported_at ?? null, span),
@@ -114,8 +113,3 @@ export class Placed {
 type Step =
   | { readonly rows: number; readonly bytes: Uint8Array }
   | { readonly work: () => void; readonly isEnd: boolean }
-
-/** The window's part of a partition's key: {@link windowRange}. */
-function windowOfKey(key: string): string {
-  return key.slice(key.lastIndexOf('/') + 1)
-}

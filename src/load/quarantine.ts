@@ -4,7 +4,6 @@ import type { RejectedItem } from '../rows/index.ts'
 
 /** One line of `_quarantine/*.jsonl`. */
 export type QuarantinedItem = Omit<RejectedItem, 'at'> & {
-  /** Key of the partition. */
   readonly partition: string
   /** The number of its page in the chain, from 1, as in messages. */
   readonly page: number
@@ -15,8 +14,7 @@ export function quarantineLines(items: readonly QuarantinedItem[]): Uint8Array {
 }
 
 /**
- * Replaces a partition's quarantine file: its first `end` bytes, unless a user has removed it, then some lines.
- * @returns its size
+ * Keeps the first `end` bytes, unless a user has removed the file, and adds lines. @returns its size
  * @throws ExportError `damaged` if it has lost a part of them, and lines are added
  */
 export async function writeQuarantine(
@@ -27,21 +25,18 @@ export async function writeQuarantine(
 ): Promise<number> {
   const path = quarantinePath(partition)
   const kept = end === 0 ? null : await store.read(path, 0, end)
-  if (kept !== null && kept.byteLength < end && lines.length > 0) throw shortened(path)
+  if (kept !== null && kept.byteLength < end && lines.length > 0)
+    throw new ExportError({
+      kind: 'damaged',
+      what: 'The quarantine file has lost a part of its items',
+      where: path,
+      next: 'Restore it, or move it away to begin another one, then run again.',
+    })
   const chunks = [kept ?? new Uint8Array(), ...lines]
   const size = chunks.reduce((sum, { byteLength }) => sum + byteLength, 0)
   if (size === 0) await store.remove(path)
   else if ((await store.size(path)) !== size || lines.length > 0) await store.replace(path, chunks)
   return size
-}
-
-function shortened(path: string): ExportError {
-  return new ExportError({
-    kind: 'damaged',
-    what: 'The quarantine file has lost a part of its items',
-    where: path,
-    next: 'Restore it, or move it away to begin another one, then run again.',
-  })
 }
 
 export const QUARANTINE_FOLDER = '_quarantine'

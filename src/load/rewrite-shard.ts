@@ -8,10 +8,7 @@ type RewriteOptions = Omit<OpenShardTools, 'encoding'> & {
   readonly rowGroupRows: number
 }
 
-/**
- * Writes rows as a sealed shard of its own, row group by row group. Commit the entry, then publish it.
- * @param identity its number, folder, part and the keys of its partitions
- */
+/** Commit the entry, then publish it. @param identity its number, folder, part and the keys of its partitions */
 export async function rewriteShard(
   pages: AsyncIterable<PageRows>,
   identity: ShardIdentity & { readonly partitions: Iterable<string> },

@@ -2,10 +2,7 @@ import { ExportError } from '../core/index.ts'
 import type { BlobRef, CommitLog } from '../state/index.ts'
 import { joinShort, SHORT_BYTES } from './encode/decode-record-batches.ts'
 
-/**
- * Memory for the rows of open shards, which are in the log. Many short record batches are kept until they are encoded,
- * so that sealing reads few files back; beyond the limit they are read from the log.
- */
+/** Short record batches of open shards stay in memory, so that sealing reads few files of the log back. */
 export class RowCache {
   readonly #log: CommitLog
   readonly #largest: number
@@ -29,7 +26,6 @@ export class RowCache {
   }
 }
 
-/** A record batch of an open shard, in the log. */
 export class LoggedBatch {
   readonly at: Promise<BlobRef>
   readonly #log: CommitLog
@@ -72,21 +68,17 @@ export class LoggedBatch {
     if (kept === null) {
       const at = await this.at
       const bytes = await this.#log.read(at)
-      if (bytes === null) throw lostRows(at)
+      if (bytes === null)
+        throw new ExportError({
+          kind: 'damaged',
+          what: `Rows in file ${at.file} of the log are lost or changed`,
+          where: '_state/log',
+          next: 'Check the disk and run again: the partitions concerned are exported anew.',
+        })
       return bytes
     }
     this.#kept = null
     this.#free(kept.byteLength)
     return kept
   }
-}
-
-/** Rows of the log were lost or changed while a run went on. */
-function lostRows({ file }: BlobRef): ExportError {
-  return new ExportError({
-    kind: 'damaged',
-    what: `Rows in file ${file} of the log are lost or changed`,
-    where: '_state/log',
-    next: 'Check the disk and run again: the partitions concerned are exported anew.',
-  })
 }

@@ -7,11 +7,7 @@ const MAX_BYTES = 64 << 20
 /** A row group that is full by bytes ends at a multiple of this number of rows. */
 const STEP_ROWS = 1000
 
-/**
- * Measures how full a row group is. It ends after `maxRows` rows, or at the first multiple of 1,000 rows at which the
- * strings of its rows, each written out, take 64 MB. This depends on its rows alone, not on how pages or record batches
- * divide them or represent what they have in common.
- */
+/** The rows alone decide, not how pages or record batches divide them or represent what they have in common. */
 export class RowGroupMeasure {
   readonly #maxRows: number
   #rows = 0
@@ -68,14 +64,10 @@ export function byteSizes({ rows, groups, columns }: RecordBatch): BatchSizes {
   for (const [{ indices }, sizes] of ofEntries) {
     for (let row = 0; row < rows; row++) ofRow[row]! += sizes[indices === null ? 0 : indices[row]!]!
   }
-  let total = 0
-  for (let row = 0; row < rows; row++) total += ofRow[row]!
-  return { ofRow, total }
+  return { ofRow, total: ofRow.reduce((sum, bytes) => sum + bytes, 0) }
 }
 
-type Texts = TextVector | Extract<Vector, { kind: 'list' }>
-
-function bytesOf(texts: Texts, at: number): number {
+function bytesOf(texts: TextVector | Extract<Vector, { kind: 'list' }>, at: number): number {
   if (texts.kind === 'text') return texts.offsets[at + 1]! - texts.offsets[at]!
   const { offsets, items } = texts
   return items.offsets[offsets[at + 1]!]! - items.offsets[offsets[at]!]!

@@ -16,8 +16,7 @@ export function stands(store: Store, sealed: Pick<Sealed, 'path' | 'bytes' | 'sh
 }
 
 /**
- * Gives a shard its final name, and reads it back there: it may have changed after the last look at it. Later runs check
- * only the size of what has its final name.
+ * Reads the shard back under its final name: later runs check only its size there.
  * @throws ExportError `damaged` when it is not what was sealed; it has its former name again
  */
 export async function publishSealed(store: OwnedStore, sealed: Sealed): Promise<void> {
@@ -39,7 +38,6 @@ export async function publishSealed(store: OwnedStore, sealed: Sealed): Promise<
   throw changedSinceSealed(sealed)
 }
 
-/** The error for a shard that changed before it was published. */
 export function changedSinceSealed(
   { shard, sha256, partitions }: Sealed,
   next = `Check the disk, then export it again: \`run --redo ${partitions.join(' ')}\`.`,

@@ -2,29 +2,17 @@ import { createHash } from 'node:crypto'
 import { decodeRecordBatches } from './encode/decode-record-batches.ts'
 import type { ShardEncoder, WrittenRowGroup } from './encode/encoder.ts'
 
-/** Encodes shards. */
 export type ShardCoder = {
   begin(): ShardCoding | Promise<ShardCoding>
 }
 
-/** One shard while it is encoded: its row groups, its footer and its SHA-256. */
 export type ShardCoding = {
-  /**
-   * Encodes rows as the next row group. The parts are valid until the next call for any shard of the coder.
-   */
+  /** Encodes the next row group. The parts are valid until the next call for any shard of the coder. */
   encode(recordBatches: readonly Uint8Array[]): Promise<EncodedRows>
-  /** Ends the shard. */
-  end(): Promise<ShardEnd>
+  end(): Promise<{ readonly parts: readonly Uint8Array[]; readonly sha256: string }>
 }
 
-/** The next bytes of a shard. */
-export type EncodedRows = {
-  readonly parts: readonly Uint8Array[]
-  readonly rows: number
-}
-
-/** Its last bytes. */
-export type ShardEnd = { readonly parts: readonly Uint8Array[]; readonly sha256: string }
+export type EncodedRows = { readonly parts: readonly Uint8Array[]; readonly rows: number }
 
 export function shardCoder(encoder: ShardEncoder): { begin(): ShardCoding } {
   return {

@@ -1,13 +1,6 @@
 import { type OwnedStore, serial, sideBySide } from '../core/index.ts'
 import { decodeRecordBatch } from '../rows/index.ts'
-import type {
-  BlobRef,
-  CommitLog,
-  FoldedShard,
-  JournalEntry,
-  SealEntry,
-  ShardIdentity,
-} from '../state/index.ts'
+import type { CommitLog, FoldedShard, JournalEntry, SealEntry, ShardIdentity } from '../state/index.ts'
 import { SHORT_BYTES } from './encode/decode-record-batches.ts'
 import { sealedPath } from './layout.ts'
 import { OpenShard, type OpenShardTools } from './open-shard.ts'
@@ -23,7 +16,6 @@ export type ShardSetOptions = {
   readonly store: OwnedStore
   readonly coder: ShardCoder
   readonly extension: string
-  /** Rows of a row group. */
   readonly rowGroupRows: number
   /** Rows of a shard; the last of a folder may have fewer. */
   readonly shardRows: number
@@ -41,13 +33,11 @@ export type ShardSetOptions = {
   readonly onPublished: (shard: SealEntry) => void
 }
 
-/** A page to be committed. */
 export type Commit = {
   /** In the order of the page. */
   readonly slices: readonly Slice[]
   /** Folders that get no more rows for now. Their shards are sealed. */
   readonly close: readonly string[]
-  /** The entries to commit with the rows. */
   readonly entries: (placement: Placement) => readonly JournalEntry[]
   /** Bytes that these entries refer to by index. */
   readonly blobs: readonly Uint8Array[]
@@ -55,11 +45,7 @@ export type Commit = {
 
 /** Memory for rows that wait to be encoded. A full page takes about a megabyte. */
 const CACHE_BYTES = 32 << 20
-/**
- * The open shards, one for each folder. A page may have rows for many folders, and a folder may get rows of many chains.
- * Rows are committed to the log. Their row groups are encoded behind the commits, and a sealed shard gets a commit of its
- * own. A shard whose rows all come with one page is sealed first, and committed with it.
- */
+/** Shards are encoded behind the commits of pages. One whose rows all come with one page is committed with it. */
 export class ShardSet {
   readonly #options: ShardSetOptions
   readonly #tools: OpenShardTools
@@ -83,10 +69,7 @@ export class ShardSet {
     this.#rows = new RowCache(options.log, CACHE_BYTES, options.readsCost ? CACHE_BYTES : SHORT_BYTES)
   }
 
-  /**
-   * Opens the shards that earlier runs left open, with every row that is committed.
-   * @returns the set; or the numbers of shards that have lost rows. The checkpoint must invalidate these first
-   */
+  /** @returns the set; or the numbers of shards that have lost rows. The checkpoint must invalidate these first */
   static async open(
     options: ShardSetOptions,
     left: Iterable<FoldedShard>,
@@ -113,7 +96,6 @@ export class ShardSet {
     return { lost }
   }
 
-  /** Folders that have an open shard. */
   get openFolders(): readonly string[] {
     return [...this.#open.keys()]
   }
@@ -132,11 +114,8 @@ export class ShardSet {
     await sideBySide(seals, ({ shard, seal }) => this.#publish(shard, seal))
   }
 
-  /**
-   * The log gets pages in the order in which their rows were placed, since a page may add rows to a shard that the one
-   * before it begins.
-   */
-  async #commitPlaced({ entries }: Commit, placed: Placed): Promise<Committed> {
+  /** The log gets pages in the order of their rows: one may add rows to a shard that the one before it begins. */
+  async #commitPlaced({ entries }: Commit, placed: Placed) {
     try {
       const sealing = this.#sealWhole(placed)
       // Nobody asks for them once an earlier page has failed.
@@ -163,7 +142,6 @@ export class ShardSet {
     return seals
   }
 
-  /** Seals the open shards of some folders. */
   async seal(folders: readonly string[]): Promise<void> {
     for (const folder of folders) {
       const shard = this.#open.get(folder)
@@ -215,10 +193,7 @@ export class ShardSet {
     return true
   }
 
-  /**
-   * Assigns the rows of a page to shards. Nothing is awaited meanwhile, so the rows of a folder stay in the order of
-   * pages.
-   */
+  /** Nothing is awaited meanwhile, so the rows of a folder stay in the order of pages. */
   #place({ slices, close, blobs }: Commit): Placed {
     const placed = new Placed(blobs, this.#rows)
     for (const slice of slices) {
@@ -245,7 +220,6 @@ export class ShardSet {
     return placed
   }
 
-  /** Ends a shard that gets no more rows. */
   #end(shard: OpenShard, placed: Placed): void {
     this.#takeFromOpen(shard)
     placed.later(shard, () => this.#backlog.add(this.#sealBehind(shard)), true)
@@ -280,7 +254,8 @@ export class ShardSet {
 
   async #publish(shard: OpenShard, seal: SealEntry): Promise<void> {
     this.#sealing.delete(shard)
-    this.#forgetFolder(shard)
+    // From its commit on the checkpoint knows the shard's part. A run may write to a million folders.
+    if (this.#parts.get(shard.folder) === shard.part + 1) this.#parts.delete(shard.folder)
     if (this.#options.unpublished.has(seal.shard)) return
     const { store, readsCost } = this.#options
     if (readsCost) await store.publish(sealedPath(seal.shard, seal.sha256), seal.path)
@@ -292,11 +267,6 @@ export class ShardSet {
       await publishSealed(store, seal)
     }
     this.#options.onPublished(seal)
-  }
-
-  /** From its commit on the checkpoint knows the shard's part. A run may write to a million folders. */
-  #forgetFolder({ folder, part }: OpenShard): void {
-    if (this.#parts.get(folder) === part + 1) this.#parts.delete(folder)
   }
 
   #begin(folder: string): OpenShard {
@@ -313,8 +283,6 @@ export class ShardSet {
     return new OpenShard(this.#tools, new RowGroupMeasure(this.#options.rowGroupRows), identity)
   }
 }
-
-type Committed = { readonly seals: readonly Sealed[]; readonly blobs: readonly BlobRef[] }
 
 type Sealed = { readonly shard: OpenShard; readonly seal: SealEntry }
 

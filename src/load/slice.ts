@@ -9,16 +9,12 @@ import {
 import { type BatchSizes, byteSizes } from './row-group-measure.ts'
 import { chooseRows, countRows, type RowChoice, takeRows } from './take-rows.ts'
 
-/** The rows of one page. */
 export class PageRows {
   /** Views on `bytes`. */
   readonly recordBatch: RecordBatch
   #sizes: BatchSizes | null = null
 
-  /**
-   * @param bytes see `encodeRecordBatch`
-   * @param times `imported_at` of each row; null: the rows have none
-   */
+  /** @param times `imported_at` of each row; null: the rows have none */
   constructor(
     readonly bytes: Uint8Array,
     readonly times: Times | null,

@@ -3,23 +3,17 @@ import type { Column, Group, RecordBatch, TextVector, Vector } from '../rows/ind
 /** Rows of a record batch: the range `[from, to)`, or the index of each row, ascending. */
 export type RowChoice = { readonly from: number; readonly to: number } | Uint32Array
 
-/** Number of rows of a choice. */
 export function countRows(rows: RowChoice): number {
   return rows instanceof Uint32Array ? rows.length : rows.to - rows.from
 }
 
-/** Rows `[from, to)` of a choice. */
 export function chooseRows(rows: RowChoice, from: number, to: number): RowChoice {
   return rows instanceof Uint32Array
     ? rows.subarray(from, to)
     : { from: rows.from + from, to: rows.from + to }
 }
 
-/**
- * Copies some rows of a record batch into a new one. The result is the same as if the page had held these rows only:
- * tables hold only the entries that rows point to, in the order of first use; validity and 64-bit vectors exist only
- * where needed.
- */
+/** The result is as if the page had held only these rows: entries in order of first use, validity only where needed. */
 export function takeRows(recordBatch: RecordBatch, rows: RowChoice): RecordBatch {
   const count = countRows(rows)
   const tables = recordBatch.groups.map((group) => narrowed(group, rows, count))

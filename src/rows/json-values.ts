@@ -22,10 +22,7 @@ export function mayHoldManyValues(bytes: number): boolean {
   return bytes > MODEST_BYTES
 }
 
-/**
- * Whether a JSON text has so many values that their memory could exceed what is available: `[{},{},…` has three bytes
- * for each value. Brackets and commas inside strings do not count.
- */
+/** Whether the memory of its values could exceed what is available: `[{},{},…` has three bytes for each value. */
 export function hasTooManyValues(json: Uint8Array): boolean {
   if (!mayHoldManyValues(json.length)) return false
   let values = 0

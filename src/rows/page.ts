@@ -13,7 +13,6 @@ import {
 } from '../core/index.ts'
 import type { ColumnSpec } from './schema.ts'
 
-/** The settings for decoding all pages of a run. */
 export type DecodeSettings = {
   readonly resource: Resource
   readonly columns: readonly ColumnSpec[]
@@ -33,7 +32,6 @@ export type DecodeSettings = {
 /** Forgotten people: HMACs of their identities in hex, and the key of these. */
 export type SuppressList = { readonly key: Uint8Array; readonly digests: readonly string[] }
 
-/** What the decoding of one page depends on besides its bytes. */
 export type PageContext = {
   readonly query: NamedQuery
   /** Key of the partition that the chain has reached, for messages. */
@@ -66,7 +64,6 @@ export type FeedIds = {
 /** Least and greatest `imported_at`, microseconds. */
 export type Span = { readonly min: Int64Json; readonly max: Int64Json }
 
-/** The least span that covers both. */
 export function spanOf(a: Span | null, b: Span | null): Span | null {
   if (a === null || b === null) return a ?? b
   return {
@@ -78,15 +75,10 @@ export function spanOf(a: Span | null, b: Span | null): Span | null {
 /** Where a chain is: the last instant in its order of any row so far, and by how many µs rows came late at most. */
 export type Position = { readonly at: Int64Json; readonly late: number }
 
-/** A page after decoding: flattened and masked. */
 export type DecodedPage = {
   readonly next: string | null
-  /**
-   * The rows as a record batch ({@link encodeRecordBatch}); null when there are none. The consumer gives the memory
-   * back to the buffer pool.
-   */
+  /** See {@link encodeRecordBatch}; null when there are no rows. */
   readonly recordBatch: Uint8Array | null
-  /** Rows in the record batch. */
   readonly rows: number
   /** Items in the response. */
   readonly items: number
@@ -96,7 +88,6 @@ export type DecodedPage = {
   readonly forgotten: readonly (number | null)[]
   /** Whether an item is of the front of the feed as it was last read. */
   readonly met: boolean
-  /** For the pages that follow. */
   readonly ids: PageIds
   /** `imported_at` of every row, microseconds; null for reports, which have none. */
   readonly times: Times | null
@@ -129,18 +120,14 @@ export type RejectedItem = {
 /** Decodes the bytes of one response. @throws ExportError `transient` when they are not a response to a search */
 export type DecodePage = (body: Uint8Array, context: PageContext) => Promise<DecodedPage>
 
-/**
- * The ids of one page of a chain. Later pages detect repeated rows by them. An id is two numbers, its low and its high
- * 32 bits: exact for every id, and cheap to compare and to keep.
- */
+/** Later pages detect repeated rows by them. An id is two numbers: its low and high 32 bits, exact for every id. */
 export type PageIds = {
   readonly rows: Int32Array<ArrayBuffer>
   /** Of items in quarantine. A valid row with the same id is not a repeated row. */
   readonly rejected: Int32Array<ArrayBuffer>
 }
 
-// The service may repeat a row on the next page, or some pages later. Older ids are dropped, so that the memory of a
-// chain does not depend on its length.
+// The service may repeat a row some pages later. With a limit, the memory of a chain does not depend on its length.
 const PAGES = 2
 export const MAX_IDS = 20_000
 
@@ -151,10 +138,7 @@ export function countOfIds({ rows, rejected }: PageIds): number {
 /** Lists of fewer ids are joined with those of the next page: decoding a page reads the bounds of each list. */
 const SHORT_IDS = 1000
 
-/**
- * Adds a page to the recent ids of a chain: those of the last two pages that have ids, and of earlier pages up to
- * 20,000 ids in all. Ids of small pages are in one list.
- */
+/** Keeps the last two pages that have ids, and earlier ones up to 20,000 ids. Ids of small pages are in one list. */
 export function withPage(recent: readonly PageIds[], page: PageIds): readonly PageIds[] {
   if (countOfIds(page) === 0) return recent
   const last = recent.at(-1)
@@ -162,7 +146,6 @@ export function withPage(recent: readonly PageIds[], page: PageIds): readonly Pa
   return withLast(recent, page, countOfIds)
 }
 
-/** Adds a page, in whatever form. */
 export function withLast<T>(recent: readonly T[], page: T, countOf: (page: T) => number): readonly T[] {
   return [...recent.slice(recent.length - neededBefore(recent, countOf(page), countOf)), page]
 }
@@ -186,16 +169,10 @@ function both(one: Int32Array, other: Int32Array): Int32Array<ArrayBuffer> {
   return words
 }
 
-/**
- * Cursors usually have some hundred characters. The journal keeps each, and later runs read them, so the limit keeps a
- * huge cursor from filling disk and memory.
- */
+/** Usual cursors have some hundred characters. The journal keeps each, so a huge one would fill disk and memory. */
 export const MAX_CURSOR_BYTES = 65_536
 
-/**
- * The cursors that a chain has used, as 64 bits of a digest each, in a set: some 45 bytes, whatever their length.
- * Among 100,000 cursors the probability of a collision is one in four billion.
- */
+/** A digest takes some 45 bytes. Among 100,000 cursors the probability of a collision is one in four billion. */
 export class SeenCursors {
   readonly #digests: Set<bigint>
 
@@ -216,7 +193,6 @@ export class SeenCursors {
     this.#digests.add(digestOf(cursor))
   }
 
-  /** All digests as bytes; {@link SeenCursors.from} reads them back. */
   toBytes(): Uint8Array {
     return new Uint8Array(BigUint64Array.from(this.#digests).buffer)
   }

@@ -1,10 +1,7 @@
 /**
- * A record batch: the rows of one page in columns. Threads exchange it, and it is appended to the write-ahead log of an
- * open shard. So it is encoded as one run of bytes, and decoded as views on these bytes, without a copy of the values.
- * (`RowBatch` is its public form, with values instead of bytes.)
- *
- * Layout of the bytes (little-endian): u32 magic, u32 length of the header, the header as JSON padded
- * with spaces to a multiple of 8, then every buffer, each starting at a multiple of 8.
+ * The rows of one page in columns. The log has them as one run of bytes, on which decoded vectors are views.
+ * Layout (little-endian): u32 magic, u32 length of the header, the header as JSON padded with spaces to a multiple of
+ * 8, then every buffer, each starting at a multiple of 8.
  */
 export type RecordBatch = {
   readonly rows: number
@@ -12,12 +9,8 @@ export type RecordBatch = {
   readonly columns: readonly Column[]
 }
 
-/**
- * A dictionary that several columns share. Columns whose values repeat together (everything about one source) have a
- * group: one index per row selects the values of all of them.
- */
+/** A dictionary that several columns share, because their values repeat together: everything about one source. */
 export type Group = {
-  /** Number of entries. */
   readonly size: number
   /** Entry of each row; null: every row is entry 0. */
   readonly indices: Uint32Array | null
@@ -49,7 +42,6 @@ export type NumberVector = {
   readonly valid: Uint8Array | null
 }
 
-/** Integers of which some are beyond 2^53. */
 export type Int64Vector = {
   readonly kind: 'int64'
   readonly values: BigInt64Array
@@ -113,10 +105,7 @@ export function encodeRecordBatch(recordBatch: RecordBatch): Uint8Array {
   return assemble(Buffer.from(JSON.stringify(header)), buffers)
 }
 
-/**
- * Decodes a record batch; the vectors are views on `bytes`, which must start at a multiple of 8 in its buffer.
- * @throws Error if the bytes are not a record batch
- */
+/** Views on `bytes`, which must start at a multiple of 8 in its buffer. @throws Error if it is not a record batch */
 export function decodeRecordBatch(bytes: Uint8Array): RecordBatch {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   if (bytes.byteLength < 8 || view.getUint32(0, true) !== MAGIC) throw new Error('not a record batch')

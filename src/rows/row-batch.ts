@@ -40,7 +40,6 @@ export function* rowsOf({ rows, columns }: RowBatch): Generator<Record<string, R
     yield Object.fromEntries(columns.map((column) => [column.name, valueAt(column, row)]))
 }
 
-/** The value of a row. */
 export function valueAt(column: BatchColumn, row: number): RowValue {
   if (!('valid' in column)) return column.values[row] ?? null
   return column.valid?.[row] === 0 ? null : int64(column.values[row]!)
@@ -55,7 +54,6 @@ export function rowBatchOf(recordBatch: RecordBatch, specs: readonly ColumnSpec[
   return { rows: recordBatch.rows, columns }
 }
 
-/** A column from one value for each row. */
 export function batchColumn(name: string, type: ColumnType, values: readonly RowValue[]): BatchColumn {
   switch (type) {
     case 'int64':
@@ -78,7 +76,6 @@ function integers(values: readonly (Int64 | null)[]) {
   return { values: Float64Array.from(values as readonly (number | null)[], (value) => value ?? 0), valid }
 }
 
-/** One value for each row, also if the column is in a group. */
 function valuesOf({ group, values }: Column, recordBatch: RecordBatch): readonly RowValue[] {
   const entries = entriesOf(values)
   if (group === null) return entries

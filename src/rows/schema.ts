@@ -9,7 +9,6 @@ import type {
   TransformSettings,
 } from '../core/index.ts'
 
-/** Type of a column. The types in the manifest and in the Parquet schema correspond to it. */
 export type ColumnType = 'int64' | 'text' | 'boolean' | 'timestamp' | 'list'
 
 export type ColumnSpec = {
@@ -46,8 +45,7 @@ export function typeName(type: ColumnType, { engine }: Format): string {
 }
 
 /**
- * All columns of a resource, in output order. Optional fields are columns only if `extract.include` (`included`) names
- * them.
+ * In output order. Optional fields are columns only if `extract.include` (`included`) names them.
  * Source: service spec 2.1–2.3, and the nullability in the public API where the spec does not specify it.
  */
 export function allColumns(resource: Resource, included: readonly string[]): readonly ColumnSpec[] {
@@ -58,7 +56,6 @@ export function allColumns(resource: Resource, included: readonly string[]): rea
   })
 }
 
-/** The settings that determine the columns of a pipeline. */
 type ColumnSettings = {
   readonly extract: Pick<ExtractSettings, 'resource' | 'include'>
   readonly transform: Pick<TransformSettings, 'columns' | 'extraColumns'>
@@ -78,8 +75,7 @@ export function columnsOf(
 }
 
 /**
- * Fields of credentials that not all exports have: those that `transform.extra_columns` may name (`extra`), those that are
- * there if `extract.include` names them, and those of one resource.
+ * Those that `transform.extra_columns` (`extra`) or `extract.include` may name, and those of one resource.
  * Source: public documentation; all are nullable.
  */
 const MORE_FIELDS: readonly MoreField[] = [
@@ -113,7 +109,6 @@ function moreFields(isWanted: (of: MoreField[1], name: string) => boolean): read
   )
 }
 
-/** The fields that `transform.extra_columns` may name. */
 export const KNOWN_EXTRAS = moreFields((of) => of === 'extra')
 
 /** Those of the resource, and those that are included. They are read as additional columns are. */
@@ -135,7 +130,6 @@ function extraSpec({ name, path, type, meaning }: ExtraField): ColumnSpec {
   return column(name, EXTRA_COLUMN_TYPES[type], true, meaning ?? field)
 }
 
-/** The columns that the masking policies remove. */
 export function droppedColumns(secret: SecretPolicy, identity: IdentityPolicy): readonly string[] {
   return [...(secret === 'drop' ? ['hash'] : []), ...(identity === 'drop' ? ['identity_name'] : [])]
 }
@@ -146,10 +140,7 @@ export const OPTIONAL_FIELDS: ReadonlySet<string> = new Set([
   ...moreFields((of) => of === 'include').map(({ name }) => name),
 ])
 
-/**
- * A column, with its `field_id` in Parquet files. Table formats identify a column by it, not by name or index. So an id
- * never changes, and is never used for another column. A new column gets the next number.
- */
+/** Table formats identify a column by its `field_id`, which never changes. A new column gets the next number. */
 type Field = readonly [id: number, name: string, type: ColumnType, nullable: boolean, meaning: string]
 
 const CREDENTIAL_FIELDS: readonly Field[] = [

@@ -1,9 +1,6 @@
 import type { TextVector } from './record-batch.ts'
 
-/**
- * Most slots that a lookup reads. A table is at most half full, so lookups are far shorter unless someone chose strings
- * whose hashes collide. Then the dictionary reports that it is full, instead of getting slow.
- */
+/** Lookups read far fewer slots, unless someone chose strings whose hashes collide. Then the dictionary is full. */
 const MAX_PROBES = 256
 
 /** Codes have at most 24 bits. */
@@ -18,7 +15,6 @@ const MAX_KEPT_BYTES = 1 << 23
 /** Distinct strings. The code of a string is its index, in the order of first use. */
 export class TextDictionary {
   count = 0
-  /** Bytes of all strings. */
   byteLength = 0
   #bytes = new Uint8Array(FIRST_BYTES)
   #offsets = new Uint32Array(FIRST_SLOTS / 2)
@@ -38,11 +34,7 @@ export class TextDictionary {
     } else this.#table.fill(0)
   }
 
-  /**
-   * Writes the codes of the strings `[from, to)` to `codeOf`, and -1 for nulls. All callers share this loop, so that the
-   * functions that it calls are inlined once.
-   * @returns false when the dictionary is full
-   */
+  /** Writes codes to `codeOf`, -1 for nulls. @returns false when the dictionary is full */
   internAll({ offsets, bytes, valid }: TextVector, from: number, to: number, codeOf: Int32Array): boolean {
     for (let i = from; i < to; i++) {
       codeOf[i - from] = -1

@@ -3,17 +3,11 @@ import type { CheckpointState } from '../state/index.ts'
 
 /** Estimates the rows of new windows from earlier ones. */
 export type Forecast = {
-  /**
-   * The expected rows of a query in a range, by the median of rows a day in its last windows. For a query without
-   * windows, the median of all queries is used.
-   * @returns null when no query has windows
-   */
+  /** By the median of rows a day in its last windows, or in those of all queries; null: there are none. */
   rowsOf(query: string, range: Window | null): number | null
 }
 
-/** The number of a query's last windows that are used. */
 const LAST = 12
-/** The number of queries from which the common median is computed. */
 const SAMPLE = 1000
 
 const MICROS_A_DAY = 86_400_000_000

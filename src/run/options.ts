@@ -13,11 +13,8 @@ export const RUN_FLAGS = {
 
 export type RunFlags = Readonly<typeof RUN_FLAGS>
 
-/** The flags of a run among other settings. */
 export function flagsOf(
-  settings: {
-    readonly [Flag in keyof RunFlags]?: RunFlags[Flag] | undefined
-  },
+  settings: { readonly [Flag in keyof RunFlags]?: RunFlags[Flag] | undefined },
 ): RunFlags {
   const names = Object.keys(RUN_FLAGS) as (keyof RunFlags)[]
   return Object.fromEntries(names.map((name) => [name, settings[name] ?? RUN_FLAGS[name]])) as RunFlags
@@ -32,10 +29,7 @@ export type RunOptions = DataSetOptions &
     readonly onProgress: (progress: Progress) => void
     /** Called with each step before the first progress. */
     readonly onOpening?: (step: OpeningStep) => void
-    /**
-     * The id of the run in log and checkpoint, a UUID; default: a new one. With the id of the data set's last run, the
-     * run continues that one: its requests and rows count, also against the budget.
-     */
+    /** A UUID; default: a new one. With the id of the last run this one continues it, also in the budget. */
     readonly runId?: string
   }
 

@@ -2,10 +2,7 @@ import { ExportError, LEFT_OUT, repeatsSecret, unlessSecret } from '../core/inde
 import { type DecodePage, MAX_CURSOR_BYTES } from '../rows/index.ts'
 import { isKnownField, UNNAMED_FIELDS } from '../transform/index.ts'
 
-/**
- * A decoder whose pages hold known secrets only in their rows, which are the data itself: not in names of unknown
- * fields, nor in quarantine. A cursor with a secret cannot be stored, so the chain fails.
- */
+/** Pages hold known secrets only in rows, which are the data itself. A cursor with one cannot be stored. */
 export function pagesWithoutSecrets(decode: DecodePage): DecodePage {
   return async (body, context) => {
     const page = await decode(body, context)
@@ -38,7 +35,6 @@ function countedBy(counts: Readonly<Record<string, number>>): Readonly<Record<st
   return Object.fromEntries(cleared)
 }
 
-/** The same value without strings, or names of fields, that repeat a secret. */
 function cleared(value: unknown): unknown {
   if (typeof value === 'string') return unlessSecret(value, 'long')
   if (Array.isArray(value)) return value.map(cleared)

@@ -50,7 +50,6 @@ export type PlanResult = {
   readonly expectedSearches: number | null
   /** What a full page costs; null: the endpoint has no quota. */
   readonly searchesAPage: number | null
-  /** The size of most requested pages. */
   readonly pageSize: number
   /** Whether slow responses leave slots idle that parts of long chains could use. */
   readonly isBoundByChains: boolean
@@ -64,10 +63,7 @@ export type PlanResult = {
   queries(isWanted?: PartitionFilter): readonly QueryStatus[]
 }
 
-/**
- * Plans a run with these options; sends nothing and changes nothing. Works during a run.
- * @throws ExportError when such a run could not begin, for any reason but another run that holds the lock
- */
+/** Plans a run, changes nothing; works during one. @throws ExportError when a run could not begin, but for the lock */
 export async function readPlan(
   given: Pipeline,
   options: Continuation & Pick<RunOptions, 'allowPlaintext' | 'readSecret'>,
@@ -152,7 +148,6 @@ function costOf(plan: Plan, pipeline: NamedPipeline, state: CheckpointState | nu
   return { chains, divisible, expected, searches }
 }
 
-/** The size of pages, by measurements. */
 function pageSizeOf({ extract }: NamedPipeline, { limit }: Measures): number {
   return Math.min(extract.pageSize, limit ?? extract.pageSize)
 }
@@ -171,7 +166,6 @@ function millisecondsAPage(times: readonly ResponseTime[], size: number): number
   return sorted[sorted.length >> 1] ?? null
 }
 
-/** Requests a second for the rows of a pipeline. */
 export function requestRate({ extract, service }: Pick<Pipeline, 'extract' | 'service'>): number {
   const isListed = rulesOf(extract.resource).reading === 'list'
   return isListed ? service.basicRequestsPerSecond : service.requestsPerSecond

@@ -1,19 +1,21 @@
 import { type Clock, hidesQueries, isExportError, type NamedPipeline, rulesOf } from '../core/index.ts'
-import { type RunLimits, Service } from '../extract/index.ts'
+import { Service } from '../extract/index.ts'
 import { type CheckpointState, searchesByMonth } from '../state/index.ts'
 import type { Halt } from './chains/halt.ts'
 import type { RunContext } from './chains/run-context.ts'
 import { tokenTest } from './service-calls.ts'
 
-/** The service of a run, with its limits and what earlier runs have measured. */
 export function runService(
-  context: Pick<RunContext, 'pipeline' | 'session' | 'options' | 'earlier'>,
+  { pipeline, session, options, earlier }: Pick<RunContext, 'pipeline' | 'session' | 'options' | 'earlier'>,
   halt: Halt,
 ): Service {
-  const { pipeline, session, options } = context
+  const { maxRequests, minSearchesRemaining, monthlySearches: searches, concurrency } = pipeline.extract
+  const { state } = session.journal
+  const monthly = searches === null ? null : { searches, before: searchesByMonth(state.runs) }
+  const limits = { maxRequests, sentBefore: earlier.requests, minSearchesRemaining, monthly }
   return new Service(
     pipeline.service,
-    { ...limitsOf(context), connections: pipeline.extract.concurrency },
+    { ...limits, connections: concurrency },
     {
       clock: options.clock,
       readSecret: options.readSecret,
@@ -21,23 +23,10 @@ export function runService(
       abort: options.abort,
       log: options.onLog,
       hidesTexts: hidesQueries(pipeline),
-      hasSucceeded: hasFound(session.journal.state),
-      measures: session.journal.state.service,
+      hasSucceeded: hasFound(state),
+      measures: state.service,
     },
   )
-}
-
-function limitsOf({
-  pipeline,
-  session,
-  earlier,
-}: Pick<RunContext, 'pipeline' | 'session' | 'earlier'>): RunLimits {
-  const { maxRequests, minSearchesRemaining, monthlySearches } = pipeline.extract
-  const monthly =
-    monthlySearches === null
-      ? null
-      : { searches: monthlySearches, before: searchesByMonth(session.journal.state.runs) }
-  return { maxRequests, sentBefore: earlier.requests, minSearchesRemaining, monthly }
 }
 
 /** Whether any search of the data set ever succeeded: then its address is right, or was. */
@@ -49,10 +38,7 @@ function hasFound({ partitions }: CheckpointState): boolean {
 /** A Date header has whole seconds, and takes its time. */
 const SAME_MS = 2000
 
-/**
- * A clock that shows the service's time, by which windows end: it receives the rows. The exchange of an API key tells
- * it, or else a test of the token; both are free. If neither does, this machine's clock counts.
- */
+/** Windows end by the service's time: the exchange of an API key tells it, or a test of the token. Both are free. */
 export async function serviceClock(
   service: Service,
   { service: settings }: NamedPipeline,
@@ -74,7 +60,6 @@ export async function serviceClock(
   }
 }
 
-/** Whether windows of a pipeline end by the present time. */
 export function dependsOnNow({ extract: { resource, windows } }: NamedPipeline, nowMs: number): boolean {
   if (windows === null || rulesOf(resource).reading === 'feed') return false
   return windows.until === 'now' || windows.until > (nowMs - windows.lagMs - MAX_AHEAD_MS) * 1000

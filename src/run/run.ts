@@ -54,9 +54,7 @@ import { openSession, type Session } from './session.ts'
 import { endFigures, logSummary, type RunSummary, reasonOf, summarize } from './summary.ts'
 
 /**
- * Exports everything that the pipeline requests and earlier runs have not exported, from the lock to the manifest. If a
- * run stops early (budget, signal, rejected credentials, full disk), the summary has the reason. Committed pages stay,
- * and the next run resumes there.
+ * Exports what the pipeline requests and earlier runs have not. A run that stops early says why in its summary.
  * @throws ExportError when the run could not begin; nothing is changed then
  */
 export async function runPipeline(given: Pipeline, options: RunOptions): Promise<RunSummary> {
@@ -111,14 +109,8 @@ async function runOnDataSet(
 /** What is exported stays in its windows, so that a new length matters only where something is left to export. */
 function warnOfIdleWindows(pipeline: NamedPipeline, former: CheckpointState, plan: Plan, log: Log): void {
   const [before, now] = [former.scope?.windows, scopeOf(pipeline).windows]
-  if (
-    isEmpty(former.partitions) ||
-    before == null ||
-    now === null ||
-    before.every === now.every ||
-    !isEmpty(plan.chains())
-  )
-    return
+  if (before == null || now === null || before.every === now.every) return
+  if (isEmpty(former.partitions) || !isEmpty(plan.chains())) return
   const [was, is] = [before.every, now.every].map((every) => every ?? 'one window')
   log('warn', `extract.windows.every (${is}) has no effect: all is exported, and its windows (${was}) stay`)
 }
@@ -148,12 +140,8 @@ async function carryOut(
     const nowMs = given.clock.now()
     const isTimed = dependsOnNow(pipeline, nowMs) && !isPlanDone(pipeline, journal.state, nowMs)
     const clock = isTimed ? await serviceClock(service, pipeline, given.clock) : given.clock
-    return await exportAndSettle(
-      pipeline,
-      store,
-      { ...work, begin, earlier, halt, service },
-      { ...given, clock },
-    )
+    const begun = { ...work, begin, earlier, halt, service }
+    return await exportAndSettle(pipeline, store, begun, { ...given, clock })
   } finally {
     await service.close()
   }

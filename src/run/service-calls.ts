@@ -13,10 +13,8 @@ export type { Report }
 type ServiceCallOptions = {
   readonly clock: Clock
   readonly readSecret: (name: string) => Promise<string | null>
-  /** Ends waits and requests. */
   readonly stop: AbortSignal
   readonly log: Log
-  /** As of `ServiceDeps`. */
   readonly hidesTexts: boolean
 }
 
@@ -44,19 +42,12 @@ export type SearchPath = {
   readonly found: 'yes' | 'no' | 'web page' | 'redirect' | 'unknown'
 }
 
-/**
- * Requests once, free of charge, to whom the token belongs: at the configured address, or else at that of the public
- * API, which not every service has.
- * @throws ExportError `credentials` when the token is rejected
- */
+/** Whose the token is, free of charge, at the configured or the public address. @throws ExportError `credentials` */
 export function testToken(settings: ServiceSettings, options: ServiceCallOptions): Promise<TokenTest> {
   return requestedOnce(settings, options, (service) => tokenTest(service, settings))
 }
 
-/**
- * Tests the token, and whether the search path exists. Sends no search.
- * @throws ExportError `credentials` when the token is rejected
- */
+/** Tests the token and the search path; sends no search. @throws ExportError `credentials`: the token is rejected */
 export function testService(
   settings: ServiceSettings,
   options: ServiceCallOptions,
@@ -79,10 +70,7 @@ function foundBy(status: number | null): SearchPath['found'] {
 
 const THERE: ReadonlySet<number> = new Set([400, 401, 405, 415, 422])
 
-/**
- * @param retries default: those of the service
- * @throws ExportError as {@link testToken}
- */
+/** @param retries default: those of the service @throws ExportError as {@link testToken} */
 export async function tokenTest(
   service: Service,
   { auth, baseUrl }: ServiceSettings,

@@ -24,25 +24,15 @@ import { pagesWithoutSecrets } from './pages-without-secrets.ts'
 /** What a run holds open on its data set. */
 export type Session = {
   readonly journal: Journal
-  /** The shards that were sealed since the beginning. */
-  readonly sealed: {
-    shards: number
-    bytes: number
-    /** NUL characters that became U+FFFD, in CSV. */
-  }
+  readonly sealed: { shards: number; bytes: number }
   readonly shards: ShardSet
   /** Its pages repeat no known secret. */
   readonly decode: DecodePage
-  /** A number that no other chain of the data set has. */
   nextChain(): number
   close(): Promise<void>
 }
 
-/**
- * Opens checkpoint and shards and makes them consistent: sealed shards are published and open ones continued. If
- * bytes of the log are lost, the partitions that need them are invalidated.
- * @throws ExportError `config` or `damaged` when the run may not resume
- */
+/** Opens the data set. What needs lost bytes of the log is invalidated. @throws ExportError `config` or `damaged` */
 export async function openSession(
   pipeline: NamedPipeline,
   store: OwnedStore,
@@ -96,14 +86,7 @@ export async function openSession(
       })
     }
     let chains = journal.state.nextChain
-    return {
-      journal,
-      sealed,
-      decode: pagesWithoutSecrets(decode),
-      shards,
-      nextChain: () => chains++,
-      close,
-    }
+    return { journal, sealed, decode: pagesWithoutSecrets(decode), shards, nextChain: () => chains++, close }
   } catch (error) {
     await close().catch(() => {})
     throw error
@@ -125,18 +108,12 @@ async function openShards(
     const shards = 'lost' in opened ? opened.lost : []
     const given = invalidationOf(state, { partitions, shards })
     await journal.append([redoEntry(given)])
-    onLog(
-      'warn',
-      'rows or ids in the log were damaged, or a cursor is lost; the partitions concerned are exported anew',
-      {
-        partitions: given.partitions.size,
-        rows: given.rows,
-      },
-    )
+    const message =
+      'rows or ids in the log were damaged, or a cursor is lost; the partitions concerned are exported anew'
+    onLog('warn', message, { partitions: given.partitions.size, rows: given.rows })
   }
 }
 
-/** Partitions whose rejected items in the log are lost. */
 async function lostRejections(journal: Journal): Promise<readonly string[]> {
   const lost: string[] = []
   for (const [partition, blobs] of journal.state.rejected) {
@@ -162,7 +139,6 @@ async function lostChains(journal: Journal): Promise<readonly string[]> {
   return lost
 }
 
-/** The settings for decoding pages. */
 export function decodeSettings(
   pipeline: Pipeline,
   maskKey: Uint8Array | null,

@@ -64,7 +64,6 @@ export type RunSummary = RunCounts & {
   readonly error: ExportError | null
   /** The first hundred partitions that failed in this run, and why. */
   readonly failures: readonly { readonly partition: string; readonly message: string }[]
-  /** Why they failed, grouped by cause. */
   readonly causes: readonly FailureCause[]
 }
 
@@ -128,7 +127,6 @@ export function summarize(
   }
 }
 
-/** When a run of the data set last ended as `complete`, epoch ms; null: none has. */
 function lastCompleteMs({ runs }: CheckpointState): number | null {
   const finished = runs.findLast(({ status }) => status === 'complete')?.finished_at
   return finished == null ? null : Date.parse(finished)
@@ -146,7 +144,6 @@ type Unprinted =
   | 'filePartitions'
   | 'service'
 
-/** The figures of a run by the names that scripts read. */
 export function figuresJson(summary: Omit<RunSummary, Unprinted> & Partial<Pick<RunSummary, Unprinted>>) {
   const {
     dataSet,
@@ -164,7 +161,6 @@ export function figuresJson(summary: Omit<RunSummary, Unprinted> & Partial<Pick<
   return inSnakeCase<string | number | null>({ ...others, ...(forgotten === 0 ? {} : { forgotten }) })
 }
 
-/** The last event of a run in the log. */
 export function logSummary(summary: RunSummary, log: Log): void {
   const { status, partitions, error } = summary
   // Everybody who filters by level has to see that it failed.
@@ -177,7 +173,6 @@ export function logSummary(summary: RunSummary, log: Log): void {
   })
 }
 
-/** The counts alone. */
 function runCounts(all: RunCounts): RunCounts {
   const { rows, requests, retries, quarantined, searchesSpent, searchesRemaining } = all
   return { rows, requests, retries, quarantined, searchesSpent, searchesRemaining }

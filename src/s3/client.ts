@@ -1,5 +1,6 @@
 import { homedir } from 'node:os'
 import type { S3Client } from '@aws-sdk/client-s3'
+import { loadSdk, plainHttp, STORE_ATTEMPTS } from '../bucket/index.ts'
 import { type DataSetLocation, ExportError, isLoopback } from '../core/index.ts'
 import { proxyAgents } from '../http/index.ts'
 
@@ -10,8 +11,6 @@ export type Sdk = typeof import('@aws-sdk/client-s3')
 
 export type Client = { readonly sdk: Sdk; readonly s3: S3Client }
 
-// Six requests over some seconds outlast a store that is busy or moves.
-const ATTEMPTS = 6
 const CONNECT_MS = 10_000
 // As the SDK opens them by itself.
 const CONNECTIONS = 50
@@ -25,7 +24,7 @@ export async function openClient({
   pathStyle,
   allowHttp,
 }: BucketLocation): Promise<Client> {
-  const sdk = await loadSdk()
+  const sdk = await loadSdk('@aws-sdk/client-s3', () => import('@aws-sdk/client-s3'))
   requireHome()
   const { address, source } = addressOf(endpoint)
   const where = region ?? (process.env.AWS_REGION || process.env.AWS_DEFAULT_REGION || null)
@@ -36,7 +35,7 @@ export async function openClient({
     ...(signedFor === null ? {} : { region: signedFor }),
     forcePathStyle: pathStyle ?? address !== null,
     followRegionRedirects: true,
-    maxAttempts: ATTEMPTS,
+    maxAttempts: STORE_ATTEMPTS,
     // Each body has its MD5 and, in the signature, its SHA-256. Not all stores know further checksums.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
@@ -84,29 +83,10 @@ function refuseHttp(s3: S3Client, source: string): void {
     (next) => (args) => {
       const { protocol, hostname } = args.request as { protocol: string; hostname: string }
       if (protocol === 'http:' && !isLoopback(hostname, { subdomains: true })) {
-        throw new ExportError({
-          kind: 'config',
-          what: 'The connection to object storage on another machine is plain http, so rows would be sent unencrypted',
-          where: source,
-          next: 'Use an https address, or permit it with load.s3.allow_http: true.',
-        })
+        throw plainHttp(source, 'Use an https address, or permit it with load.s3.allow_http: true.')
       }
       return next(args)
     },
     { step: 'finalizeRequest', name: 'refuseHttp', priority: 'high' },
   )
-}
-
-async function loadSdk(): Promise<Sdk> {
-  try {
-    return await import('@aws-sdk/client-s3')
-  } catch (error) {
-    throw new ExportError({
-      kind: 'config',
-      what: 'Object storage needs the package @aws-sdk/client-s3, which is not installed',
-      where: 'load.path',
-      next: 'Install spillway with its optional dependencies, or run `npm install @aws-sdk/client-s3` beside it.',
-      cause: error,
-    })
-  }
 }

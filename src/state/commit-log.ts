@@ -17,12 +17,8 @@ export function blobRef([file, offset, bytes, crc]: BlobTuple): BlobRef {
   return { file, offset, bytes, crc }
 }
 
-/** The log of commits of a data set. */
 export type CommitLog = {
-  /**
-   * Commits entries and the bytes that they refer to by index, all of them or none. They are durable when it resolves.
-   * @returns the location of each of the `blobs`
-   */
+  /** Commits entries and the bytes that they refer to by index, all or none, durably. @returns where the blobs are */
   commit(entries: readonly JournalEntry[], blobs?: readonly Uint8Array[]): Promise<readonly BlobRef[]>
   /** Committed bytes; null: they are lost or changed. */
   read(ref: BlobRef): Promise<Uint8Array | null>
@@ -34,11 +30,9 @@ export type ShardIdentity = {
   readonly part: number
 }
 
-/** Sum of all entries about an open shard. */
 export type FoldedShard = ShardIdentity & {
   readonly partitions: ReadonlySet<string>
   readonly importedAt: Span | null
-  /** Its rows, in the log. */
   readonly batches: readonly BatchRef[]
 }
 

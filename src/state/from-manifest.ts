@@ -52,15 +52,8 @@ export function* entriesOfManifest(manifest: Manifest): Generator<JournalEntry> 
 
 function runOf(run: string, given: Manifest['runs'][number]): FoldedRun {
   const { status, searches_spent: searchesSpent, searches_remaining: searchesRemaining, ...figures } = given
-  return {
-    ...NEW_RUN,
-    ...figures,
-    run,
-    months: [],
-    status: status as RunStatus,
-    searchesSpent,
-    searchesRemaining,
-  }
+  const searches = { searchesSpent, searchesRemaining }
+  return { ...NEW_RUN, ...figures, run, months: [], status: status as RunStatus, ...searches }
 }
 
 function partitionOf({ state, error, ...figures }: ManifestPartition): FoldedPartition {

@@ -4,11 +4,8 @@ import type { JsonValue } from '../rows/index.ts'
 import { RUN_STATUSES } from './run-status.ts'
 
 /**
- * The entries of the journal. Commits in `_state/log` hold those since the last checkpoint, and
- * `_state/checkpoint.jsonl` the fewest that sum up all before. Each records one durable change. In order they describe
- * what is exported, and where a run resumes. Fields have the same names as in the files. `state/` validates what it
- * reads by these schemas. It imports them from this file: `state/index.ts` has the types alone, since threads that import
- * it need no zod.
+ * One durable change: an entry of the log, or of the checkpoint, which sums up those before. Fields are as in files.
+ * `state/index.ts` has the types alone: threads that import it need no zod.
  */
 export type JournalEntry = { [Kind in keyof Entries]: Entries[Kind] }[keyof Entries]
 
@@ -35,17 +32,13 @@ const json = z.custom<JsonValue>((value) => value !== undefined)
 /** Large integers are strings of digits: see Int64Json. */
 const int64 = z.union([z.number(), z.string().regex(/^-?\d{16,19}$/)])
 
-/** A Position. */
 const position = z.object({ at: int64, late: z.number().nonnegative() })
 
-/** A Span. */
 const importedAt = z.object({ min: int64, max: int64 })
 
-/** A BlobRef. */
 const blob = z.tuple([count, count, count, count])
 export type BlobTuple = ReadonlyDeep<z.infer<typeof blob>>
 
-/** Identity and settings of a data set. */
 const header = z.object({
   kind: z.literal('header'),
   version: z.literal(5),
@@ -94,10 +87,7 @@ const end = runFigures.extend({
 })
 export type RunEndEntry = Entry<'end'>
 
-/**
- * Adjacent windows, in microseconds: where the first begins, then runs of windows of one length. `times` 0: `span` is
- * the end of one window, not its length.
- */
+/** Adjacent windows, µs: where the first begins, then runs of one length. `times` 0: `span` is the end of one. */
 const windows = z.object({
   from: z.number(),
   spans: z.array(
@@ -107,12 +97,7 @@ const windows = z.object({
 
 /** How far a feed is read. Its chain never ends. */
 const feed = z.object({
-  /**
-   * The pass that has begun; null: none, the last one is complete.
-   * - `whole`: from its front to its end
-   * - `tail`: from the last cursor to its end
-   * - `front`: from its front until it meets what was its front
-   */
+  /** `whole`: front to end; `tail`: last cursor to end; `front`: front to the former front; null: none has begun. */
   pass: z.enum(['whole', 'tail', 'front']).nullable(),
   /** The last cursor that was not null on the way to the end of the feed, and the size of its pages. */
   end: z.string().nullable(),
@@ -128,7 +113,6 @@ const feed = z.object({
 })
 export type FeedProgress = ReadonlyDeep<z.infer<typeof feed>>
 
-/** A chain that has begun: its query and its windows. */
 const chain = z.object({
   kind: z.literal('chain'),
   chain: count,
@@ -150,7 +134,6 @@ const chain = z.object({
       /** Digests of the cursors before `next`, base64. */
       seen: z.string(),
       ids: z.array(blob),
-      /** Whether ids of some pages are not kept any more. */
       forgot: z.boolean(),
       lost: z.literal(true).optional(),
       size: count.nullable(),
@@ -160,20 +143,13 @@ const chain = z.object({
 export type ChainEntry = Entry<'chain'>
 
 /** The rows of a page that belong to one partition and one shard. */
-const slice = z.object({
-  /** The window of their partition. */
-  window: z.string(),
-  shard: count,
-  rows: count,
-  imported_at: importedAt.nullable(),
-})
+const slice = z.object({ window: z.string(), shard: count, rows: count, imported_at: importedAt.nullable() })
 export type PlacedRows = ReadonlyDeep<z.infer<typeof slice>>
 
 /** Rows of a page that wait in the log until their shard is sealed. All other rows of it are in a sealed shard. */
 const logged = z.object({ shard: count, rows: count, blob: count })
 export type LoggedRows = ReadonlyDeep<z.infer<typeof logged>>
 
-/** One page whose rows are durable. */
 const page = z.object({
   kind: z.literal('page'),
   chain: count,
@@ -191,17 +167,13 @@ const page = z.object({
   position: position.optional(),
   /** Rejected items: lines for the quarantine file of their partition. */
   quarantine: z.array(z.object({ window: z.string(), items: count, blob: count })).optional(),
-  /** Items of forgotten people, which were dropped. */
   forgotten: z.array(z.object({ window: z.string(), items: count })).optional(),
   unknown_fields: countsByName.optional(),
   /** Items that the chain already had; absent: none. */
   repeated: count.optional(),
   /** The ids of the page, and of how many pages before it they are still needed; absent: as before. */
   ids: z.object({ blob: count, keep: count }).optional(),
-  /**
-   * Of a feed: whether its pass is complete, and whether another is to follow; pairs of adjacent rows that were imported
-   * in this order, or in the other.
-   */
+  /** Of a feed: whether its pass is complete, and whether another is to follow. */
   feed: z.object({ over: z.boolean(), more: z.literal(true).optional() }).optional(),
 })
 export type PageEntry = Entry<'page'>
@@ -224,9 +196,7 @@ const open = z.object({
 })
 export type OpenEntry = Entry<'open'>
 
-/**
- * A shard that is sealed and durable, `_state/sealed/<shard>.<16 digits of its SHA-256>`. It only lacks its final name.
- */
+/** A sealed, durable shard, `_state/sealed/<shard>.<16 digits of its SHA-256>`. It only lacks its final name. */
 const seal = z.object({
   kind: z.literal('seal'),
   shard: count,
@@ -255,7 +225,6 @@ const scope = z.object({
   on_invalid: z.string(),
   /** A count, or a share such as `1%`. */
   max_quarantined: z.string(),
-  /** Rows of a full shard. */
   shard_rows: count,
 })
 export type Scope = Omit<Entry<'scope'>, 'kind'>
@@ -288,39 +257,29 @@ const partition = z.object({
 })
 export type PartitionEntry = Entry<'partition'>
 
-/**
- * Partitions that are exported again, from the beginning. What they have so far stays until a `replaced` entry: their
- * rows, states and sealed shards. New shards of theirs are not published before.
- */
+/** Partitions that are exported again. Until `replaced`, readers keep what there is, and new shards wait. */
 const redo = z.object({
   kind: z.literal('redo'),
   partitions: z.array(z.string()),
   /** Shards with rows of these partitions. Those that are published, or about to be, stay; the others are dropped. */
   shards: z.array(count),
-  /** Chains that are dropped. */
   chains: z.array(count),
 })
 
-/**
- * A prune: the number of partitions that ended before the instant `before`, and of their rows. Their shards, open shards
- * and chains go with them. In a checkpoint, whose partitions follow, it is history.
- */
+/** Partitions that ended before `before` go, with shards and chains. In a checkpoint it is history. */
 const prune = z.object({
   kind: z.literal('prune'),
   pruned_at: z.string(),
   before: z.string(),
   partitions: count,
   rows: count,
-  /** Items in quarantine that were removed with them. */
   quarantined: count,
-  /** The partitions, by key. */
   removed: z.array(z.object({ partition: z.string(), rows: count, quarantined: count })),
   /** The shards that held nothing else. */
   shards: z.array(z.object({ path: z.string(), rows: count, sha256: z.string() })),
 })
 export type Prune = Omit<Entry<'prune'>, 'kind'>
 
-/** People were forgotten: how many, and what was removed of them. */
 const forget = z.object({
   kind: z.literal('forget'),
   at: z.string(),
@@ -373,7 +332,6 @@ const measured = z.object({
   /** A rewrite wrote it. The figures of runs are in other entries. */
   replaces: z.literal(true).optional(),
 })
-export type MeasuredEntry = Entry<'measured'>
 
 /** By kind. zod prepares a schema on first use, so unused kinds cost nothing. */
 export const ENTRY_SCHEMAS = {
@@ -410,16 +368,8 @@ export const ENTRY_SCHEMAS = {
   /** Rejected items in the log that are not in the quarantine file yet. A checkpoint replaces page entries with it. */
   rejected: z.object({ kind: z.literal('rejected'), partition: z.string(), blobs: z.array(blob) }),
   /** The first `blobs` of them are in the quarantine file now, whose first `end` bytes are committed. */
-  quarantined: z.object({
-    kind: z.literal('quarantined'),
-    partition: z.string(),
-    blobs: count,
-    end: count,
-  }),
-  /**
-   * The first commit of an owner. `after`: the last file of the log before it, and how many bytes of it count. `nonce`: a
-   * random number, so that nobody knows the checksums of what follows.
-   */
+  quarantined: z.object({ kind: z.literal('quarantined'), partition: z.string(), blobs: count, end: count }),
+  /** The first commit of an owner. `after`: the last file before it and its bytes. `nonce`: hides later checksums. */
   claim: z.object({ kind: z.literal('claim'), after: z.tuple([count, count]), nonce: z.string() }),
   seal,
   failed: z.object({ kind: z.literal('failed'), partition: z.string(), requests: count, error: failure }),

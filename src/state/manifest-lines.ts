@@ -1,9 +1,4 @@
-/**
- * How readers that know no JSON find their way through a manifest: SQL engines, `sed`. The identity of the data set has a
- * line, and each shard has one, which begins with its path. However lines are indented, they are the same.
- *
- * Regular expressions with one group, in what POSIX (extended), RE2 and Java have in common, without a backslash.
- */
+/** Finds a manifest's lines without JSON, in POSIX (extended), RE2 and Java: one group, no backslash, any indent. */
 export const MANIFEST_LINES = {
   dataSet: '^[^"{]*"data_set_id": *"([^"]+)"',
   path: '^[^"{]*[{]"path":"([^"]+)"',
@@ -25,21 +20,17 @@ type ShardOfLine = {
   readonly imported_at: unknown
 }
 
-/** The line of a shard. */
 export function shardLine(shard: ShardOfLine): string {
   return `    ${JSON.stringify(shard)}`
 }
 
 /** The lines that {@link MANIFEST_LINES} find, for engines that cannot read the file. */
-export function manifestLines({
-  data_set_id,
-  shards,
-}: {
+export function manifestLines(manifest: {
   readonly data_set_id: string
   readonly shards: readonly ShardOfLine[]
 }): readonly string[] {
-  const listed = shards.map(({ path, rows, sha256, partitions }) =>
+  const listed = manifest.shards.map(({ path, rows, sha256, partitions }) =>
     shardLine({ path, rows, sha256, partitions, imported_at: null }),
   )
-  return [`  "data_set_id": ${JSON.stringify(data_set_id)}`, ...listed]
+  return [`  "data_set_id": ${JSON.stringify(manifest.data_set_id)}`, ...listed]
 }

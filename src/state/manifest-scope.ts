@@ -10,23 +10,14 @@ export const manifestPartitionSchema = z.object({
   state: z.enum(PARTITION_STATES),
   rows: count,
   quarantined: count,
-  /** Items that the service sent again; absent: none. */
   repeated: count.optional(),
-  /** Items of forgotten people; absent: none. */
   forgotten: count.optional(),
-  /**
-   * Why it failed, as all partitions say that failed for the same reason, and what to do. `ended`: nothing of it is left
-   * to request.
-   */
+  /** Why it failed, as all say that failed for the same reason. `ended`: nothing of it is left to request. */
   error: z.object({ cause: z.string(), next: z.string(), ended: z.literal(true).optional() }).optional(),
 })
 export type ManifestPartition = z.infer<typeof manifestPartitionSchema>
 
-/**
- * Every partition that is planned, or of which the data set has something, in the order of their keys: retired ones and
- * pruned ones too. A partition that is exported again is listed as it was. One is done when all of its rows are in
- * published shards.
- */
+/** All partitions that are planned or present, by key. `done`: all rows are published. Redone ones are as they were. */
 export function* manifestPartitions(
   { partitions, openShards, redo }: Pick<CheckpointState, 'partitions' | 'openShards' | 'redo'>,
   planned: Iterable<string>,

@@ -3,6 +3,7 @@ import * as z from 'zod'
 import {
   ExportError,
   formatTimestamp,
+  type Int64Json,
   int64FromJson,
   type OwnedStore,
   type Pipeline,
@@ -25,7 +26,6 @@ export const SIGNATURE_PATH = '_manifest.sig'
 export const SIGNATURE_BYTES = 64
 
 export const MANIFEST_PATH = '_manifest.json'
-/** First characters of every manifest. */
 export const MANIFEST_START = '{\n  "version": 1,\n  "pipeline": '
 
 const count = z.number().int().nonnegative()
@@ -37,15 +37,12 @@ const shardSchema = z.object({
   bytes: count,
   /** In hex. */
   sha256: z.string(),
-  /** Keys of the partitions. */
   partitions: z.array(z.string()),
   imported_at: z.object({ min: z.string(), max: z.string() }).nullable(),
-  /** NUL characters that U+FFFD replaces in it; absent: none. */
   /** The shards that were compacted into it: parts of its folder, first and last of each range; absent: none. */
   stands_for: z.array(z.tuple([count, count])).optional(),
 })
 
-/** `_manifest.json`: the contents of the data set. Fields have the same names as in the file. */
 const manifestSchema = z.object({
   version: z.literal(1),
   pipeline: z.string(),
@@ -66,11 +63,8 @@ const manifestSchema = z.object({
     quarantined: count,
     /** Items that the service sent again within a chain; each is exported once. */
     repeated: count,
-    /** Items of forgotten people: removed, or dropped before anything was written. */
     forgotten: count,
-    /** Number of NUL characters that U+FFFD replaces, in CSV. */
   }),
-  /** Number of occurrences of each unknown field. */
   unknown_fields: countsByName,
   /** Queries that the pipeline file no longer has: their partitions and rows in the data set. */
   retired: z.array(z.object({ query: z.string(), partitions: count, rows: count })),
@@ -78,10 +72,8 @@ const manifestSchema = z.object({
   settings: z.record(z.string(), z.unknown()),
   /** What the pipeline file requests, without flags: with the states of partitions it says what an export covers. */
   scope: ENTRY_SCHEMAS.scope.omit({ kind: true }),
-  /** Every partition that is planned or in the data set, by key. */
   partitions: z.array(manifestPartitionSchema),
   prunes: z.array(ENTRY_SCHEMAS.prune.omit({ kind: true })),
-  /** When people were forgotten, and what was removed. */
   forgotten: z.array(ENTRY_SCHEMAS.forget.omit({ kind: true, changes: true })),
   runs: z.array(
     z.object({
@@ -92,7 +84,6 @@ const manifestSchema = z.object({
       requests: count,
       retries: count,
       quarantined: count,
-      /** Failures of partitions. */
       failures: count,
       /** Why items were quarantined, by field and rule, and how many. */
       reasons: countsByName,
@@ -103,11 +94,7 @@ const manifestSchema = z.object({
       /** Why it is not complete; null: it is, or was killed. */
       error: runError.nullable(),
       /** Only of the last run: measured page size of the service; null: not measured yet. */
-      service: z
-        .object({
-          page_size: count.nullable(),
-        })
-        .optional(),
+      service: z.object({ page_size: count.nullable() }).optional(),
     }),
   ),
 })
@@ -124,7 +111,6 @@ export type RetiredQuery = Manifest['retired'][number]
 /** What a manifest has from the pipeline file; all else is from the checkpoint. */
 type ManifestPlan = {
   readonly scope: Scope
-  /** Keys of the partitions that are planned, whether they have begun or not. */
   readonly planned: Iterable<string>
   readonly retired: readonly RetiredQuery[]
   /** Measurements of the service; default: as they are now. */
@@ -141,10 +127,7 @@ export async function writeManifest(
   await store.replace(MANIFEST_PATH, manifestText(pipeline, state, plan))
 }
 
-/**
- * Reads a manifest back; null: the file does not exist.
- * @throws ExportError `damaged` if it is not a manifest
- */
+/** null: the file does not exist. @throws ExportError `damaged` if it is not a manifest */
 export async function readManifest(store: Store): Promise<Manifest | null> {
   const bytes = await store.read(MANIFEST_PATH)
   return bytes === null ? null : parseManifest(bytes)
@@ -167,8 +150,7 @@ export function parseManifest(bytes: Uint8Array): Manifest {
 
 /** Whether the bytes are the manifest of a checkpoint as of its last run, or as of an earlier one that changed more. */
 export function isManifestOf(bytes: Uint8Array, pipeline: Pipeline, state: CheckpointState): boolean {
-  // The pipeline file may have changed since, so the names of retired queries come from the manifest, and their partitions
-  // and rows from the state.
+  // The pipeline file may have changed since: the manifest has the names of retired queries, the state their rows.
   const { scope: listedScope, partitions, retired: listed, runs } = parseManifest(bytes)
   const scope = state.scope ?? listedScope
   const names = new Set(listed.map(({ query }) => query))
@@ -179,7 +161,6 @@ export function isManifestOf(bytes: Uint8Array, pipeline: Pipeline, state: Check
   return manifestDifference(bytes, pipeline, then, plan) === 'none'
 }
 
-/** How a manifest differs from that of a checkpoint: not at all, in its runs alone, or otherwise. */
 export function manifestDifference(
   bytes: Uint8Array,
   pipeline: Pipeline,
@@ -210,29 +191,15 @@ export function holdingsOf(query: string, { partitions: all }: CheckpointState):
   return partitions === 0 ? null : { query, partitions, rows }
 }
 
-/** The committed shards, in the manifest's form and order. */
 export function* manifestShards(state: CheckpointState): Generator<ManifestShard> {
   const byPath = [...state.shards].sort((a, b) => (a.path < b.path ? -1 : 1))
   for (const shard of byPath) yield manifestShard(shard)
 }
 
-/** A sealed shard as the manifest lists it. */
-export function manifestShard({
-  path,
-  rows,
-  bytes,
-  sha256,
-  partitions,
-  imported_at,
-  stands_for,
-}: Omit<SealedShard, 'shard'>): ManifestShard {
-  const span =
-    imported_at === null
-      ? null
-      : {
-          min: formatTimestamp(int64FromJson(imported_at.min)),
-          max: formatTimestamp(int64FromJson(imported_at.max)),
-        }
+export function manifestShard(shard: Omit<SealedShard, 'shard'>): ManifestShard {
+  const { path, rows, bytes, sha256, partitions, imported_at, stands_for } = shard
+  const at = (time: Int64Json): string => formatTimestamp(int64FromJson(time))
+  const span = imported_at === null ? null : { min: at(imported_at.min), max: at(imported_at.max) }
   const compacted =
     stands_for === undefined
       ? {}
@@ -321,7 +288,6 @@ export function signatureOf(manifest: Uint8Array, privateKey: KeyObject): Uint8A
   return sign(null, manifest, privateKey)
 }
 
-/** Whether a signature is valid for this manifest and this key. */
 export function fitsManifest(signature: Uint8Array, manifest: Uint8Array, publicKey: KeyObject): boolean {
   return signature.byteLength === SIGNATURE_BYTES && verify(null, manifest, publicKey, signature)
 }

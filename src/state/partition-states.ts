@@ -3,7 +3,6 @@ export type PartitionState = (typeof PARTITION_STATES)[number]
 
 export const PARTITION_STATES = ['done', 'partial', 'failed', 'pending', 'pruned'] as const
 
-/** Number of partitions in each state. */
 export type PartitionStates = { readonly [State in PartitionState]: number }
 
 export const NO_PARTITIONS: PartitionStates = { done: 0, partial: 0, failed: 0, pending: 0, pruned: 0 }

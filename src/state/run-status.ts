@@ -2,7 +2,6 @@ export const RUN_STATUSES = ['complete', 'failed', 'budget', 'interrupted'] as c
 
 export type RunStatus = (typeof RUN_STATUSES)[number]
 
-/** What a run has done, as its progress, its summary and metrics count it. */
 export type RunCounts = {
   readonly rows: number
   /** With retries. */

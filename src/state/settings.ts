@@ -10,11 +10,7 @@ import {
 
 export type Settings = Readonly<Record<string, unknown>>
 
-/**
- * The settings that all runs on a data set must share, by their names in the pipeline file: the parameters of requests
- * (a cursor is valid only for the same parameters) and the form of rows and files. Rate limit, retries, budgets,
- * windows and the sizes of pages and shards may change between runs.
- */
+/** What all runs on a data set must share: parameters of requests, to which cursors belong, and the form of files. */
 export function frozenSettings(pipeline: Pipeline, maskKey: Uint8Array | null): Settings {
   const { extract, transform, load } = pipeline
   const { format } = load
@@ -36,9 +32,7 @@ export function frozenSettings(pipeline: Pipeline, maskKey: Uint8Array | null): 
     'load.partition_by': [...load.partitionBy].sort(),
     ...(format.kind === 'csv'
       ? { 'load.csv.escape_formulas': format.escapeFormulas }
-      : {
-          'load.parquet.encodings': format.encodings,
-        }),
+      : { 'load.parquet.encodings': format.encodings }),
     ...(maskKey === null ? {} : { [MASK_KEY]: maskKeyCheck(maskKey) }),
   }
 }
@@ -104,7 +98,6 @@ function valueText(value: unknown, other: unknown): string {
   return `[${['…', ...own.map((item) => JSON.stringify(item))].join(',')}]`
 }
 
-/** How settings differ from those of a data set, a clause each. */
 export function differencesOf(before: Settings, now: Settings): readonly string[] {
   return changesOf(before, now).map(({ text }) => text)
 }
@@ -122,11 +115,7 @@ function changed(changes: readonly Change[], pipeline: Located): ExportError {
   })
 }
 
-/**
- * @param header of the data set; null: it has none
- * @param maskKey null: there is none, or it is not known
- * @throws ExportError `config` when the data set was begun with another mask key
- */
+/** @param maskKey null: none, or not known @throws ExportError `config` when the data set was begun with another */
 export function checkMaskKey(
   header: { readonly settings: Settings } | null | undefined,
   maskKey: Uint8Array | null,
@@ -137,10 +126,7 @@ export function checkMaskKey(
   throw changed([{ name: MASK_KEY, text: OTHER_MASK_KEY }], pipeline)
 }
 
-/**
- * @param fingerprint of the key of digests, as {@link keyFingerprint} gives it
- * @throws ExportError `config` when the data set was begun with another mask key
- */
+/** @param fingerprint of {@link keyFingerprint} @throws ExportError `config` when the data set has another mask key */
 export function checkFingerprint(
   header: { readonly settings: Settings } | null | undefined,
   fingerprint: string,

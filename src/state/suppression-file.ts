@@ -8,10 +8,7 @@ export const SUPPRESSION_PATH = '_state/suppression.json'
 /** The same after a change, until the checkpoint names it. */
 export const NEXT_SUPPRESSION_PATH = '_state/suppression.next.json'
 
-/**
- * Digests of forgotten people, and their key: a random one, or the mask key, of which the file has the check value
- * alone. With a random key whoever has the file can test guesses, so it is 0600.
- */
+/** Digests of forgotten people, and their key. Whoever has a random key can test guesses, so the file is 0600. */
 const suppressionList = z.strictObject({
   key: z.union([
     z.strictObject({ random: z.base64().length(44) }),

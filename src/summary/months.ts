@@ -20,7 +20,7 @@ export function monthsOf(manifest: Manifest, counted: RowFacts['months'] | null)
     const [first, last] = monthsIn(splitPath(key)[1])
     if (state !== 'done') {
       const [from, until] = missingOf(partition, first, last, manifest)
-      for (let month = from; month <= until && month !== ''; month = after(month)) unfinished.add(month)
+      for (let month = from; month <= until && month !== ''; month = shifted(month, 1)) unfinished.add(month)
       if (first === ALL) unfinished.add(ALL)
     }
     if (counted !== null) continue
@@ -30,7 +30,7 @@ export function monthsOf(manifest: Manifest, counted: RowFacts['months'] | null)
   const names = [...sums.keys()].sort()
   if (names.length === 0) return []
   const all: Month[] = []
-  for (let month = names[0]!; month <= names.at(-1)!; month = after(month))
+  for (let month = names[0]!; month <= names.at(-1)!; month = shifted(month, 1))
     all.push({ month, rows: sums.get(month) ?? 0, isWhole: !unfinished.has(month) && !unfinished.has(ALL) })
   return all
 }
@@ -41,7 +41,7 @@ function monthsIn(window: string): readonly [first: string, last: string] {
   const [from = '', until = ''] = window.split('..')
   if (until === '') return [ALL, ALL]
   const last = until.slice(0, 7)
-  return [from.slice(0, 7), /^\d{4}-\d\d-01$/.test(until) ? before(last) : last]
+  return [from.slice(0, 7), /^\d{4}-\d\d-01$/.test(until) ? shifted(last, -1) : last]
 }
 
 /** The months of a window that is not done in which rows may be missing: those that its files have not passed. */
@@ -62,18 +62,9 @@ function missingOf(
   return settings['extract.order'] === 'desc' ? [first, oldest] : [newest, last]
 }
 
-function after(month: string): string {
-  const [year, index] = [Number(month.slice(0, 4)), Number(month.slice(5))]
-  return index === 12
-    ? `${String(year + 1).padStart(4, '0')}-01`
-    : `${month.slice(0, 5)}${String(index + 1).padStart(2, '0')}`
-}
-
-function before(month: string): string {
-  const [year, index] = [Number(month.slice(0, 4)), Number(month.slice(5))]
-  return index === 1
-    ? `${String(year - 1).padStart(4, '0')}-12`
-    : `${month.slice(0, 5)}${String(index - 1).padStart(2, '0')}`
+function shifted(month: string, by: 1 | -1): string {
+  const months = 12 * Number(month.slice(0, 4)) + Number(month.slice(5)) - 1 + by
+  return `${String(Math.floor(months / 12)).padStart(4, '0')}-${String((months % 12) + 1).padStart(2, '0')}`
 }
 
 export function monthChart(all: readonly Month[]): Html {

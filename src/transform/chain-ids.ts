@@ -1,21 +1,18 @@
 import type { PageContext, PageIds } from '../rows/index.ts'
 import { copied, FIRST_ELEMENTS, MAX_KEPT_ELEMENTS } from './columns/lists.ts'
 
-/**
- * Detects items that a chain has had before: on its last pages or earlier on the current page. A decoder reuses one for
- * all its pages, so that its memory is allocated once.
- */
+/** Detects items that a chain has had before. A decoder reuses one for all its pages: its memory is allocated once. */
 export class ChainIds {
   readonly #rows = new ChainSet()
   readonly #rejected = new ChainSet()
-  readonly #known = { rows: new KnownIds(), rejected: new KnownIds() }
+  /** Ids that the chain had before it lost its cursor. */
+  #knownRows: ReadonlySet<Id> = new Set()
+  #knownRejected: ReadonlySet<Id> = new Set()
   #front: readonly PageIds[] = []
-  /** Number of items of this page that are repeated. */
   repeated = 0
   /** Whether one of them is of the front of the feed as it was last read. */
   met = false
 
-  /** Begins a page. */
   begin({ feed, known, recent: last }: Pick<PageContext, 'feed' | 'known' | 'recent'>): void {
     this.repeated = 0
     this.met = false
@@ -24,13 +21,13 @@ export class ChainIds {
     const recent = [...earlier, ...last]
     this.#rows.begin(recent.map(({ rows }) => rows))
     this.#rejected.begin(recent.map(({ rejected }) => rejected))
-    this.#known.rows.begin(known.map(({ rows }) => rows))
-    this.#known.rejected.begin(known.map(({ rejected }) => rejected))
+    this.#knownRows = new Set(known.flatMap(({ rows }) => idsOf(rows)))
+    this.#knownRejected = new Set(known.flatMap(({ rejected }) => idsOf(rejected)))
   }
 
   /** Whether the chain had this row before it lost its cursor. */
   isKnownRow(id: Id): boolean {
-    return this.#known.rows.has(id)
+    return this.#knownRows.has(id)
   }
 
   /** Call it for every row that is to be kept. @returns false when it is repeated */
@@ -40,7 +37,7 @@ export class ChainIds {
 
   /** Call it for every item with an id that is to be rejected. @returns false when it was rejected before */
   isNewRejection(id: Id): boolean {
-    if (this.#known.rejected.has(id)) return false
+    if (this.#knownRejected.has(id)) return false
     return this.#isNew(id, this.#rejected, 'rejected')
   }
 
@@ -51,7 +48,6 @@ export class ChainIds {
     return false
   }
 
-  /** The ids of this page. */
   page(): PageIds {
     return { rows: this.#rows.page(), rejected: this.#rejected.page() }
   }
@@ -59,25 +55,7 @@ export class ChainIds {
 
 type Id = number | bigint
 
-/** The ids that a chain had before it lost its cursor. */
-class KnownIds {
-  #set: ReadonlySet<Id> = new Set()
-
-  begin(ids: readonly Int32Array[]): void {
-    if (ids.length === 0 && this.#set.size === 0) return
-    this.#set = new Set(ids.flatMap(idsOf))
-  }
-
-  has(id: Id): boolean {
-    return this.#set.has(id)
-  }
-}
-
-/**
- * The ids of a page and of the pages before it. The service mostly assigns ids in the order of import. An id is new if
- * it is above or below all others of its page and outside the range of the pages before. The set is made only when an
- * id is not new by this rule.
- */
+/** The service mostly assigns ids in order. The set is made only when an id lies within the range of earlier ones. */
 class ChainSet {
   /** All ids; null: not needed yet. */
   #set: Set<Id> | null = null
@@ -108,7 +86,6 @@ class ChainSet {
     return true
   }
 
-  /** The ids of this page. */
   page(): Int32Array<ArrayBuffer> {
     const words = this.#added.copy()
     RANGES.set(words, this.#range)

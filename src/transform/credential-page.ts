@@ -12,7 +12,7 @@ import type { ExtraReader } from './extra/extra-reader.ts'
 import type { Suppression } from './mask/index.ts'
 import { ignoredFilter, PageRange } from './page-range.ts'
 import { type Quarantine, rejectedId, rejectedTime } from './quarantine.ts'
-import { type Hidden, type RowTexts, repeats } from './row-texts.ts'
+import { type RowTexts, repeats } from './row-texts.ts'
 import { CREDENTIAL_FIELDS, credentialSchema, SOURCE_FIELDS, UnknownFields, unknownNames } from './schema.ts'
 
 /** What all pages of a decoder share. `columns` and `ids` serve one page at a time. */
@@ -26,7 +26,6 @@ export type PageTools = {
   readonly suppression: Suppression | null
 }
 
-/** Builder of one page of credentials. */
 export class CredentialPage {
   readonly range: PageRange
   readonly unknown = new UnknownFields()
@@ -60,8 +59,7 @@ export class CredentialPage {
   }
 
   /**
-   * Adds one item, parsed with all digits, as a row or a quarantine entry, or ignores it if it belongs to another chain or
-   * is repeated. Its JSON begins at `start` of `body`.
+   * Adds one item as a row or to quarantine, or ignores it. It is parsed with all digits; its JSON begins at `start`.
    * @throws ExportError 'data' when it was not requested
    */
   add(item: unknown, index: number, body: Buffer, start: number): void {
@@ -70,11 +68,13 @@ export class CredentialPage {
     const hidden = this.#texts.hidden([hash], identity_name)
     const extras = this.#extras?.read(item, body, start, hidden) ?? null
     if (!result.success || (extras !== null && extras.issues.length > 0)) {
-      if (this.#isLeftToOthers(item)) return
+      const at = rejectedTime(item)
+      // A request may cover more than this chain's windows: an invalid item there is rejected by the other chain.
+      if (at !== null && this.range.isLeftToOthers(at)) return
       const id = rejectedId(item)
       if (id !== null && !this.#ids.isNewRejection(id)) return
       if (this.#isForgotten(item)) {
-        this.forget(rejectedTime(item))
+        this.forget(at)
         return
       }
       const issues = [...(result.error?.issues ?? []), ...(extras?.issues ?? [])]
@@ -91,10 +91,9 @@ export class CredentialPage {
       return
     }
     this.columns.add(credential, extras?.values ?? [])
-    this.#countUnknown(extras?.unknown ?? unknownOf(item as object), hidden)
+    this.unknown.countAll(extras?.unknown ?? unknownOf(item as object), (name) => repeats(name, hidden))
   }
 
-  /** Counts an item of a forgotten person, which is dropped. */
   forget(at: Int64 | null): void {
     this.#forgotten.push(at === null ? null : Number(at))
   }
@@ -118,25 +117,14 @@ export class CredentialPage {
     }
   }
 
-  /** A request may cover more than this chain's windows: an invalid item there is rejected by the other chain. */
-  #isLeftToOthers(item: unknown): boolean {
-    const at = rejectedTime(item)
-    return at !== null && this.range.isLeftToOthers(at)
-  }
-
   #isForgotten(item: unknown): boolean {
     if (this.suppression === null || typeof item !== 'object' || item === null) return false
     const { identity_name: name, hash } = item as { identity_name?: unknown; hash?: unknown }
     if (typeof name !== 'string') return false
     return this.suppression.has(this.#texts.identity(name, typeof hash === 'string' ? hash : null))
   }
-
-  #countUnknown(names: readonly string[], hidden: Hidden): void {
-    this.unknown.countAll(names, (name) => repeats(name, hidden))
-  }
 }
 
-/** Names of the fields of an item and of its source that nobody knows. */
 function unknownOf(item: { source?: object | null }): readonly string[] {
   const ofSource = item.source ? unknownNames(item.source, SOURCE_FIELDS, 'source.') : []
   return [...unknownNames(item, CREDENTIAL_FIELDS), ...ofSource]

@@ -16,9 +16,8 @@ import { reportSchema } from './schema.ts'
 export type Decoder = (body: Uint8Array, context: PageContext) => DecodedPage
 
 /**
- * Makes the decoder of a run. It flattens and masks: bytes in, columns out. It reuses its working memory, so one decoder
- * serves one page at a time. Decoding throws ExportError: 'transient' or 'shape' when the bytes are not such a response, 'data'
- * when the response violates the contract.
+ * One decoder serves one page at a time: it reuses its memory. Decoding throws ExportError 'transient' or 'shape' when
+ * the bytes are not such a response, 'data' when the response violates the contract.
  * @throws ExportError 'config' when a policy needs a mask key and there is none
  */
 export function createDecoder(settings: DecodeSettings): Decoder {
@@ -36,7 +35,6 @@ function credentialDecoder(settings: DecodeSettings): Decode {
   return (body, context) => reader.read(body, context)
 }
 
-/** What pages of credentials need. */
 export function pageTools(settings: DecodeSettings): PageTools {
   const masks = masksOf(settings)
   const texts = new RowTexts(settings)
@@ -50,20 +48,15 @@ export function pageTools(settings: DecodeSettings): PageTools {
   }
 }
 
-/** Decodes pages of reports. */
 export function reportDecoder(settings: DecodeSettings): Decode {
   return plainDecoder(settings, reportSchema, (id, context) => {
     const { query } = context
-    return query.type === 'report' && id !== query.id ? wrongReport(context) : null
-  })
-}
-
-/** The response has another report than the one requested. */
-function wrongReport(context: PageContext): ExportError {
-  return new ExportError({
-    kind: 'data',
-    what: 'The response holds another report than the requested one',
-    where: pageLocation(context),
-    next: 'Check service.report_path, and proxies and caches before the service: a cache may mix up responses.',
+    if (query.type !== 'report' || id === query.id) return null
+    return new ExportError({
+      kind: 'data',
+      what: 'The response holds another report than the requested one',
+      where: pageLocation(context),
+      next: 'Check service.report_path, and proxies and caches before the service: a cache may mix up responses.',
+    })
   })
 }

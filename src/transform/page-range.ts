@@ -13,15 +13,11 @@ function boundsOf(window: Window | null): Bounds {
 }
 
 /**
- * - `keep`: the row belongs to this chain
- * - `drop`: the row belongs to another chain
- * - `known`: the chain has had the row, and requests it again since it has lost its cursor
- * - `repeated`: the chain already has the row, and the service sends it again
- * - `outside`: the row was not requested, so the service ignored the filter
+ * `drop`: another chain's row. `known`: requested again, since the chain has lost its cursor. `repeated`: the service
+ * sends it again. `outside`: it was not requested, so the service ignored the filter.
  */
 export type Verdict = 'keep' | 'drop' | 'known' | 'repeated' | 'outside'
 
-/** Checks `imported_at` of the items of one page: which items belong to the chain, and the span of the page. */
 export class PageRange {
   readonly #isAscending: boolean
   readonly #requested: Bounds
@@ -74,7 +70,6 @@ export class PageRange {
     return { first: int64ToJson(this.#first), last: int64ToJson(this.#last), late: this.#late }
   }
 
-  /** Whether an instant comes before another in the order of the chain. */
   #isBefore(at: Int64, other: Int64): boolean {
     return this.#isAscending ? at < other : at > other
   }

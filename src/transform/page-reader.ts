@@ -43,9 +43,8 @@ import {
 import { fieldName, SOURCE_FIELDS, type Source, sourceSchema, unknownNames } from './schema.ts'
 
 /**
- * Reads pages of credentials. An item's values go from the response's bytes into columns, without objects or strings. An
- * item that the walker does not understand, or that breaks the schema, is read by JSON.parse and the schema; without a
- * walker, and where there are additional columns, all of them are.
+ * Values go from the response's bytes into columns, without objects. What the walker does not understand is read by
+ * JSON.parse and the schema. Without a walker, or with additional columns, all items are.
  */
 export class PageReader {
   readonly #settings: DecodeSettings
@@ -69,8 +68,7 @@ export class PageReader {
       return this.#readResponse(() => new CredentialPage(this.#settings, this.#tools, context))
     } catch (error) {
       if (!(error instanceof SyntaxError) && !isExportError(error)) throw error
-      // Says what is wrong with the response as a whole, which counts before a single item does. The message of a
-      // SyntaxError quotes the JSON, so it is not kept.
+      // The response counts before a single item. The message of a SyntaxError quotes the JSON, so it is not kept.
       parseResponse(body, context)
       throw isExportError(error) ? error : wrongShape('has `items` twice', pageLocation(context))
     }
@@ -158,7 +156,6 @@ export class PageReader {
     return end < 0 ? skipValue(body, at) : end
   }
 
-  /** Adds the item at [start, end) by JSON.parse and the schema. */
   #addParsed(start: number, end: number, page: CredentialPage): void {
     if (this.#items >= MAX_ITEMS) throw notUnderstood()
     page.add(this.#parse(start, end), this.#items, this.#body, start)
@@ -180,7 +177,6 @@ export class PageReader {
     if (this.#body[at] !== byte) throw notUnderstood()
   }
 
-  /** Adds the items of records. */
   #addRecords(walker: ItemWalker<KnownSource>, records: number, page: CredentialPage): void {
     const { run } = walker
     if (this.#items + records > MAX_ITEMS) throw notUnderstood()
@@ -228,7 +224,6 @@ export class PageReader {
     return verdict
   }
 
-  /** Adds the rows that were kept, column by column. */
   #addRows(walker: ItemWalker<KnownSource>, columns: CredentialColumns): void {
     const { run } = walker
     const { rows, kept } = run
@@ -308,7 +303,6 @@ function notUnderstood(): SyntaxError {
   return new SyntaxError()
 }
 
-/** A validated source and what a row needs of it. */
 export type KnownSource = {
   readonly id: string
   readonly source: Source

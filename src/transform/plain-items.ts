@@ -14,11 +14,7 @@ type PlainItem = { readonly id: Int64; readonly imported_at?: Int64 } & Readonly
   Record<string, ColumnValue | undefined>
 >
 
-/**
- * Decodes pages of items that hold no secret and no identity, and of which there are few, so it is simple rather than
- * fast.
- * @param refuse returns an error when an item with this id was not requested
- */
+/** For items that hold no secret and no identity. @param refuse returns an error for an id that was not requested */
 export function plainDecoder(
   settings: DecodeSettings,
   schema: z.ZodObject & z.ZodType<PlainItem>,

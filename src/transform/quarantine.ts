@@ -19,19 +19,14 @@ const MAX_TEXT_LENGTH = 10_240
 const MAX_ELEMENTS = 100
 const MAX_UNKNOWN_FIELDS = 50
 
-/** Makes the form in which the value of a field may be shown. */
 type Rule = (value: unknown) => unknown
 
-/** A violation of the schema, with its path in the item. */
 type Issue = Pick<z.core.$ZodIssue, 'path' | 'message'>
 
 /** Makes the quarantine entry of an item that violates the schema: the values that may be shown, and the issues. */
 export type Quarantine = (item: unknown, issues: readonly Issue[], index: number) => RejectedItem
 
-/**
- * @param extras additional columns
- * @param texts what other texts of the item may not contain
- */
+/** @param texts what other texts of the item may not contain */
 export function credentialQuarantine(
   masks: Masks,
   extras: readonly ExtraField[],
@@ -117,7 +112,6 @@ function quarantine(show: (item: unknown) => unknown): Quarantine {
     at: timeOf(item),
     index,
     id: idOf(item),
-    // A path is `a.b.0`.
     issues: issues.slice(0, MAX_ISSUES).map(({ path, message }) => ({
       path: path.map(String).join('.'),
       message,
@@ -147,7 +141,6 @@ function kindOf(value: unknown): string {
   return typeof value === 'bigint' ? 'number' : typeof value
 }
 
-/** `imported_at` of an item that violates the schema, if it can be read. */
 export function rejectedTime(item: unknown): Int64 | null {
   if (typeof item !== 'object' || item === null || !('imported_at' in item)) return null
   return timestamp.safeParse(item.imported_at).data ?? null
@@ -214,7 +207,6 @@ function truth(value: unknown): unknown {
   return value === null || typeof value === 'boolean' ? value : REDACTED
 }
 
-/** A string that is a valid time. */
 function time(value: unknown): unknown {
   return value === null || timestamp.safeParse(value).success ? value : REDACTED
 }

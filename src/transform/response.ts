@@ -3,7 +3,6 @@ import { ExportError, type Query } from '../core/index.ts'
 import { type DecodedPage, hasTooManyValues, type PageContext } from '../rows/index.ts'
 import { parseExactJson } from './scan/exact-json.ts'
 
-/** Makes a page from a response's body. @see createDecoder */
 export type Decode<Result = DecodedPage> = (body: Buffer, context: PageContext) => Result
 
 /** A response of the right shape, its items not yet validated. */
@@ -17,11 +16,8 @@ type ParsedResponse = {
 export const MAX_ITEMS = 100_000
 
 /**
- * Parses a response: `{items, next}`, or `{report}` for a report requested by its id. A byte order mark is ignored; a
- * missing `next` means the same as null.
- * Source: service spec 4.1 and 4.2.
- * @throws ExportError 'transient' when the bytes are no JSON, 'shape' when they are not such a response; 'data' when
- *   parsing would take more memory than a response may
+ * A byte order mark is ignored; a missing `next` means the same as null. Source: service spec 4.1 and 4.2.
+ * @throws ExportError 'transient' when it is no JSON, 'shape' when it is no response, 'data' when it is too large
  */
 export function parseResponse(body: Buffer, context: PageContext): ParsedResponse {
   const { query } = context

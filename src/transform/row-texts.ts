@@ -4,17 +4,12 @@ import type { Credential } from './schema.ts'
 /** Shorter secrets and identities occur in texts by chance. */
 const MIN_REPEATED = 4
 
-type Policies = Pick<DecodeSettings, 'secret' | 'identity'>
-
-/**
- * What becomes of the texts of a row beside its secret. The rules follow the structure of a text: a search for the secret,
- * with a mask where it is found, would tell the secret to everyone who knows the text from elsewhere.
- */
+/** By the structure of a text: a search for the secret would tell it to everyone who knows the text from elsewhere. */
 export class RowTexts {
   readonly #hidesSecret: boolean
   readonly #hidesIdentity: boolean
 
-  constructor({ secret, identity }: Policies) {
+  constructor({ secret, identity }: Pick<DecodeSettings, 'secret' | 'identity'>) {
     this.#hidesSecret = secret !== 'plaintext'
     this.#hidesIdentity = identity !== 'keep'
   }
@@ -47,10 +42,8 @@ export class RowTexts {
   }
 }
 
-/** Texts as they stand in an item. */
 export type Hidden = readonly string[]
 
-/** Whether a text contains one of them as it stands. */
 export function repeats(text: string, hidden: Hidden): boolean {
   return hidden.some((each) => text.includes(each))
 }

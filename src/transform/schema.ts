@@ -19,9 +19,7 @@ export const timestamp = z.string().transform((input, context) => {
 })
 const optionalTimestamp = timestamp.nullish()
 
-/**
- * A leak source. Source: service spec 2.3; nullability from the public documentation. Nullable fields may be missing.
- */
+/** Source: service spec 2.3; nullability from the public documentation. Nullable fields may be missing. */
 export const sourceSchema = z.object({
   id: z.string(),
   name: optionalString,
@@ -32,10 +30,7 @@ export const sourceSchema = z.object({
   leaked_at: optionalTimestamp,
 })
 
-/**
- * A leaked credential as the search returns it. Integers beyond 64 bits are rejected, never rounded.
- * Source: service spec 2.2; `auth_domains`, `urls` and nullability from the public documentation.
- */
+/** Source: service spec 2.2; `auth_domains`, `urls` and nullability from the public documentation. */
 export const credentialSchema = z.object({
   id: integer,
   domain: optionalString,
@@ -86,7 +81,6 @@ export const SOURCE_FIELDS: ReadonlySet<string> = new Set([
 ])
 export const REPORT_FIELDS: ReadonlySet<string> = new Set(Object.keys(reportSchema.shape))
 
-/** Whether the service documents a field of this name. */
 export function isKnownField(name: string): boolean {
   return CREDENTIAL_FIELDS.has(name) || SOURCE_FIELDS.has(name) || REPORT_FIELDS.has(name)
 }
@@ -96,14 +90,10 @@ const MAX_NAMES = 50
 /** Under which fields are counted whose names are not shown. */
 export const UNNAMED_FIELDS = '…'
 
-/** Counts unknown fields by name. */
 export class UnknownFields {
   readonly #counts = new Map<string, number>()
 
-  /**
-   * @param name from {@link fieldName}
-   * @param isHidden whether a name that is new repeats what the row hides
-   */
+  /** @param isHidden whether a name that is new repeats what the row hides */
   count(name: string, isHidden: (name: string) => boolean = () => false): void {
     const isNew = !this.#counts.has(name)
     const key = isNew && (this.#counts.size >= MAX_NAMES || isHidden(name)) ? UNNAMED_FIELDS : name
@@ -124,7 +114,6 @@ export function fieldName(prefix: string, name: string): string {
   return /^[\w.-]{1,64}$/.test(name) ? prefix + name : UNNAMED_FIELDS
 }
 
-/** Names of an object's fields that are not in `known`. */
 export function unknownNames(value: object, known: ReadonlySet<string>, prefix = ''): readonly string[] {
   const names: string[] = []
   for (const name in value) if (!known.has(name)) names.push(fieldName(prefix, name))

@@ -34,14 +34,16 @@ import {
 import { nameQuery } from '../../src/pipeline/index.ts'
 import { chainsOf } from '../../src/pipeline/plan/chains.ts'
 import { encodeRecordBatch } from '../../src/rows/index.ts'
-import type { HeaderEntry, PageEntry, SealEntry } from '../../src/state/index.ts'
 import {
   type CheckpointState,
   chainEntry,
+  type HeaderEntry,
   hasBegun,
   type Journal,
+  type PageEntry,
   presentOf,
   readCheckpoint,
+  type SealEntry,
   type SealedShard,
   splitPath,
 } from '../../src/state/index.ts'

@@ -13,8 +13,7 @@ import {
 import { ChainProgress } from '../../src/run/chains/chain-progress.ts'
 import { type SplitPage, splitByWindow } from '../../src/run/chains/split-by-window.ts'
 import { JournalFold } from '../../src/state/checkpoint/fold-journal.ts'
-import type { JournalEntry } from '../../src/state/index.ts'
-import { chainEntry } from '../../src/state/index.ts'
+import { chainEntry, type JournalEntry } from '../../src/state/index.ts'
 import { emptyPage } from '../extract/support.ts'
 import { cases } from '../support/thorough.ts'
 

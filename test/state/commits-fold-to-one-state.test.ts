@@ -5,7 +5,6 @@ import { promisify } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { WindowRun } from '../../src/core/index.ts'
-import type { JournalEntry } from '../../src/state/index.ts'
 import {
   CHECKPOINT_PATH,
   CHECKPOINT_START,
@@ -13,6 +12,7 @@ import {
   chainEntry,
   findCheckpoint,
   Journal,
+  type JournalEntry,
   LOG_FOLDER,
   readCheckpoint,
 } from '../../src/state/index.ts'

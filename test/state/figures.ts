@@ -1,6 +1,5 @@
 import { expect } from 'vitest'
-import type { JournalEntry } from '../../src/state/index.ts'
-import { type CheckpointState, presentOf, sumOfPartitions } from '../../src/state/index.ts'
+import { type CheckpointState, type JournalEntry, presentOf, sumOfPartitions } from '../../src/state/index.ts'
 import { factsOf, type JournalLine } from './lines.ts'
 
 /** The figures of each partition are the sums of what the entries say about it. */

@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { WindowRun } from '../../src/core/index.ts'
-import type { JournalEntry, PageEntry } from '../../src/state/index.ts'
-import { chainEntry } from '../../src/state/index.ts'
+import { chainEntry, type JournalEntry, type PageEntry } from '../../src/state/index.ts'
 import { type Random, random } from '../support/random.ts'
 import { DAY, days, HEADER, type JournalLine, keysOf, seal } from './lines.ts'
 

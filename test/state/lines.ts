@@ -7,23 +7,21 @@ import {
   type Window,
   WindowRun,
 } from '../../src/core/index.ts'
-import type {
-  BlobRef,
-  FoldedShard,
-  HeaderEntry,
-  JournalEntry,
-  PageEntry,
-  SealEntry,
-} from '../../src/state/index.ts'
 import {
+  type BlobRef,
   beginCheckpoint,
   CHECKPOINT_PATH,
   type CheckpointState,
   chainEntry,
   type FoldedChain,
+  type FoldedShard,
   findCheckpoint,
+  type HeaderEntry,
   Journal,
+  type JournalEntry,
+  type PageEntry,
   readCheckpoint,
+  type SealEntry,
 } from '../../src/state/index.ts'
 import { LineWriter } from '../../src/state/log/lines.ts'
 

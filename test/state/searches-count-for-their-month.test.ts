@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest'
 import { snapshot } from '../../src/state/checkpoint/checkpoint-state.ts'
 import { JournalFold } from '../../src/state/checkpoint/fold-journal.ts'
-import type { JournalEntry } from '../../src/state/index.ts'
-import { searchesByMonth } from '../../src/state/index.ts'
+import { type JournalEntry, searchesByMonth } from '../../src/state/index.ts'
 import { HEADER } from './lines.ts'
 
 const begun = (run: string, at: string): JournalEntry => ({ kind: 'run', run, started_at: at, version: '1' })

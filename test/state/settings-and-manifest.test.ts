@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type ExportError, isExportError, type Pipeline } from '../../src/core/index.ts'
-import type { SealEntry } from '../../src/state/index.ts'
 import {
   type CheckpointState,
   checkSettings,
@@ -11,6 +10,7 @@ import {
   MANIFEST_PATH,
   manifestShards,
   readManifest,
+  type SealEntry,
   settingsDigest,
   writeManifest,
 } from '../../src/state/index.ts'

@@ -1,8 +1,13 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import type { JournalEntry } from '../../src/state/index.ts'
-import { CHECKPOINT_PATH, LOG_FOLDER, readCheckpoint, saveCheckpoint } from '../../src/state/index.ts'
+import {
+  CHECKPOINT_PATH,
+  type JournalEntry,
+  LOG_FOLDER,
+  readCheckpoint,
+  saveCheckpoint,
+} from '../../src/state/index.ts'
 import { anError } from '../disk/errors.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
 import { chainOfAll, commitLines, HEADER, openLog, own, page, seal } from './lines.ts'

@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { SecretFacts } from '../../src/core/index.ts'
-import { SECRET_POLICIES } from '../../src/core/index.ts'
+import { SECRET_POLICIES, type SecretFacts } from '../../src/core/index.ts'
 import { cases } from '../support/thorough.ts'
 import { credential, decodedRows, response } from './credentials.ts'
 import { DIGESTS } from './digests.ts'

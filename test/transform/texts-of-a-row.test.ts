@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest'
-import type { DecodeSettings } from '../../src/rows/index.ts'
-import { KNOWN_EXTRAS } from '../../src/rows/index.ts'
+import { type DecodeSettings, KNOWN_EXTRAS } from '../../src/rows/index.ts'
 import { isEqual, unknownField } from './agreement.ts'
 import { credential, source } from './credentials.ts'
 import { readersOf } from './plain-pages.ts'

@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline'
 import { Readable } from 'node:stream'
-import type { Log } from '../../core/index.ts'
+import { type Log, linesText } from '../../core/index.ts'
 import { decoded, digestColumn, identitiesIn, readDirectory } from '../../data-set/index.ts'
 import { readKeyOf } from '../../pipeline/index.ts'
 import { keyFingerprint } from '../../state/index.ts'
@@ -56,13 +56,6 @@ async function* linesOf(hide: Hide, log: Log): AsyncGenerator<string> {
   if (unread.length > 0) log('warn', `what is no identity has no digest: ${linesText(unread)}`)
   if (several.length > 0)
     log('warn', `each of several identities has a line of its own: ${linesText(several)}`)
-}
-
-const MAX_LINES = 10
-
-function linesText(numbers: readonly number[]): string {
-  const first = numbers.slice(0, MAX_LINES).join(', ')
-  return numbers.length > MAX_LINES ? `lines ${first}, … (${numbers.length})` : `lines ${first}`
 }
 
 /** A row for each person: the key and digests, and nothing else of the table. */

@@ -1,6 +1,13 @@
 import { hostname } from 'node:os'
-import type { Log, LogFields, LogLevel } from '../../core/index.ts'
-import { ExportError, isExportError, plainError, unlessSecret } from '../../core/index.ts'
+import {
+  ExportError,
+  isExportError,
+  type Log,
+  type LogFields,
+  type LogLevel,
+  plainError,
+  unlessSecret,
+} from '../../core/index.ts'
 import type { Environment } from '../../pipeline/index.ts'
 import { type Colour, type Screen, type Style, styleFor, wantsColour } from '../terminal/screen.ts'
 import { plainJson, plainLine, plainText } from '../terminal/text.ts'

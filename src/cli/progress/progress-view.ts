@@ -1,6 +1,5 @@
 import { inSnakeCase, type Pipeline } from '../../core/index.ts'
-import type { OpeningStep, Progress, RunOptions } from '../../run/index.ts'
-import { requestRate } from '../../run/index.ts'
+import { type OpeningStep, type Progress, type RunOptions, requestRate } from '../../run/index.ts'
 import type { Io } from '../command-line/command.ts'
 import { count, counted, stopwatch } from '../terminal/text.ts'
 import { progressText } from './progress-text.ts'

@@ -1,7 +1,7 @@
 import { createSecretKey } from 'node:crypto'
-import { ExportError, locationOf, type Pipeline, rulesOf } from '../../core/index.ts'
+import { linesText, type Pipeline } from '../../core/index.ts'
 import { filedIdentity, identityHider, suppressionDigest } from '../../transform/index.ts'
-import { identitiesIn } from '../match/identities.ts'
+import { identitiesIn, requireIdentities } from '../match/identities.ts'
 
 export class People {
   /** Normal forms, by which they are kept out: of their identities, and of lines with more as they stand. */
@@ -41,17 +41,8 @@ export class People {
 
   /** Empty lines have a number, too. @throws ExportError `config` when the data set holds no identities */
   static of(lines: readonly string[], pipeline: Pipeline, maskKey: Uint8Array | null): People {
-    const { extract } = pipeline
-    const { identity, columns } = pipeline.transform
-    if (!rulesOf(extract.resource).holdsPeople || identity === 'drop' || !columns.includes('identity_name')) {
-      const key = identity === 'drop' ? 'transform.identity' : 'transform.columns'
-      throw new ExportError({
-        kind: 'config',
-        what: 'The data set holds no identities, so nobody can be found in it',
-        where: locationOf(pipeline, key),
-        next: 'Nothing needs to be erased here by identity.',
-      })
-    }
+    requireIdentities(pipeline, 'Nothing needs to be erased here by identity.')
+    const { identity } = pipeline.transform
     return identity === 'keep'
       ? new People(lines, false, filedIdentity)
       : new People(lines, true, identityHider({ identity, maskKey }))
@@ -92,11 +83,6 @@ export class People {
   }
 }
 
-const MAX_LINES_NAMED = 20
-
 function named(lines: readonly number[], what: string, next: string): readonly string[] {
-  if (lines.length === 0) return []
-  const first = lines.slice(0, MAX_LINES_NAMED).join(', ')
-  const more = lines.length > MAX_LINES_NAMED ? `, … (${lines.length} lines)` : ''
-  return [`${what}: line ${first}${more}. ${next}`.trim()]
+  return lines.length === 0 ? [] : [`${what}: ${linesText(lines)}. ${next}`.trim()]
 }

@@ -1,7 +1,12 @@
 import { ExportError, type Store } from '../../core/index.ts'
 import { QUARANTINE_FOLDER, quarantinePath } from '../../load/index.ts'
-import type { ForgetEntry } from '../../state/index.ts'
-import { type CheckpointState, type Journal, presentOf, splitPath } from '../../state/index.ts'
+import {
+  type CheckpointState,
+  type ForgetEntry,
+  type Journal,
+  presentOf,
+  splitPath,
+} from '../../state/index.ts'
 import type { Swap } from '../swap.ts'
 import type { People } from './people.ts'
 

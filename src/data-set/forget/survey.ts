@@ -1,21 +1,29 @@
-import type { NamedPipeline, Store } from '../../core/index.ts'
+import {
+  type Int64,
+  type NamedPipeline,
+  type Pipeline,
+  parseWindow,
+  type Query,
+  type Store,
+  type Window,
+} from '../../core/index.ts'
 import { sealedPath } from '../../load/index.ts'
-import { decodeRecordBatch, rowBatchOf } from '../../rows/index.ts'
-import type { FoldedShard } from '../../state/index.ts'
+import { nameQuery } from '../../pipeline/index.ts'
+import { type ColumnSpec, columnsOf, decodeRecordBatch, type RowBatch, rowBatchOf } from '../../rows/index.ts'
 import {
   type CheckpointState,
+  type FoldedShard,
   type Journal,
   presentOf,
   type SealedShard,
   splitPath,
 } from '../../state/index.ts'
 import { readShard } from '../read-shard.ts'
-import { BATCH_ROWS, changedShard, type Located } from '../rewriting.ts'
+import { BATCH_ROWS, changedShard, type Located, valuesOf } from '../rewriting.ts'
 import { stopped, UNCHANGED } from '../settle.ts'
 import type { ChangeOptions } from '../swap.ts'
 import type { People } from './people.ts'
 import { itemsOfPeople, type OtherItems } from './rejected-items.ts'
-import { countedColumns, countingRows, RemovedRows } from './removed-rows.ts'
 
 export type ShardOfPeople = Located & {
   readonly removed: RemovedRows
@@ -84,8 +92,7 @@ async function findRows(
     let rows = 0
     for await (const batch of readBatches(reader, pipeline.load.format, columns, BATCH_ROWS)) {
       rows += batch.rows
-      const count = countingRows(batch, people, removed)
-      for (let row = 0; row < batch.rows; row++) count(row)
+      countRows(batch, people, removed)
     }
     if (rows !== shard.rows) throw changedShard(path)
   })
@@ -104,8 +111,7 @@ export async function openOf(
       const bytes = await log.read(at)
       if (bytes === null) continue
       const batch = rowBatchOf(decodeRecordBatch(bytes), countedColumns(pipeline))
-      const count = countingRows(batch, people, removed)
-      for (let row = 0; row < batch.rows; row++) count(row)
+      countRows(batch, people, removed)
     }
     if (removed.total > 0) open.push({ shard, removed })
   }
@@ -118,4 +124,61 @@ function removedRows(state: CheckpointState, partitions: Iterable<string>, isFor
     const folded = isFormer ? state.partitions.get(key) : presentOf(state, key)
     return folded?.rows ?? 0
   })
+}
+
+/** What rows tell of their partition, by the columns below; null: the column is not exported. */
+type RowOrigin = readonly [queryType: string | null, queryValue: string | null, importedAt: Int64 | null]
+
+const ORIGIN_COLUMNS = ['query_type', 'query_value', 'imported_at']
+
+export function countedColumns(pipeline: Pipeline): readonly ColumnSpec[] {
+  return columnsOf(pipeline, ['identity_name', ...ORIGIN_COLUMNS])
+}
+
+/** Counts the rows that are of people. */
+export function countRows(batch: RowBatch, people: People, removed: RemovedRows): void {
+  const identity = valuesOf(batch, 'identity_name')
+  const origin = ORIGIN_COLUMNS.map((name) => valuesOf(batch, name))
+  for (let row = 0; row < batch.rows; row++)
+    if (people.has(identity(row))) removed.add(origin.map((value) => value(row)) as unknown as RowOrigin)
+}
+
+/** Where query and time do not tell a row's partition, another of its shard is counted: sums stay exact. */
+export class RemovedRows {
+  readonly counts = new Map<string, number>()
+  readonly #partitions: readonly {
+    readonly key: string
+    readonly query: string
+    readonly window: Window | null
+  }[]
+  readonly #rowsOf: (key: string) => number
+
+  constructor(partitions: Iterable<string>, rowsOf: (key: string) => number) {
+    this.#partitions = [...partitions].map((key) => {
+      const [query, window] = splitPath(key)
+      return { key, query, window: parseWindow(window) }
+    })
+    this.#rowsOf = rowsOf
+  }
+
+  get total(): number {
+    return [...this.counts.values()].reduce((sum, rows) => sum + rows, 0)
+  }
+
+  add([queryType, queryValue, importedAt]: RowOrigin): void {
+    const name =
+      queryType === null || queryValue === null
+        ? null
+        : nameQuery({ type: queryType } as Query, queryValue).name
+    let best = { key: this.#partitions[0]!.key, fit: -1 }
+    for (const { key, query, window } of this.#partitions) {
+      if (this.#rowsOf(key) <= (this.counts.get(key) ?? 0)) continue
+      const isItsTime =
+        importedAt === null || window === null || (importedAt >= window.from && importedAt < window.until)
+      const isItsType = queryType !== null && query.startsWith(`${queryType}.`)
+      const fit = (isItsTime ? 4 : 0) + (query === name ? 2 : isItsType ? 1 : 0)
+      if (fit > best.fit) best = { key, fit }
+    }
+    this.counts.set(best.key, (this.counts.get(best.key) ?? 0) + 1)
+  }
 }

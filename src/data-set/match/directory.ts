@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib'
-import { ExportError } from '../../core/index.ts'
+import { ExportError, linesText } from '../../core/index.ts'
 import { columnIndices, fingerprintIn } from './columns.ts'
 import { readCsvTable } from './csv-table.ts'
 import { addressesIn, digestsIn } from './identities.ts'
@@ -45,8 +45,9 @@ export async function readDirectory(
   const people: string[] = []
   const addresses = new Map<string, DirectoryAddress[]>()
   const byKey = new Map<string, { readonly person: number; readonly others: number; hasAny: boolean }>()
-  const unread = new Lines()
-  const keysOfSeveral = new Lines()
+  /** Of each such cell. */
+  const unread: number[] = []
+  const keysOfSeveral: number[] = []
   const elsewhere = new Map<number, number>()
   for await (const { cells, line } of rows) {
     const cell = cells[keyIndex] ?? ''
@@ -58,10 +59,10 @@ export async function readDirectory(
     const known = byKey.get(id)
     const entry = known ?? { person: people.push(cell) - 1, others, hasAny: false }
     if (known === undefined) byKey.set(id, entry)
-    else if (known.others !== others) keysOfSeveral.add(line)
+    else if (known.others !== others) keysOfSeveral.push(line)
     for (const index of indices) {
       const { found, unread: left } = read(cells[index] ?? '')
-      if (left > 0) unread.add(line)
+      if (left > 0) unread.push(line)
       if (found.length > 0) entry.hasAny = true
       for (const spelling of found) {
         const form = storedForm(spelling)
@@ -85,7 +86,7 @@ export async function readDirectory(
       next: 'Export it again.',
     })
   // Of a first column that says something else than who it is.
-  if (key === null && keysOfSeveral.count > people.length)
+  if (key === null && keysOfSeveral.length > people.length)
     throw new ExportError({
       kind: 'config',
       what: `The first column, ${JSON.stringify(header[keyIndex])}, does not tell people apart: most lines repeat a cell of it`,
@@ -100,7 +101,8 @@ export async function readDirectory(
     addresses,
     fingerprints: indices.map((i) => fingerprintIn(header[i]!)).filter((each) => each !== null),
     warnings: [
-      ...unread.said(
+      ...said(
+        unread,
         (n) => `${n} ${n === 1 ? 'cell' : 'cells'} with something that is no ${one}, not looked for`,
       ),
       ...(bare === 0
@@ -110,7 +112,8 @@ export async function readDirectory(
         ([i, n]) =>
           `column ${JSON.stringify(header[i])} has ${n} ${n === 1 ? 'address' : 'addresses'}, not looked for: --column ${JSON.stringify(header[i])} reads it${columns.length === 0 ? ', with --column for each of the others' : ''}`,
       ),
-      ...keysOfSeveral.said(
+      ...said(
+        keysOfSeveral,
         (n) =>
           `${n} ${n === 1 ? 'line repeats' : 'lines repeat'} a key with different other cells, and count as the same person: name a column with --key that differs (now ${JSON.stringify(header[keyIndex])})`,
       ),
@@ -118,25 +121,9 @@ export async function readDirectory(
   }
 }
 
-class Lines {
-  count = 0
-  #isMore = false
-  readonly #first: number[] = []
-
-  add(line: number): void {
-    this.count++
-    if (this.#first.at(-1) === line) return
-    if (this.#first.length < MAX_LINES) this.#first.push(line)
-    else this.#isMore = true
-  }
-
-  said(what: (count: number) => string): readonly string[] {
-    if (this.count === 0) return []
-    return [`${what(this.count)}: lines ${this.#first.join(', ')}${this.#isMore ? ', …' : ''}`]
-  }
+function said(lines: readonly number[], what: (count: number) => string): readonly string[] {
+  return lines.length === 0 ? [] : [`${what(lines.length)}: ${linesText([...new Set(lines)])}`]
 }
-
-const MAX_LINES = 10
 
 /** Also a guest's, whose name has the domain in it. */
 const ADDRESS_LIKE = /[@\uff20\ufe6b]|#EXT#/i

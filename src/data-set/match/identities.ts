@@ -1,3 +1,4 @@
+import { ExportError, locationOf, type Pipeline, rulesOf } from '../../core/index.ts'
 import { IGNORABLE, withoutEnd } from '../../transform/index.ts'
 
 export type Identities = {
@@ -56,3 +57,13 @@ const ADDRESS =
 const GUEST = /^(.+)_([^_@]+)#EXT#@.+$/i
 /** Placeholders and what is cut off: `System.String[]`, `{SMTP:`, `<none>`. A path of X.500 begins with its kind. */
 const NO_NAME = /[;,|<>()[\]{}"\u2039\u203a\u2026\0]|\.\.\.|^\p{L}[\p{L}\d.-]*:/u
+
+/** @param next what to do @throws ExportError `config` when the data set holds no identities */
+export function requireIdentities(pipeline: Pipeline, next: string): void {
+  const { identity, columns } = pipeline.transform
+  const isThere = rulesOf(pipeline.extract.resource).holdsPeople && columns.includes('identity_name')
+  if (isThere && identity !== 'drop') return
+  const where = locationOf(pipeline, identity === 'drop' ? 'transform.identity' : 'transform.columns')
+  const what = 'The data set holds no identities, so nobody can be found in it'
+  throw new ExportError({ kind: 'config', what, where, next })
+}

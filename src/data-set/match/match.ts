@@ -4,10 +4,8 @@ import {
   formatTimestamp,
   type Int64,
   int64,
-  locationOf,
   type Micros,
   type Pipeline,
-  rulesOf,
 } from '../../core/index.ts'
 import { type ColumnType, columnsOf } from '../../rows/index.ts'
 import { checkFingerprint, checkMaskKey } from '../../state/index.ts'
@@ -16,6 +14,7 @@ import { findRows, LOOKUP } from '../../warehouse/index.ts'
 import { openDataSet, requireManifest } from '../open-data-set.ts'
 import { requireListed } from '../read-manifest.ts'
 import type { Directory, DirectoryAddress } from './directory.ts'
+import { requireIdentities } from './identities.ts'
 import { shardGroups } from './shard-groups.ts'
 
 type MatchOptions = {
@@ -177,17 +176,13 @@ function microsOf(value: number | string): Int64 {
 }
 
 function requireColumns(pipeline: Pipeline, { since, plusTags }: MatchOptions): void {
-  const { extract, transform } = pipeline
+  const { transform } = pipeline
   const refused = (what: string, where: string, next: string): ExportError =>
     new ExportError({ kind: 'config', what, where, next })
-  const isDropped = transform.identity === 'drop'
-  const key = isDropped ? 'transform.identity' : 'transform.columns'
-  if (!rulesOf(extract.resource).holdsPeople || isDropped || !transform.columns.includes('identity_name'))
-    throw refused(
-      'The data set holds no identities, so nobody can be found in it',
-      locationOf(pipeline, key),
-      'Export to another load.path with transform.identity: hmac, which shows no address and can be matched.',
-    )
+  requireIdentities(
+    pipeline,
+    'Export to another load.path with transform.identity: hmac, which shows no address and can be matched.',
+  )
   if (since !== null && !transform.columns.includes('imported_at'))
     throw refused('The data set has no column imported_at', '--since', 'Leave --since out.')
   if (plusTags && transform.identity === 'hmac')

@@ -1,6 +1,5 @@
 import { type Micros, parseWindow } from '../../core/index.ts'
-import type { Prune } from '../../state/index.ts'
-import { type CheckpointState, isOver, presentOf, type SealedShard } from '../../state/index.ts'
+import { type CheckpointState, isOver, type Prune, presentOf, type SealedShard } from '../../state/index.ts'
 
 export type OldPartitions = {
   /** In the order of their keys. */

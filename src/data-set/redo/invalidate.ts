@@ -1,7 +1,12 @@
 import { ExportError, type NamedPipeline, type Pipeline } from '../../core/index.ts'
 import type { Plan } from '../../pipeline/index.ts'
-import type { JournalEntry } from '../../state/index.ts'
-import { CHECKPOINT_PATH, type CheckpointState, hasEnded, presentOf } from '../../state/index.ts'
+import {
+  CHECKPOINT_PATH,
+  type CheckpointState,
+  hasEnded,
+  type JournalEntry,
+  presentOf,
+} from '../../state/index.ts'
 import { planFor } from '../plan-state.ts'
 
 /**

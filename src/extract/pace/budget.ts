@@ -1,13 +1,12 @@
 import { type Clock, ExportError, type Month, monthOf, numberOf } from '../../core/index.ts'
 import type { Tier } from '../endpoints.ts'
-import { type RunLimits, requestsLeft, searchesLeftIn, searchesToSpend } from './limits.ts'
+import { type RunLimits, requestsLeft, searchesToSpend } from './limits.ts'
 import type { SearchCount, SearchRequest } from './search-count.ts'
 
 /** A request that is to be paid from the budget. `signal` ends the wait for what other requests cost. */
 type Spending = {
   readonly where: string
   readonly tier: Tier
-  /** Requested rows; null: it requests no page. */
   readonly size: number | null
   readonly signal: AbortSignal
 }
@@ -43,11 +42,7 @@ export type ThisMonth = {
   readonly searchesBefore: number
 }
 
-/**
- * Enforces the {@link RunLimits} of a run. A request reserves its cost before any other wait, so an exhausted budget is
- * known at once. The cost of a full page is reserved until its response is read. A page that exceeds the budget is not
- * requested, but first waits for pages in flight, which may cost less than reserved.
- */
+/** Enforces the {@link RunLimits}. The cost of a full page is reserved before any wait, until its response is read. */
 export class Budget {
   readonly #limits: RunLimits
   readonly #count: SearchCount
@@ -64,7 +59,6 @@ export class Budget {
     this.#month = { month: monthOf(clock.now()), requestsBefore: 0, searchesBefore: 0 }
   }
 
-  /** Requests sent. */
   get requests(): number {
     return this.#requests
   }
@@ -93,9 +87,7 @@ export class Budget {
     })
   }
 
-  /**
-   * @throws ExportError `quota` when nothing may be sent any more
-   */
+  /** @throws ExportError `quota` when nothing may be sent any more */
   async reserve(spending: Spending): Promise<Reservation> {
     const { where } = spending
     this.#checkRequests(where)
@@ -146,11 +138,7 @@ export class Budget {
     }
   }
 
-  /**
-   * Why a request of this cost is not sent; null: it may be sent.
-   * @param own what is reserved for it already
-   * @param others how many other requests are in flight
-   */
+  /** null: it may be sent. @param own what is reserved for it already @param others other requests in flight */
   #shortageFor(cost: number, own: number, others: number): Shortage | null {
     const { isReported, reserved } = this.#count
     if (isReported === false) return null
@@ -179,13 +167,10 @@ export class Budget {
 
   #shortageOfMonth(cost: number, others: number): Shortage | null {
     if (this.#limits.monthly === null) return null
-    const { searches } = this.#limits.monthly
+    const { searches, before } = this.#limits.monthly
     const { month, searchesBefore } = this.thisMonth()
-    const left = searchesLeftIn(
-      month,
-      this.#limits.monthly,
-      Math.max(0, (this.#count.spent ?? 0) - searchesBefore),
-    )
+    const spent = Math.max(0, (this.#count.spent ?? 0) - searchesBefore)
+    const left = searches - (before.get(month) ?? 0) - spent
     if (left - others >= cost) return null
     if (cost > searches) {
       return {

@@ -1,34 +1,24 @@
 import type { Measures } from '../../core/index.ts'
 
-/** The least size to which pages shrink. */
 export const MIN_PAGE_SIZE = 10
 
-/**
- * The number of rows to request with a page. A page that does not come is asked for twice at each size, then at half of
- * it; the pages after it have the size in which it came. The first page of a chain, of a feed, of a run asks for double
- * what was last served.
- */
+/** A page that does not come is asked for twice at each size, then at half. A first page asks for double again. */
 export class PageSizes {
   readonly #most: number
   #limit: number | null
   #bindsSizes: boolean
 
-  /**
-   * @param most the upper bound, as configured
-   * @param measures measurements of earlier runs
-   */
+  /** @param most as configured @param measures of earlier runs */
   constructor(most: number, { limit, bindsSizes }: Pick<Measures, 'limit' | 'bindsSizes'>) {
     this.#most = most
     this.#limit = limit
     this.#bindsSizes = bindsSizes
   }
 
-  /** As of `Measures`. */
   get limit(): number | null {
     return this.#limit
   }
 
-  /** As of `Measures`. */
   get bindsSizes(): boolean {
     return this.#bindsSizes
   }

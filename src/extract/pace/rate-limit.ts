@@ -4,8 +4,7 @@ import { orAborted } from './or-aborted.ts'
 /** The rate limit of one tier. It gives permits in the order of requests, one at a time, never faster than allowed. */
 export type RateLimit = ReturnType<typeof rateLimit>
 
-// Above the exact interval, because requests do not all take the same time on their way: at 1/s an arrival
-// may be 13 ms late without the next one coming too early.
+// Requests take different times on their way: at 1/s one may be 13 ms late, and the next is not too early.
 const MARGIN = 1.013
 // The very first request runs cold code with cold caches on both sides and may arrive later than that.
 const FIRST_MS = 100
@@ -18,10 +17,7 @@ const MAX_PATIENCE_MS = 30 * 60_000
 // Timers have a resolution of 1 ms or more. If the interval is as short as that, a late timer may be compensated.
 const CATCH_UP_MS = 20
 
-/**
- * @param options.requestsPerSecond may be a fraction; above 0
- * @param options.slowestPerSecond if the service's limit is not known: each 429 halves the rate, down to this
- */
+/** @param options.slowestPerSecond if the service's limit is not known: each 429 halves the rate, down to this */
 export function rateLimit(options: { requestsPerSecond: number; slowestPerSecond?: number; clock: Clock }) {
   const { clock, requestsPerSecond, slowestPerSecond = requestsPerSecond } = options
   const fastestMs = 1000 / requestsPerSecond
@@ -82,21 +78,14 @@ export function rateLimit(options: { requestsPerSecond: number; slowestPerSecond
   }
 
   return {
-    /**
-     * Resolves when the caller may send; rejects with the signal's reason as soon as it aborts. The permit is held until
-     * the request is written or aborted.
-     */
+    /** Resolves when the caller may send. The permit is held until the request is written or aborted. */
     async permit(signal: AbortSignal) {
       const requestedAt = clock.monotonicMs()
       // A pause may begin while we sleep.
       const dueMs = (): number => Math.max(nextAt, pausedUntil)
       const end = await enter(dueMs, signal)
       return {
-        /**
-         * To be called when the request is written to an open connection: the interval to the next permit begins here,
-         * so slow connection set-up never makes two requests arrive closer together than they should.
-         * @returns false when all requests were paused meanwhile: send nothing, end this permit and request another
-         */
+        /** Called when the request is written: the interval begins here. @returns false: paused, send nothing */
         take(): boolean {
           const taken = take(requestedAt)
           if (taken) end()
@@ -110,11 +99,7 @@ export function rateLimit(options: { requestsPerSecond: number; slowestPerSecond
     pauseUntil(monotonicMs: number): void {
       pausedUntil = Math.max(pausedUntil, monotonicMs)
     },
-    /**
-     * After a 429 the next requests are a little slower; all that were in flight then are one incident.
-     * @param sentMs when the rejected request was sent, on the monotonic clock
-     * @returns whether it is a new incident
-     */
+    /** What was in flight at a 429 is one incident. @returns whether it is new */
     slowDown(sentMs: number): boolean {
       if (sentMs <= incidentAt) return false
       incidentAt = clock.monotonicMs()

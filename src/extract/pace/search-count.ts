@@ -9,10 +9,7 @@ export type SearchRequest = {
   number: number
 }
 
-/**
- * Counts the searches that our own pages cost. What responses say is left is the organization's, from which others spend,
- * too; it ends a run, nothing else.
- */
+/** Counts the searches that our own pages cost. What is left is the organization's: others spend it, too. */
 export class SearchCount {
   /** Whether the endpoint reports what is left; null: there is no response yet. */
   isReported: boolean | null
@@ -32,7 +29,6 @@ export class SearchCount {
     this.isReported = isReported
   }
 
-  /** Searches that a page of so many rows costs. */
   costOf(rows: number): number {
     return searchesOf(rows, this.#rowsPerSearch)
   }
@@ -59,7 +55,6 @@ export class SearchCount {
     return request
   }
 
-  /** The request is written to a connection. */
   write(request: SearchRequest): void {
     request.number = ++this.#written
   }
@@ -74,7 +69,6 @@ export class SearchCount {
     this.#changed()
   }
 
-  /** @param rows in the response to the request */
   read(request: SearchRequest, rows: number): void {
     this.#open.delete(request)
     this.#spent += this.costOf(rows)

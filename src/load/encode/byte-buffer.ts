@@ -3,10 +3,7 @@ import { ExportError } from '../../core/index.ts'
 /** Lengths in Parquet are signed 32-bit integers. */
 const MAX_BYTES = 2 ** 31 - 1
 
-/**
- * A byte buffer that grows at its end. Hot loops call `reserve` once, write into `bytes` from `length` on and then set
- * `length`. `reserve` may replace `bytes`, so call it before taking a reference.
- */
+/** Hot loops call `reserve`, which may replace `bytes`, then write there from `length` on and set `length`. */
 export class ByteBuffer {
   bytes: Buffer
   length = 0
@@ -15,7 +12,6 @@ export class ByteBuffer {
     this.bytes = Buffer.from(new ArrayBuffer(capacity))
   }
 
-  /** Makes room for `extra` more bytes. */
   reserve(extra: number): void {
     const needed = this.length + extra
     if (needed <= this.bytes.length) return

@@ -16,10 +16,7 @@ export const SHORT_BYTES = 1 << 16
 /** Record batches that are joined at once. The views on one take about 10 kB. */
 const MAX_JOINED = 256
 
-/**
- * Decodes record batches. Short ones are joined with their neighbours, rows in order: a row group of 20,000 pages with
- * three rows each would otherwise take 200 MB of views. The encoded bytes are the same.
- */
+/** Short ones are joined with their neighbours: views on 20,000 pages of three rows would take 200 MB. */
 export function decodeRecordBatches(encoded: readonly Uint8Array[]): RecordBatch[] {
   const decoded: RecordBatch[] = []
   let short: RecordBatch[] = []
@@ -86,7 +83,6 @@ function joinGroups(recordBatches: readonly RecordBatch[], group: number, column
   return { size, indices: joined }
 }
 
-/** For each entry the first one that has the same values. */
 function firstEqual(vectors: readonly Vector[], size: number): Uint32Array {
   const first = new Uint32Array(size)
   const entries = new Map<string, number>()
@@ -110,7 +106,6 @@ function keyAt(vector: Vector, at: number): string {
   return key
 }
 
-/** Joins vectors of one kind. */
 function joinVectors(vectors: readonly Vector[]): Vector {
   const { kind } = vectors[0]!
   if (kind === 'text') return joinTexts(vectors as readonly TextVector[])

@@ -4,11 +4,7 @@ import { ExportError, type Format } from '../../core/index.ts'
 const PACKAGE = 'parquetjs-lite'
 const packages = createRequire(import.meta.url)
 
-/**
- * Checks before a run that the package of its engine is there. parquetjs-lite is an optional dependency, since nobody
- * maintains it.
- * @throws ExportError `config` when it is not installed
- */
+/** parquetjs-lite is optional, since nobody maintains it. @throws ExportError `config` when it is not installed */
 export function requireEngine({ engine }: Format): void {
   if (engine !== PACKAGE) return
   try {

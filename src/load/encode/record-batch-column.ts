@@ -11,7 +11,6 @@ import {
   type Vector,
 } from '../../rows/index.ts'
 
-/** One column of one record batch, with its group. */
 export type RecordBatchColumn<Values extends Vector = Vector> = {
   readonly rows: number
   /** null: one value per row. */
@@ -42,15 +41,10 @@ export function recordBatchColumns<Kind extends Vector['kind']>(
   return recordBatches.map((recordBatch) => recordBatchColumn(recordBatch, name, kind))
 }
 
-/**
- * A column of integers. They are doubles, or 64-bit integers if a double cannot hold one of them.
- * @throws ExportError `damaged` as {@link recordBatchColumn}
- */
+/** Doubles, or 64-bit integers if a double cannot hold one. @throws ExportError as {@link recordBatchColumn} */
 export function integerColumn(recordBatch: RecordBatch, name: string): RecordBatchColumn<IntegerVector> {
   const isLarge = recordBatch.columns.some((column) => column.name === name && column.values.kind === 'int64')
-  return isLarge
-    ? recordBatchColumn(recordBatch, name, 'int64')
-    : recordBatchColumn(recordBatch, name, 'number')
+  return recordBatchColumn(recordBatch, name, isLarge ? 'int64' : 'number')
 }
 
 /** @throws ExportError `damaged` when the record batch has no such column, or it holds values of another kind */
@@ -80,10 +74,7 @@ function isKind<Kind extends Vector['kind']>(vector: Vector, kind: Kind): vector
   return vector.kind === kind
 }
 
-/**
- * The rows of a record batch as objects, for the engines that need rows.
- * @throws ExportError `damaged` when the record batch lacks a column
- */
+/** For the engines that need rows. @throws ExportError `damaged` when the record batch lacks a column */
 export function rowObjects(
   recordBatch: RecordBatch,
   columns: readonly ColumnSpec[],
@@ -94,7 +85,6 @@ export function rowObjects(
   return rowsOf(rowBatchOf(recordBatch, columns))
 }
 
-/** The string of an entry. */
 export function textAt({ bytes, offsets }: TextVector, index: number): string {
   const start = offsets[index]!
   return Buffer.from(bytes.buffer, bytes.byteOffset + start, offsets[index + 1]! - start).toString()

@@ -32,7 +32,6 @@ export async function readCsv(reader: ShardReader, format: CsvFormat, onHeader: 
   csv.end()
 }
 
-/** The bytes of a CSV shard, decompressed. */
 export async function* csvBytes(reader: ShardReader, { compression }: CsvFormat): AsyncGenerator<Uint8Array> {
   if (compression === 'none') yield* reader.stream()
   else {
@@ -46,9 +45,7 @@ export async function* csvBytes(reader: ShardReader, { compression }: CsvFormat)
 }
 
 /**
- * Splits CSV into lines and fields, strictly by RFC 4180 with `\n`: quotes only enclose whole fields, and each line is
- * complete and has a field for each column. csv-parse takes twenty times as long if it has to distinguish an empty
- * string from a null.
+ * Splits CSV strictly by RFC 4180 with `\n`. csv-parse takes twenty times as long to tell an empty string from a null.
  * @throws ExportError `damaged` with the number of the line
  */
 export class CsvReader {
@@ -57,7 +54,6 @@ export class CsvReader {
   #columns = MAX_FIELDS
   readonly #starts = new Uint32Array(MAX_FIELDS)
   readonly #ends = new Uint32Array(MAX_FIELDS)
-  /** Number of the last line. */
   #number = 0
   #rest: Buffer = Buffer.alloc(0)
   #waiting: Uint8Array[] = []
@@ -145,7 +141,6 @@ function fieldEnd(bytes: Buffer, from: number, number: number): number {
   return -1
 }
 
-/** Patterns of values that are not free text. */
 export const PATTERNS: Record<Exclude<ColumnType, 'text'>, RegExp> = {
   int64: /^-?\d{1,19}$/,
   timestamp: /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}Z$/,

@@ -24,10 +24,8 @@ export type InspectedShard = {
 }
 
 /**
- * Reads a whole shard back, every value of every column, with other code than that which wrote it.
- * Holds a column of a row group, or a line, in memory.
- * @throws ExportError `damaged` when the bytes are not valid in the format; never names a value
- * @throws ExportError `config` when this Node.js cannot read the compression
+ * Reads every value back, with other code than that which wrote it: a column of a row group, or a line, at a time.
+ * @throws ExportError `damaged`, never naming a value; `config` when this Node.js cannot read the compression
  */
 export function inspectShard(
   reader: ShardReader,
@@ -61,17 +59,14 @@ async function inspectParquet(
     for (const [j, { name }] of columns.entries()) {
       const arrays = await rowGroup.column(name, `Column ${j + 1} of row group ${i + 1}`)
       if (!watch.includes(name)) continue
-      for (const values of arrays) for (const value of values) onText(name, textOf(value))
+      for (const values of arrays)
+        for (const value of values) onText(name, value == null ? null : String(value))
     }
     rows += rowGroup.rows
   }
   if (BigInt(rows) !== metadata.num_rows)
     throw damaged('The rows of its row groups do not add up to its number of rows')
   return { rows, columns }
-}
-
-function textOf(value: unknown): string | null {
-  return value === null || value === undefined ? null : String(value)
 }
 
 /** The type's name in the manifest, or its name in the file if the manifest has no name for it. */
@@ -88,7 +83,6 @@ function typeName({ element, children }: SchemaTree): string {
   return converted_type ?? type ?? 'STRUCT'
 }
 
-/** Checks every value against the type of its column. */
 async function inspectCsv(
   reader: ShardReader,
   format: CsvFormat,

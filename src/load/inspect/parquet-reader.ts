@@ -29,20 +29,18 @@ const PARSERS: Partial<ParquetParsers> = {
 /** Larger than the footer of a shard of a few row groups: one read. */
 const FIRST_READ = 1 << 16
 
-/**
- * Opens a Parquet file with hyparquet, which reads whole pages: a column of a row group at a time.
- * @throws ExportError `damaged` when it is not a Parquet file
- */
-export async function openParquet(reader: ShardReader) {
-  try {
-    return await open(reader)
-  } catch (error) {
+/** hyparquet reads whole pages: a column of a row group at a time. @throws ExportError `damaged` */
+export function openParquet(reader: ShardReader) {
+  return open(reader).catch((error: unknown) => {
     throw withoutQuotes(error, 'It is not a complete Parquet file')
-  }
+  })
 }
 
 async function open(reader: ShardReader) {
-  const file = asyncBuffer(reader)
+  const file: AsyncBuffer = {
+    byteLength: reader.size,
+    slice: async (start, end = reader.size) => new Uint8Array(await reader.slice(start, end)).buffer,
+  }
   const metadata = await parquetMetadataAsync(file, {
     initialFetchSize: FIRST_READ,
     geoparquet: false,
@@ -55,11 +53,7 @@ async function open(reader: ShardReader) {
     end += rows
     return {
       rows,
-      /**
-       * The values of a column, in arrays one after the other.
-       * @param label name of the column in messages
-       * @throws ExportError `damaged` when it cannot be read, or has another number of rows
-       */
+      /** @param label its name in messages @throws ExportError `damaged`, also when it has another number of rows */
       async column(name: string, label = `Column ${name}`): Promise<readonly DecodedArray[]> {
         const values = await readColumn(file, metadata, name, start, start + rows).catch((error: unknown) => {
           throw withoutQuotes(error, `${label} cannot be read`)
@@ -71,13 +65,6 @@ async function open(reader: ShardReader) {
     }
   })
   return { metadata, columns: parquetSchema(metadata).children, rowGroups }
-}
-
-function asyncBuffer(reader: ShardReader): AsyncBuffer {
-  return {
-    byteLength: reader.size,
-    slice: async (start, end = reader.size) => new Uint8Array(await reader.slice(start, end)).buffer,
-  }
 }
 
 async function readColumn(

@@ -4,11 +4,7 @@ import { CsvReader, csvBytes, fieldText, indexesIn, PATTERNS, unescaped } from '
 import { openParquet } from './parquet-reader.ts'
 import { damaged, type ShardReader } from './shard-reader.ts'
 
-/**
- * The rows of a shard, in batches.
- * @param batchRows rows of a batch at most
- * @throws ExportError `damaged` when the bytes are not valid in the format
- */
+/** @param batchRows rows of a batch at most @throws ExportError `damaged` when the bytes are not valid in the format */
 export function readBatches(
   reader: ShardReader,
   format: Format,

@@ -3,10 +3,7 @@ import type { ColumnSpec, ColumnStatistics } from '../../rows/index.ts'
 import { openParquet } from './parquet-reader.ts'
 import { damaged, type ShardReader } from './shard-reader.ts'
 
-/**
- * Reads what the footer of a Parquet shard says of its columns, except lists, whose counts are of elements.
- * @throws ExportError `damaged` when it is not a Parquet file
- */
+/** Lists are left out: their counts are of elements. @throws ExportError `damaged` when it is not a Parquet file */
 export async function readStatistics(
   reader: ShardReader,
   columns: readonly ColumnSpec[],

@@ -1,11 +1,9 @@
 import { ExportError, isExportError } from '../../core/index.ts'
 
-/** Reads a shard's bytes from any store. */
 export type ShardReader = {
   readonly size: number
   /** The bytes `[start, end)`. */
   slice(start: number, end: number): Promise<Uint8Array>
-  /** All bytes, from the first. */
   stream(): AsyncIterable<Uint8Array>
 }
 

@@ -9,11 +9,7 @@ import {
 import { maskKeyFault, needsMaskKey, requireConsent } from '../../pipeline/index.ts'
 import type { RunOptions } from '../options.ts'
 
-/**
- * Refuses unknown policies, `plaintext` without consent, and an invalid mask key. A pipeline from a file was checked
- * when it was read. One that a program made or changed was not, and its types are not enforced.
- * @throws ExportError 'config'
- */
+/** A pipeline from a file was checked when it was read, one of a program was not. @throws ExportError 'config' */
 export function requirePolicies(
   pipeline: Pipeline,
   { allowPlaintext, maskKey }: Pick<RunOptions, 'allowPlaintext' | 'maskKey'>,

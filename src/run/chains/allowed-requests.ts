@@ -4,17 +4,10 @@ import { type RunLimits, requestsLeft, searchesToSpend } from '../../extract/ind
 /** Requests that a run may still send, and the limit that applies: the budget of the run, or the rest of the quota. */
 export type AllowedRequests = { readonly requests: number; readonly by: 'budget' | 'quota' }
 
-/**
- * The lower of the two limits, for display; null: no limit.
- * @param service `searchesRemaining` null: the requests cost nothing, or the number is not known
- * @param page rows requested with one, and those that a search covers
- */
+/** The lower limit, for display; null: none. `searchesRemaining` null: requests cost nothing, or it is not known. */
 export function allowedRequests(
   limits: Pick<RunLimits, 'maxRequests' | 'sentBefore' | 'minSearchesRemaining'>,
-  service: {
-    readonly requests: number
-    readonly searchesRemaining: number | null
-  },
+  service: { readonly requests: number; readonly searchesRemaining: number | null },
   page: { readonly size: number; readonly rowsPerSearch: number | null },
 ): AllowedRequests | null {
   const { requests, searchesRemaining } = service

@@ -7,14 +7,10 @@ import { PartitionFault } from './quarantine.ts'
 import type { ChainsContext } from './run-context.ts'
 import { causeOf, type PartitionEvents } from './tally.ts'
 
-// When so many chains in a row get no usable response, they have one cause, and more requests would be wasted. A refusal
-// is the verdict on its query, but for a 404 as long as nothing was ever found at this address.
+// So many chains in a row without a usable response have one cause. A refusal is the verdict on its query alone.
 const MAX_FAILURES_IN_ROW = 20
 
-/**
- * Journals that a partition failed. Another chain exports the windows after it, unless the service rejected the query
- * from the beginning: then it would reject those as well.
- */
+/** Journals that a partition failed. Another chain exports the windows after it, unless the query is rejected. */
 export async function failPartition(
   chain: ChainProgress,
   error: ExportError,
@@ -39,12 +35,10 @@ export async function failPartition(
   const keep = index > watermark ? index : index + 1
   // Another chain would export the committed rows of later windows again. There are none while rows come in order.
   if (!isRefused && !isOfFeed && !chain.hasItems(keep)) {
-    if (index + 1 < windows.count) {
+    if (index + 1 < windows.count)
       queue.add({ kind: 'new', query, windows: windows.part(index + 1, windows.count) })
-    }
-    if (chain.folded !== undefined && keep < windows.count) {
+    if (chain.folded !== undefined && keep < windows.count)
       await journal.append([{ kind: 'shorten', chain: chain.chain, windows: keep }])
-    }
     if (index > watermark) {
       if (chain.folded === undefined) queue.add({ kind: 'new', query, windows: windows.part(0, index) })
       else queue.add({ kind: 'begun', query, chain: chain.chain, wanted: index, keep: null })
@@ -98,7 +92,6 @@ function indexOfFault({ watermark, windows, feedWindows }: ChainProgress, error:
   return Math.min(watermark, windows.count - 1)
 }
 
-/** The error if every search got a 404. */
 export function wrongAddress({ endpoints: { search } }: Service): ExportError {
   return new ExportError({
     kind: 'config',

@@ -29,7 +29,6 @@ export class ChainProgress {
   readonly feedWindows: FeedWindows | null
   readonly #state: CheckpointState
   #windows: WindowRun
-  /** Whether its end is committed. */
   #hasEnded = false
   #watermark = 0
 
@@ -48,7 +47,6 @@ export class ChainProgress {
     return this.#state.chains.get(this.chain)
   }
 
-  /** The windows that the chain exports. */
   get windows(): WindowRun {
     return this.folded?.windows ?? this.#windows
   }
@@ -68,17 +66,14 @@ export class ChainProgress {
     return this.watermark + Math.min(1, Math.max(0, part))
   }
 
-  /** The index of its current window. */
   get currentIndex(): number {
     return Math.min(this.watermark, this.windows.count - 1)
   }
 
-  /** Its current partition. */
   get current(): Partition {
     return this.partitionAt(this.currentIndex)
   }
 
-  /** @param index of the window in the chain */
   partitionAt(index: number): Partition {
     return partition(this.query, (this.feedWindows ?? this.windows).at(index))
   }
@@ -89,7 +84,6 @@ export class ChainProgress {
     else for (const key of this.#keys) yield [{ ...this.current, key }, presentOf(this.#state, key)]
   }
 
-  /** The committed state of the partition of a window in progress. */
   foldedAt(index: number): FoldedPartition | undefined {
     return presentOf(this.#state, this.partitionAt(index).key)
   }
@@ -101,12 +95,10 @@ export class ChainProgress {
     return isReadAgain && passOf(this.folded?.feed ?? NEW_FEED) === 'whole'
   }
 
-  /** Whether windows of the query are pruned. */
   get isPruned(): boolean {
     return this.#keys.some((key) => presentOf(this.#state, key)?.state === 'pruned')
   }
 
-  /** Of all partitions of the query that have begun. */
   get #keys(): readonly string[] {
     const { name } = this.query
     return [...(this.#state.partitions.branches.get(name)?.keys() ?? [])].map((window) => `${name}/${window}`)
@@ -121,7 +113,6 @@ export class ChainProgress {
     return false
   }
 
-  /** The range that it requests. */
   get requested(): Window | null {
     return this.folded === undefined ? this.#windows.range : this.folded.requested
   }
@@ -141,7 +132,6 @@ export class ChainProgress {
     return this.#hasEnded || (this.wanted < this.windows.count && this.watermark >= this.wanted)
   }
 
-  /** Called when a page is committed. @param watermark the number of windows that can get no more rows after it */
   committed(watermark: number): void {
     this.#watermark = watermark
     this.#hasEnded = this.folded === undefined

@@ -17,7 +17,6 @@ export class ChainQueue {
     return 2 * this.#left >= this.#slots
   }
 
-  /** @returns null when there is no chain left */
   next(): PlannedChain | null {
     const added = this.#added.shift()
     if (added !== undefined) return added
@@ -30,7 +29,6 @@ export class ChainQueue {
     this.#added.unshift(chain)
   }
 
-  /** Called when a slot takes no more chains. */
   leave(): void {
     this.#left++
   }

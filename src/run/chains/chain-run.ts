@@ -16,7 +16,7 @@ import { failPartition } from './chain-failure.ts'
 import type { ChainProgress } from './chain-progress.ts'
 import { shortageOfDiskSpace } from './halt.ts'
 import { PageCommits } from './page-commits.ts'
-import { excessOf, type PartitionFault } from './quarantine.ts'
+import { excessOf } from './quarantine.ts'
 import { otherSecret, restartInstant } from './restart.ts'
 import type { ChainsContext } from './run-context.ts'
 import { PartitionEvents } from './tally.ts'
@@ -35,7 +35,6 @@ export class ChainRun {
   readonly #commits: PageCommits
   /** As of `Chain`, for the sequence of cursors in the checkpoint. */
   #known: readonly PageIds[] = []
-  /** The value of a secret query; null for other queries. */
   readonly #secret: string | null
 
   constructor(chain: ChainProgress, run: ChainsContext) {
@@ -47,7 +46,6 @@ export class ChainRun {
     this.#secret = query.type === 'secret' ? (run.secrets.get(query.secretEnv) ?? null) : null
   }
 
-  /** Follows the chain until it ends, its partition fails or the run halts. */
   async follow(): Promise<void> {
     const { halt } = this.#run
     await this.#haltWithoutSpace()
@@ -58,18 +56,11 @@ export class ChainRun {
     } catch (error) {
       if (!isExportError(error)) throw error
       if (!OWN_ERRORS.has(error.kind)) return halt.stopFor(error)
-      await failPartition(
-        this.#chain,
-        error,
-        { requests: this.#commits.requests, events: this.#events },
-        this.#run,
-      )
+      const { requests } = this.#commits
+      await failPartition(this.#chain, error, { requests, events: this.#events }, this.#run)
     }
   }
 
-  /**
-   * @throws ExportError of the kinds that end a chain or the run; a {@link PartitionFault} for one of its partitions
-   */
   async #export(): Promise<void> {
     const chain = this.#chain
     const { pipeline } = this.#run
@@ -82,11 +73,7 @@ export class ChainRun {
     else await this.#followToEnd()
   }
 
-  /**
-   * Reads a feed to its end. Where new rows may come at its front, it is read from there, too, until it meets what was its
-   * front. A pass that an earlier run began is completed first: rows have come to the front since. If the run before ended
-   * between end and front, the front has the first turn: also runs of one request read both.
-   */
+  /** Completes a begun pass, reads the feed to its end, then its front; first the front that the last run owed. */
   async #exportFeed(query: FeedQuery): Promise<void> {
     const before = this.#chain.folded?.feed ?? null
     const isOwed = before !== null && before.pass === null && before.owed && hasFront(query)
@@ -109,10 +96,7 @@ export class ChainRun {
     await this.#run.session.journal.append([{ kind: 'restart', chain, since: null, pass: 'front' }])
   }
 
-  /**
-   * A cursor that was accepted is kept. Only where it is refused, or is served in no size, the chain begins again without
-   * it, once: at an instant from which all of its rows are known. What comes there replaces the cursor, nothing else.
-   */
+  /** Only where the cursor is refused, or served in no size, the chain begins again without it, once. */
   async #followToEnd(): Promise<void> {
     for (let start = this.#resume(), hasRestarted = false; ; hasRestarted = true) {
       try {
@@ -157,7 +141,6 @@ export class ChainRun {
     }
   }
 
-  /** The settings of every request in a sequence of cursors. */
   #sequence({ cursor, since, known, size, isTrial }: Start): Chain {
     const chain = this.#chain
     const { pipeline, options, queue, sizes } = this.#run
@@ -200,23 +183,14 @@ export class ChainRun {
     }
   }
 
-  /** Halts if the disk lacks space for all pages that may be in flight. */
   async #haltWithoutSpace(): Promise<void> {
     const shortage = await shortageOfDiskSpace(this.#run.pipeline, this.#run.store)
     if (shortage !== null) this.#run.halt.stopFor(shortage)
   }
 
-  /** From the resume position in the checkpoint. */
   #resume(): Start {
-    const { folded } = this.#chain
-    const since = folded?.since ?? null
-    return {
-      cursor: folded?.next ?? null,
-      since,
-      known: this.#known,
-      size: this.#run.sizes.first,
-      isTrial: false,
-    }
+    const { next: cursor = null, since = null } = this.#chain.folded ?? {}
+    return { cursor, since, known: this.#known, size: this.#run.sizes.first, isTrial: false }
   }
 
   /** @throws ExportError when the chain cannot go on without its cursor */
@@ -265,13 +239,9 @@ export class ChainRun {
   }
 }
 
-/** Where a sequence of cursors begins. */
 type Start = Pick<Chain, 'cursor' | 'since' | 'known' | 'isTrial'> & { readonly size: number }
 
-/**
- * Whether new rows may come at the front of a feed, too: an identifier's endpoint has no parameter for the order. The
- * tenant's is requested oldest first.
- */
+/** New rows may come at an identifier's front, too: it has no order. The tenant's is requested oldest first. */
 export function hasFront({ type }: FeedQuery): boolean {
   return type === 'identifier'
 }
@@ -281,7 +251,6 @@ export function mayBeginAgain({ feed }: FoldedChain): boolean {
   return feed !== null && !feed.forgot && (feed.pass === 'whole' || feed.pass === 'front')
 }
 
-/** @param cause the service's error for its cursor */
 export function lostPlace(chain: ChainProgress, why: string, cause?: ExportError): ExportError {
   const { query, current } = chain
   // A glob would name the pruned windows, too, and bring them back.

@@ -26,11 +26,7 @@ export type Ending = Omit<RunCounts, 'rows' | 'quarantined'> & {
 /** Faster changes cannot be read. */
 const PROGRESS_MS = 250
 
-/**
- * Follows every chain of the plan, `concurrency` at a time; all share one rate limit. A partition that fails does not
- * stop the others. An error that concerns all of them (credentials, quota, disk, a signal) stops the run after the
- * received pages are committed.
- */
+/** Follows the chains, `concurrency` at a time. An error that concerns all ends the run, once pages are committed. */
 export async function exportChains(run: RunContext, service: Service, halt: Halt): Promise<Ending> {
   const { pipeline, plan, session, counts, tally, options } = run
   const reportProgress = (): void => options.onProgress(progressOf(run, service))
@@ -98,23 +94,15 @@ async function settleEnded({ plan, counts, session, pipeline, tally, options }: 
       tally.done++
     } else {
       const alike = tally.partitionFailed(partition.key, fault)
-      const fields = {
-        event: 'partition.failed',
-        partition: partition.key,
-        kind: fault.kind,
-        requests: 0,
-        alike,
-      }
+      const { kind } = fault
+      const fields = { event: 'partition.failed', partition: partition.key, kind, requests: 0, alike }
       options.onLog('error', fault.message, fields)
     }
   }
   tally.failuresInRow = 0
 }
 
-/**
- * The chain as this run follows it; null: it does not. Windows that it gives to another are committed before any page of
- * the other, since commits keep their order.
- */
+/** null: this run does not follow it. The windows that it gives to another chain are committed before its pages. */
 async function beginOrResumeChain(
   planned: PlannedChain,
   { session, pipeline }: RunContext,
@@ -135,7 +123,6 @@ async function beginOrResumeChain(
   return new ChainProgress(state, { chain, query, windows: folded.windows, wanted, feedWindows })
 }
 
-/** The status of a run that this error stopped. */
 export function statusFor(error: ExportError): RunStatus {
   if (error.kind === 'quota') return 'budget'
   return error.kind === 'interrupted' ? 'interrupted' : 'failed'
@@ -157,7 +144,6 @@ function interruption(stop: AbortSignal, tally: Tally, { total }: PlanCounts): E
   })
 }
 
-/** Seals the open shards that get no more rows. */
 async function sealFinished(run: RunContext): Promise<void> {
   const { pipeline, session, counts } = run
   if (!ownsFolder(pipeline.extract.resource, pipeline.load.partitionBy)) {
@@ -181,7 +167,6 @@ async function sealShared(
   if (folders.length > 0) await session.shards.seal(folders)
 }
 
-/** The progress of a run, for `onProgress`. */
 function progressOf(
   { pipeline: { extract, service }, tally, counts, earlier }: RunContext,
   { counters }: Service,

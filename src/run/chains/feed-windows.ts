@@ -1,10 +1,7 @@
 import type { Int64, Window, WindowLength } from '../../core/index.ts'
 import { windowAt } from '../../pipeline/index.ts'
 
-/**
- * The windows of a feed's rows. A feed has no range: a window exists once a row belongs to it. The index 0 is the feed
- * itself, which has requests and no rows.
- */
+/** A window of a feed exists once a row belongs to it. The index 0 is the feed itself, which has no rows. */
 export class FeedWindows {
   readonly #every: WindowLength
   readonly #windows: (Window | null)[] = [null]

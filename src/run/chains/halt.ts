@@ -12,15 +12,11 @@ export class Halt {
     this.signal = AbortSignal.any([stop, this.#controller.signal])
   }
 
-  /** Whether no new partition may begin. */
   get halted(): boolean {
     return this.error !== null || this.signal.aborted
   }
 
-  /**
-   * The first cause is kept; errors that follow from the stop are not causes. When the budget is used up, requests that
-   * it still covers continue: each other chain ends by its own error, which may be a graver cause.
-   */
+  /** Keeps the first cause, or a graver one. Requests that a used-up budget still covers continue. */
   stopFor(error: ExportError): void {
     if (this.error === null || gravity(error) > gravity(this.error)) this.error = error
     if (error.kind !== 'quota') this.#controller.abort(error)
@@ -41,10 +37,7 @@ const BYTES_A_ROW = 1024
 // For journal entries, the manifest and other small files.
 const OVERHEAD_BYTES = 1 << 20
 
-/**
- * Tests whether the disk has space for the next pages: a page that does not fit was paid for in vain.
- * @returns the error if it has not; null: it has, or the free space is not known
- */
+/** A page that does not fit was paid for in vain. @returns null: there is space, or it is not known */
 export async function shortageOfDiskSpace(
   { extract, load }: Pipeline,
   store: Store,

@@ -56,7 +56,6 @@ export class Measurements {
     return Object.keys(news).length === 0 ? limits : [...limits, { kind: 'measured', ...news }]
   }
 
-  /** Journals that a new month has begun. */
   async enterMonth(journal: Journal): Promise<void> {
     const { month, requestsBefore, searchesBefore } = this.#service.thisMonth()
     if (month <= this.#month) return

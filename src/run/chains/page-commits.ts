@@ -2,8 +2,15 @@ import { windowRange } from '../../core/index.ts'
 import type { ExtractedPage } from '../../extract/index.ts'
 import { folderOf, ownsFolder } from '../../load/index.ts'
 import { countOfIds, type DecodedPage, type PageIds, type Position, withPage } from '../../rows/index.ts'
-import type { FeedProgress, JournalEntry, PageEntry } from '../../state/index.ts'
-import { afterFeedPage, chainEntry, encodeIds, NEW_FEED } from '../../state/index.ts'
+import {
+  afterFeedPage,
+  chainEntry,
+  encodeIds,
+  type FeedProgress,
+  type JournalEntry,
+  NEW_FEED,
+  type PageEntry,
+} from '../../state/index.ts'
 import { endedEntry, failEnded } from './chain-failure.ts'
 import type { ChainProgress } from './chain-progress.ts'
 import { type PageProgress, positionAfter, progressOf } from './page-progress.ts'
@@ -26,9 +33,7 @@ export class PageCommits {
   restart: JournalEntry | null = null
   /** Requests sent for pages that are not committed yet. */
   requests = 0
-  /** Pages committed in this run. */
   pages = 0
-  /** The pass of a feed that follows this one. */
   nextPass: 'front' | 'tail' | null = null
 
   constructor(chain: ChainProgress, run: ChainsContext, events: PartitionEvents) {
@@ -47,11 +52,7 @@ export class PageCommits {
     return folderOf(extract.resource, this.#chain.partitionAt(index), load.partitionBy)
   }
 
-  /**
-   * Commits one page with its rejected items and ids. Then counts it.
-   * @throws PartitionFault when there are too many rejected items: then the chain waits, behind this page, for a run that
-   *   permits them; or, under `on_invalid: fail`, any: then nothing is committed
-   */
+  /** @throws PartitionFault for too many rejected items, behind this page; under `on_invalid: fail` for any, before */
   async commit(split: SplitPage): Promise<void> {
     const { pipeline } = this.#run
     const invalid = invalidItemOf(split, this.#chain, pipeline.transform)
@@ -124,7 +125,9 @@ export class PageCommits {
     const isEnded = (index: number): boolean => ended.some((fault) => fault.index === index)
     const done = { ...progress, finished: progress.finished.filter((index) => !isEnded(index)) }
     this.#count(split, done)
-    await this.#afterCommit(done, ended)
+    this.#events.committed(done)
+    for (const fault of ended) failEnded(chain, fault, this.#events, this.#run)
+    await measurements.enterMonth(session.journal)
     return excess
   }
 
@@ -133,7 +136,6 @@ export class PageCommits {
     return [...items].map(([index, items]) => ({ window: windowRange(windows.at(index)), items }))
   }
 
-  /** What a page changes of a feed, and the ids that are kept. */
   #ofFeed({ page, size }: SplitPage, feed: FeedProgress) {
     const over = page.next === null || (feed.pass === 'front' && page.met)
     const change = {
@@ -194,14 +196,6 @@ export class PageCommits {
     for (const field of tally.newFields(page)) {
       log('warn', 'the service sends an unknown field, which is not exported', { field })
     }
-  }
-
-  /** The steps after a commit. */
-  async #afterCommit(progress: PageProgress, ended: readonly PartitionFault[]): Promise<void> {
-    const { session, measurements } = this.#run
-    this.#events.committed(progress)
-    for (const fault of ended) failEnded(this.#chain, fault, this.#events, this.#run)
-    await measurements.enterMonth(session.journal)
   }
 }
 

@@ -7,7 +7,6 @@ import type { SplitPage } from './split-by-window.ts'
 
 /** How a page changes the windows of its chain, all by their index in the chain. */
 export type PageProgress = {
-  /** The number of windows that can get no more rows. */
   readonly watermark: number
   readonly isLast: boolean
   /** Windows that are done with this page and were not before. */
@@ -41,10 +40,7 @@ export function progressOf(
   return { watermark, isLast, finished, reopened: [...late] }
 }
 
-/**
- * The number of windows that can get no more rows. The last window is open until the chain's last page; where other chains
- * have taken over what comes behind it, until its rows would be an hour late.
- */
+/** The last window is open until the last page; where others took over what follows, until rows were an hour late. */
 function watermarkAfter(chain: ChainProgress, page: DecodedPage, position: Position | null): number {
   const { windows, watermark } = chain
   const { count, order } = windows

@@ -8,35 +8,23 @@ import type { SplitPage } from './split-by-window.ts'
 
 /** A fault of one partition of a chain. The windows before and after it can still be exported. */
 export class PartitionFault extends ExportError {
-  /** The index of its window in the chain. */
-  readonly index: number
-  /** Why items of the page were rejected: fields and rules, no values. */
-  readonly rejected: readonly RejectedItem['issues'][]
-  /** The description that all partitions with this fault share. */
-  readonly common: string
-
+  /** @param rejected why items of the page were rejected: fields and rules, no values */
   constructor(
-    index: number,
+    readonly index: number,
     what: string,
     where: string,
     next: string,
-    common: string = what,
-    rejected: readonly RejectedItem['issues'][] = [],
+    /** The description that all partitions with this fault share. */
+    readonly common: string,
+    readonly rejected: readonly RejectedItem['issues'][] = [],
   ) {
     super({ kind: 'data', what, where, next })
-    this.index = index
-    this.common = common
-    this.rejected = rejected
   }
 }
 
-/** What a page adds to a partition. */
 export type Added = { readonly rows: number; readonly rejected: readonly RejectedItem[] }
 
-/**
- * Tests whether a partition has more quarantined items than allowed, over all of its pages, those of earlier runs too.
- * @returns the fault; null: it has not
- */
+/** The fault of a partition with too many quarantined items, over all pages of all runs; null: it has not. */
 export function excessOf(
   { key }: Partition,
   index: number,
@@ -96,7 +84,6 @@ function invalidItem({ index: item, issues }: RejectedItem, index: number, where
   )
 }
 
-/** The lines of a page's rejected items, by partition, for quarantine files. */
 export function quarantineOf({ rejected }: SplitPage, chain: ChainProgress) {
   const page = (chain.folded?.pages ?? 0) + 1
   return [...rejected].map(([index, items]) => {

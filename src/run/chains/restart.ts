@@ -19,11 +19,7 @@ const MAX_KEPT_IDS = 1_000_000
 /** For each page whose ids a chain keeps, the last instant up to it: `LoggedIds.until`. */
 export type Untils = readonly (bigint | null)[]
 
-/**
- * How many of the pages before this one keep their ids: by those of the last pages it is seen that the service repeats a
- * row, and by all since {@link restartInstant} which rows a chain has that begins again there. Up to a million ids.
- * @param position after the page
- */
+/** How many pages before this one keep ids: the last, to know repeated rows, and all since a restart's instant. */
 export function keptBefore(
   { ids: refs }: FoldedChain,
   untils: Untils,
@@ -45,11 +41,7 @@ export function keptBefore(
   return refs.length - dropped
 }
 
-/**
- * Where a chain begins again that has lost its cursor: an hour before its last row, or at its beginning if rows came later
- * than that. All of its rows since then are known by their ids.
- * @returns null when there is no such instant: the ids are too many, or some are not kept any more
- */
+/** An hour before the last row, or the beginning: all rows since are known. @returns null: there is no such instant */
 export function restartInstant(
   { position, ids: refs, forgot, windows: { order, range } }: FoldedChain,
   untils: Untils,
@@ -89,10 +81,7 @@ function isBefore(a: Int64, b: Int64, order: Order): boolean {
   return order === 'asc' ? a < b : a > b
 }
 
-/**
- * A service rejects the cursor of another query. For a secret query, the variable may have changed. Only if secrets are
- * masked by hmac has the checkpoint already shown that it has not.
- */
+/** A refused cursor may be of another query: the variable may have changed, unless secrets are masked by hmac. */
 export function otherSecret(
   query: SearchQuery & { type: 'secret' },
   where: string,

@@ -10,7 +10,6 @@ import type { Halt } from './halt.ts'
 import type { Measurements } from './measurements.ts'
 import type { Tally } from './tally.ts'
 
-/** The dependencies of a run. */
 export type RunContext = {
   readonly pipeline: NamedPipeline
   readonly store: OwnedStore
@@ -24,7 +23,6 @@ export type RunContext = {
   readonly earlier: FoldedRun
 }
 
-/** The run context, and what its chains share. */
 export type ChainsContext = RunContext & {
   readonly service: Service
   readonly sizes: PageSizes

@@ -15,11 +15,7 @@ export type SplitPage = ExtractedPage & {
   readonly forgotten: ReadonlyMap<number, number>
 }
 
-/**
- * Assigns each row to the window of its `imported_at`, in whatever order the rows come. Rows outside the chain's own
- * windows are left out.
- * @param folderOf the folder for the rows of a window, by its index in the chain
- */
+/** Assigns each row to the window of its `imported_at`, in any order. Rows of other chains' windows are left out. */
 export function splitByWindow(
   extracted: ExtractedPage,
   chain: ChainProgress,
@@ -77,7 +73,6 @@ function endOfRun(times: Times, start: number, from: number, until: number): num
   return end
 }
 
-/** Whether another chain has the window of an instant. */
 function isElsewhere(at: Int64, { range }: WindowRun): boolean {
   return range !== null && (at < range.from || at >= range.until)
 }

@@ -12,12 +12,10 @@ const MAX_REASON = 200
 // More causes are not readable; `status` shows the rest.
 const MAX_CAUSES = 100
 
-/** Why partitions failed, grouped by cause. */
 export type FailureCause = {
   readonly what: string
   readonly kind: ErrorKind
   readonly partitions: number
-  /** The key of the first failed partition. */
   readonly first: string
   readonly next: string
   /** The number of rejected items by field and rule. */
@@ -29,7 +27,6 @@ type Cause = Omit<FailureCause, 'what' | 'partitions' | 'reasons'> & {
   readonly reasons: Map<string, number>
 }
 
-/** The counters of a run: what is done and what is left. */
 export class Tally {
   done = 0
   readonly doneBefore: number
@@ -70,7 +67,6 @@ export class Tally {
     if (!this.#failed.has(partition)) this.done++
   }
 
-  /** Late rows came for a partition that had ended. */
   reopen(partition: string): void {
     this.hasReopened = true
     if (!this.#failed.has(partition)) this.done--
@@ -81,7 +77,6 @@ export class Tally {
     return Object.fromEntries(this.#reasons)
   }
 
-  /** The unknown fields of a page that are new in this run. */
   newFields(page: DecodedPage): readonly string[] {
     if (this.#unknownFields.size >= MAX_FIELDS_NAMED) return []
     const fresh = Object.keys(page.unknownFields).filter((name) => !this.#unknownFields.has(name))
@@ -91,7 +86,7 @@ export class Tally {
 
   /** @returns how many partitions failed for the same cause before */
   partitionFailed(partition: string, error: ExportError): number {
-    const { message } = error
+    const { kind, message, next } = error
     // Late rows may fail a partition again.
     if (!this.#failed.has(partition)) this.failed++
     this.#failed.add(partition)
@@ -100,13 +95,7 @@ export class Tally {
     if (this.failures.length < 100) this.failures.push({ partition, message })
     const what = causeOf(error)
     const known = this.#causes.get(what)
-    const cause = known ?? {
-      kind: error.kind,
-      partitions: 0,
-      first: partition,
-      next: error.next,
-      reasons: new Map(),
-    }
+    const cause = known ?? { kind, partitions: 0, first: partition, next, reasons: new Map() }
     if (known === undefined && this.#causes.size < MAX_CAUSES) this.#causes.set(what, cause)
     cause.partitions++
     if (error instanceof PartitionFault)
@@ -114,7 +103,6 @@ export class Tally {
     return cause.partitions - 1
   }
 
-  /** Why partitions failed, the most frequent cause first. */
   get causes(): readonly FailureCause[] {
     const all = [...this.#causes].map(([what, cause]) => ({
       what,
@@ -143,7 +131,6 @@ function countReason(reasons: Map<string, number>, [first]: Issues): void {
 export class PartitionEvents {
   readonly #chain: ChainProgress
   readonly #log: Log
-  /** Indexes of partitions that have started and are not done. */
   readonly #started = new Set<number>()
 
   constructor(chain: ChainProgress, log: Log) {
@@ -151,7 +138,6 @@ export class PartitionEvents {
     this.#log = log
   }
 
-  /** Called when the run begins to follow the chain. */
   begin(): void {
     this.#start(this.#chain.watermark)
   }
@@ -169,7 +155,6 @@ export class PartitionEvents {
     if (!this.#chain.isOver) this.#start(this.#chain.watermark)
   }
 
-  /** @param counts failed requests, and how many partitions failed for the same cause before */
   failed(
     index: number,
     { kind, message }: ExportError,
@@ -185,11 +170,7 @@ export class PartitionEvents {
     this.#started.add(index)
     const { key } = this.#chain.partitionAt(index)
     const rows = this.#chain.foldedAt(index)?.rows ?? 0
-    this.#log('info', 'partition started', {
-      event: 'partition.start',
-      partition: key,
-      chain: this.#chain.chain,
-      rows,
-    })
+    const fields = { event: 'partition.start', partition: key, chain: this.#chain.chain, rows }
+    this.#log('info', 'partition started', fields)
   }
 }

@@ -31,7 +31,6 @@ export function* snapshot(state: CheckpointState): Generator<JournalEntry> {
   if (!state.isSettled) yield { kind: 'invalidated', shards: [...state.invalidated] }
 }
 
-/** The entry that follows what is exported, and what is exported again so far. */
 function* redoEntries({ redo }: CheckpointState): Generator<JournalEntry> {
   const { partitions, shards, sealed } = redo
   yield { kind: 'redo', partitions: [...partitions.keys()], shards: [...shards], chains: [] }
@@ -83,14 +82,11 @@ export type CheckpointState = FoldedPartitions & {
   readonly header: HeaderEntry
   /** What the pipeline file requested when the last run began; null: none has. */
   readonly scope: Scope | null
-  /** Chains that have begun and not ended, by number. */
   readonly chains: ReadonlyMap<number, FoldedChain>
-  /** Number of the next chain. */
   readonly nextChain: number
   /** Sealed shards with their final names, or about to get them. */
   readonly shards: ShardList
   readonly openShards: ReadonlyMap<number, FoldedShard>
-  /** What is exported again: see {@link RedoEntry}. */
   readonly redo: {
     /** Numbers of the sealed shards that will be replaced. */
     readonly shards: ReadonlySet<number>
@@ -101,7 +97,6 @@ export type CheckpointState = FoldedPartitions & {
   readonly partsOf: ReadonlyPathMap<number>
   /** Number of those that are neither sealed nor open any more, by folder. */
   readonly goneFrom: ReadonlyMap<string, number>
-  /** Number of the next shard. */
   readonly nextShard: number
   /** Whether manifest, tables and files follow every prune, redo and erasure. */
   readonly isSettled: boolean
@@ -114,21 +109,17 @@ export type CheckpointState = FoldedPartitions & {
   readonly unknownFields: ReadonlyMap<string, number>
   readonly runs: readonly FoldedRun[]
   readonly prunes: readonly Prune[]
-  /** When people were forgotten, oldest first. */
   readonly erasures: readonly Erasure[]
   /** Searches left, as the service last reported; null: never reported. */
   readonly searchesRemaining: number | null
-  /** Measurements of the data set's endpoint. */
   readonly service: Measures
-  /** Values of queries with a user-defined name, by name. */
   readonly queries: ReadonlyMap<string, string>
   /** Rejected items that are in the log, but not in the quarantine file of their partition yet, by its key. */
   readonly rejected: ReadonlyMap<string, readonly BlobRef[]>
-  /** Where the last commit ends. */
   readonly logEnd: LogEnd
 }
 
-/** The commits whose bytes are still needed: rows of open shards, and ids of chains. */
+/** Bytes of the log that are still needed: rows of open shards, ids of chains, and rejected items. */
 export function* blobsNeeded({ openShards, chains, rejected }: CheckpointState): Generator<BlobRef> {
   for (const { batches } of openShards.values()) for (const { at } of batches) yield at
   for (const { ids } of chains.values()) yield* ids

@@ -8,7 +8,6 @@ import { type CheckpointState, snapshot } from './checkpoint-state.ts'
 import { JournalFold } from './fold-journal.ts'
 
 export const CHECKPOINT_PATH = '_state/checkpoint.jsonl'
-/** First characters of every checkpoint. */
 export const CHECKPOINT_START = '{"kind":"header","version":'
 
 /** A checkpoint and the commits after it, as one state. */
@@ -23,10 +22,7 @@ export type Found = {
   readonly files: readonly number[]
 }
 
-/**
- * Reads the state of a data set without changing it, also during a run; null: there is no checkpoint.
- * @throws ExportError `damaged` if something is missing or not valid, `config` if another version wrote it
- */
+/** The state of a data set, also during a run; null: none. @throws ExportError `damaged`, or `config`: other version */
 export async function readCheckpoint(store: Store): Promise<CheckpointState | null> {
   return (await findCheckpoint(store))?.fold.state ?? null
 }

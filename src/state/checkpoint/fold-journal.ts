@@ -1,17 +1,6 @@
 import { MAX_TIMES, type Measures, NOT_MEASURED, partitionKey } from '../../core/index.ts'
 import { type BlobRef, blobRef } from '../commit-log.ts'
-import type {
-  Entry,
-  Erasure,
-  ForgetEntry,
-  HeaderEntry,
-  JournalEntry,
-  MeasuredEntry,
-  PageEntry,
-  Prune,
-  Scope,
-  SwapEntry,
-} from '../journal-entry.ts'
+import type { Entry, Erasure, HeaderEntry, JournalEntry, Prune, Scope } from '../journal-entry.ts'
 import { LOG_START, type LogEnd } from '../log/commit.ts'
 import type { CheckpointState } from './checkpoint-state.ts'
 import { afterPage, chainFromEntry, type FoldedChain } from './folded-chain.ts'
@@ -154,7 +143,7 @@ export class JournalFold {
       if (chain.feed !== null) this.#partitions.markPartial(keyAt(chain, 0))
   }
 
-  #takePage(page: PageEntry, blobs: readonly BlobRef[]): void {
+  #takePage(page: Entry<'page'>, blobs: readonly BlobRef[]): void {
     this.#countPage(page)
     if (page.unknown_fields !== undefined) addCounts(this.#state.unknownFields, page.unknown_fields)
     const chain = this.#state.chains.get(page.chain)
@@ -178,7 +167,7 @@ export class JournalFold {
     this.#advance(chain, page, page.ids === undefined ? null : blobs[page.ids.blob]!)
   }
 
-  #countPage({ requests, repeated = 0, slices = [], quarantine = [], forgotten = [] }: PageEntry): void {
+  #countPage({ requests, repeated = 0, slices = [], quarantine = [], forgotten = [] }: Entry<'page'>): void {
     this.#runs.count((run) => {
       run.requests += requests
       run.repeated += repeated
@@ -189,7 +178,7 @@ export class JournalFold {
   }
 
   /** Advances a chain past a page. Partitions below the watermark are done; after the last page all of them are. */
-  #advance(chain: FoldedChain, page: PageEntry, ids: BlobRef | null): void {
+  #advance(chain: FoldedChain, page: Entry<'page'>, ids: BlobRef | null): void {
     const after = afterPage(chain, page, ids)
     this.#state.service.pageSize = after.size ?? this.#state.service.pageSize
     if (after.feed !== null) {
@@ -216,7 +205,6 @@ export class JournalFold {
     for (let index = from; index < to; index++) this.#partitions.markDone(keyAt(chain, index))
   }
 
-  /** All of a feed's rows so far are exported. */
   #finishFeed({ query }: FoldedChain): void {
     for (const window of this.#partitions.all.branches.get(query)?.keys() ?? [])
       this.#partitions.markDone(`${query}/${window}`)
@@ -253,7 +241,6 @@ export class JournalFold {
     this.#partitions.setQuarantineEnd(partition, end)
   }
 
-  /** Whether a shard holds rows of a partition that is exported again. */
   #isRedone({ partitions }: Pick<SealedShard, 'partitions'>): boolean {
     return partitions.some((key) => this.#state.redo.partitions.has(key))
   }
@@ -301,7 +288,7 @@ export class JournalFold {
     this.#erased()
   }
 
-  #forget({ kind: _, changes, ...erasure }: ForgetEntry, blobs: readonly BlobRef[]): void {
+  #forget({ kind: _, changes, ...erasure }: Entry<'forget'>, blobs: readonly BlobRef[]): void {
     this.#state.erasures.push(erasure)
     if (changes === undefined) return
     for (const { partition, rows, quarantined, former } of changes.partitions)
@@ -313,7 +300,7 @@ export class JournalFold {
     this.#erased()
   }
 
-  #swap({ shards }: SwapEntry): void {
+  #swap({ shards }: Entry<'swap'>): void {
     this.#shards.swap(shards)
     const redone = this.#state.redo.shards
     for (const { of, by } of shards) {
@@ -328,15 +315,8 @@ export class JournalFold {
     this.#state.erasedIn = this.#state.logEnd.file
   }
 
-  #measure({
-    times = [],
-    tells_searches,
-    page_size,
-    binds_sizes,
-    left,
-    spent,
-    replaces,
-  }: MeasuredEntry): void {
+  #measure(entry: Entry<'measured'>): void {
+    const { times = [], tells_searches, page_size, binds_sizes, left, spent, replaces } = entry
     const service = this.#state.service
     service.times = [...service.times, ...times].slice(-MAX_TIMES)
     service.reportsSearchesLeft = tells_searches ?? service.reportsSearchesLeft
@@ -390,7 +370,6 @@ function beginningOf(header: HeaderEntry, partitions: Partitions, runs: Runs, sh
 // A service that keeps sending new field names must not fill the checkpoint.
 const MAX_FIELD_NAMES = 1000
 
-/** Adds occurrences by field name. Beyond a thousand names the rest is counted under `…`. */
 function addCounts(counts: Map<string, number>, more: Readonly<Record<string, number>>): void {
   for (const [name, times] of Object.entries(more)) {
     const under = counts.has(name) || counts.size < MAX_FIELD_NAMES ? name : '…'

@@ -7,7 +7,6 @@ import { afterFeedPage } from './folded-feed.ts'
 /** A chain that has begun and not ended. */
 export type FoldedChain = {
   readonly chain: number
-  /** Name of the query. */
   readonly query: string
   /** Its windows, without those that other chains took over. */
   readonly windows: WindowRun
@@ -17,7 +16,6 @@ export type FoldedChain = {
   readonly pages: number
   /** null: no item yet. */
   readonly position: Position | null
-  /** The range of its requests. */
   readonly requested: Window | null
   /** Set when it has lost its cursor: its requests begin at this instant. */
   readonly since: Int64Json | null
@@ -40,24 +38,15 @@ export function chainFromEntry(entry: ChainEntry): FoldedChain {
   const run = new WindowRun(order, windows === null ? null : boundsOf(windows))
   const identity = { chain, query, windows: run, feed }
   if (state === undefined) {
-    const beginning = { watermark: 0, next: null, pages: 0, position: null, since: null }
-    return {
-      ...identity,
-      ...beginning,
-      requested: run.range,
-      seen: null,
-      ids: [],
-      forgot: false,
-      lost: false,
-      size: null,
-    }
+    const beginning = { watermark: 0, next: null, pages: 0, position: null, since: null, seen: null }
+    const requested = run.range
+    return { ...identity, ...beginning, requested, ids: [], forgot: false, lost: false, size: null }
   }
   const { seen, ids, lost = false, ...rest } = state
   const cursors = seen === '' ? null : SeenCursors.from(Buffer.from(seen, 'base64'))
   return { ...identity, ...rest, lost, seen: cursors, ids: ids.map(blobRef) }
 }
 
-/** The entry that begins a chain. */
 export function chainEntry(
   chain: number,
   query: string,
@@ -133,7 +122,6 @@ export function isInOrder(folded: FoldedChain | undefined): boolean {
   return (folded?.position?.late ?? 0) === 0
 }
 
-/** Ids of a page as the log has them. */
 export type LoggedIds = {
   readonly ids: PageIds
   /** The last instant, in the order of its chain, of any row of this page or of those before it, µs; null: there is none. */

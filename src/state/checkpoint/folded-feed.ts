@@ -11,7 +11,6 @@ export const NEW_FEED: FeedProgress = {
   owed: false,
 }
 
-/** What a page changes of a feed. */
 type FeedPage<Ids> = {
   /** Of its new rows; null: it has none. */
   readonly ids: Ids | null
@@ -28,10 +27,7 @@ export function passOf({ pass, end }: Pick<FeedProgress, 'pass' | 'end'>): NonNu
   return pass ?? (end === null ? 'whole' : 'tail')
 }
 
-/**
- * The feed after a page, and the ids that are kept: of the first rows from the front, by which a later pass finds where
- * it may end, and of the last rows, which the service may repeat. Each are at least 20,000, if there are so many.
- */
+/** The feed after a page, and the ids that are kept, each at least 20,000: of its front, and of its last rows. */
 export function afterFeedPage<Ids>(
   feed: FeedProgress,
   ids: readonly Ids[],
@@ -44,18 +40,14 @@ export function afterFeedPage<Ids>(
   let rest = ids.slice(feed.front + feed.head)
   let { forgot } = feed
   if (page.ids !== null) {
-    if (pass !== 'tail' && sumOf(head, countOf) < MAX_IDS) head.push(page.ids)
+    if (pass !== 'tail' && head.reduce((sum, each) => sum + countOf(each), 0) < MAX_IDS) head.push(page.ids)
     else {
       const kept = withLast(rest, page.ids, countOf)
       forgot ||= kept.length <= rest.length
       rest = [...kept]
     }
   }
-  const after = {
-    ...feed,
-    pass,
-    forgot,
-  }
+  const after = { ...feed, pass, forgot }
   if (!page.isOver) return { feed: { ...after, head: head.length }, ids: [...front, ...head, ...rest] }
   const isTail = pass === 'tail'
   const found = isTail ? front : firstOf([...head, ...front], countOf)
@@ -73,10 +65,6 @@ export function afterFeedPage<Ids>(
     },
     ids: [...found, ...rest],
   }
-}
-
-function sumOf<Ids>(pages: readonly Ids[], countOf: (ids: Ids) => number): number {
-  return pages.reduce((sum, page) => sum + countOf(page), 0)
 }
 
 function firstOf<Ids>(pages: readonly Ids[], countOf: (ids: Ids) => number): readonly Ids[] {

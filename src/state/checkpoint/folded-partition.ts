@@ -8,7 +8,6 @@ export type FoldedPartition = {
   readonly rows: number
   /** Pages that began in it. A page may have rows of many partitions. */
   readonly pages: number
-  /** Requests for these pages. */
   readonly requests: number
   readonly quarantined: number
   /** Items that the service sent again. */
@@ -35,7 +34,6 @@ export function presentOf({ partitions, redo }: FoldedPartitions, key: string): 
   return again === undefined ? partitions.get(key) : (again ?? undefined)
 }
 
-/** Sums over all partitions of a data set. */
 export type PartitionSums = {
   readonly rows: number
   readonly quarantined: number
@@ -56,12 +54,10 @@ export function sumOfPartitions(state: Pick<FoldedPartitions, 'partitions'>): Pa
   return sum
 }
 
-/** Whether some rows of a partition are exported, or none are left to export. */
 export function hasBegun(folded: FoldedPartition): boolean {
   return isOver(folded) || folded.rows > 0 || folded.quarantined > 0 || folded.forgotten > 0
 }
 
-/** Whether no rows of a partition are left to export. */
 export function isOver({ state }: FoldedPartition): boolean {
   return state === 'done' || state === 'pruned'
 }
@@ -71,7 +67,6 @@ export function hasEnded(folded: FoldedPartition): boolean {
   return isOver(folded) || (folded.state === 'failed' && folded.error?.ended === true)
 }
 
-/** Partitions by key. Journal entries change them. */
 export class Partitions {
   /** As readers find them. */
   readonly all = new PathMap<FoldedPartition>()
@@ -121,7 +116,6 @@ export class Partitions {
     else this.#update(key, without)
   }
 
-  /** Its quarantine file is written anew. */
   renewQuarantine(key: string): void {
     this.#update(key, (folded) => ({ ...folded, quarantineEnd: 0 }))
   }
@@ -134,7 +128,6 @@ export class Partitions {
     this.#update(key, (folded) => ({ ...folded, state: 'partial' }))
   }
 
-  /** It gets no more rows. */
   markDone(key: string): void {
     this.#update(key, (folded) => (hasEnded(folded) ? folded : { ...folded, state: 'done', error: null }))
   }
@@ -156,7 +149,6 @@ export class Partitions {
     this.again.set(key, null)
   }
 
-  /** What is exported again takes the place of what was there. */
   replace(key: string): void {
     const again = this.again.get(key) ?? null
     this.again.delete(key)
@@ -169,7 +161,6 @@ export class Partitions {
     this.#updateExported(key, ({ pages, requests }) => ({ ...BEGINNING, state: 'pruned', pages, requests }))
   }
 
-  /** Sets the figures from a compacted journal. */
   set({ partition, ...entry }: PartitionEntry): void {
     const state = entry.state ?? 'done'
     const { rows, pages, requests, quarantined, repeated = 0, forgotten = 0 } = entry

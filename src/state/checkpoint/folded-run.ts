@@ -14,15 +14,12 @@ export type FoldedRun = Omit<RunCounts, 'requests'> & {
   readonly months: readonly { readonly month: string; readonly before: number; readonly searches: number }[]
   readonly repeated: number
   readonly forgotten: number
-  /** Failures of partitions. */
   readonly failures: number
-  /** Why items were quarantined, and how many. */
   readonly reasons: Readonly<Record<string, number>>
   /** Why it is not complete; null: it is, is at work, or was killed. */
   readonly error: PlainError | null
 }
 
-/** Figures of a run that has just begun. */
 export const NEW_RUN = {
   ...NO_RUN_COUNTS,
   finished_at: null,
@@ -36,14 +33,10 @@ export const NEW_RUN = {
 
 type MutableRun = { -readonly [K in keyof FoldedRun]: FoldedRun[K] }
 
-/** Runs in the order of their beginnings. Journal entries change them. */
 export class Runs {
   readonly all: MutableRun[] = []
 
-  /**
-   * Begins a run, or resumes the last one: then its figures so far count as well.
-   * @returns false if it resumes the last run
-   */
+  /** Begins a run, or resumes the last one, whose figures count as well. @returns false if it resumes */
   begin({ run, started_at, version }: Entry<'run'>): boolean {
     const last = this.all.at(-1)
     if (last?.run === run) {
@@ -70,7 +63,6 @@ export class Runs {
     if (run !== undefined) run.months = [...run.months, { month, before, searches }]
   }
 
-  /** Sets the figures of a run: those that an entry has. */
   takeFigures(entry: RunFigures): void {
     const run = this.#find(entry.run)
     if (run === undefined) return
@@ -107,7 +99,6 @@ export function* runEntries(folded: FoldedRun): Generator<JournalEntry> {
   else yield { kind: 'unfinished', run, requests, ...ofPages, ...searchesOf(folded) }
 }
 
-/** The entry that ends a run. */
 export function endEntry(
   run: string,
   { finished_at, status, error }: Pick<FoldedRun, 'error'> & Pick<RunEndEntry, 'finished_at' | 'status'>,
@@ -127,10 +118,8 @@ export function endEntry(
   }
 }
 
-function searchesOf({
-  searchesSpent,
-  searchesRemaining,
-}: Pick<RunCounts, 'searchesSpent' | 'searchesRemaining'>) {
+function searchesOf(figures: Pick<RunCounts, 'searchesSpent' | 'searchesRemaining'>) {
+  const { searchesSpent, searchesRemaining } = figures
   return {
     ...(searchesSpent === null ? {} : { searches: searchesSpent }),
     ...(searchesRemaining === null ? {} : { searches_remaining: searchesRemaining }),

@@ -10,18 +10,13 @@ type GrowingShard = Omit<FoldedShard, 'partitions' | 'batches' | 'importedAt'> &
   batches: BatchRef[]
 }
 
-/** Shards by their state: open, redone, sealed and gone. Journal entries change them. */
 export class FoldedShards {
   readonly open = new Map<number, GrowingShard>()
   /** Sealed, with rows that are exported again: they are published once they replace others. */
   readonly redone = new Map<number, SealedShard>()
-  /** Published, or about to be. */
   readonly sealed = new PackedShardList()
-  /** Paths of those that were, and whose files may still exist. */
   readonly invalidated = new Set<string>()
-  /** Number of shards begun so far in each folder. */
   readonly partsOf = new PathMap<number>()
-  /** Number of those that are neither sealed nor open any more, by folder. */
   readonly goneFrom = new Map<string, number>()
   next = 0
 
@@ -87,7 +82,6 @@ export class FoldedShards {
     return { left, cut }
   }
 
-  /** Redone shards take the place of others. */
   replace(numbers: readonly number[], isRedone: (shard: SealedShard) => boolean): void {
     this.#invalidate(numbers)
     for (const [number, shard] of this.redone) {
@@ -128,7 +122,6 @@ export class FoldedShards {
     return numbers
   }
 
-  /** Sets what is gone of a folder from a compacted journal. */
   setParts({ folder, begun, gone }: Entry<'parts'>): void {
     this.partsOf.update(folder, (parts = 0) => Math.max(parts, begun))
     this.goneFrom.set(folder, gone)

@@ -1,22 +1,17 @@
 import { getOrInsert } from '../../core/index.ts'
 import type { SealEntry } from '../journal-entry.ts'
 
-/** A sealed shard, as in its journal entry. */
 export type SealedShard = Omit<SealEntry, 'kind'>
 
 /** Sealed shards, in the order of their commits. */
 export type ShardList = Iterable<SealedShard> & {
   readonly length: number
-  /** Rows of all shards. */
   readonly rows: number
 }
 
 const BLOCK_SHARDS = 100
 
-/**
- * Keeps shards as JSON outside the heap. For the garbage collector half a million objects would cost nearly as much
- * time as the rest of reading a checkpoint.
- */
+/** Keeps shards as JSON outside the heap: half a million objects nearly double the time to read a checkpoint. */
 export class PackedShardList implements ShardList {
   readonly #blocks: Buffer[] = []
   #last: SealedShard[] = []
@@ -68,7 +63,6 @@ export class PathMap<V> implements ReadonlyPathMap<V> {
     return this.branches.get(branch)?.get(ending)
   }
 
-  /** @param change gets undefined if there is no value yet */
   update(path: string, change: (value: V | undefined) => V): void {
     const [branch, ending] = splitPath(path)
     const values = getOrInsert(this.branches, branch, () => new Map<string, V>())
@@ -83,7 +77,6 @@ export class PathMap<V> implements ReadonlyPathMap<V> {
   }
 }
 
-/** Splits a path at its last slash. */
 export function splitPath(path: string): readonly [branch: string, ending: string] {
   const slash = path.lastIndexOf('/')
   return slash < 0 ? ['', path] : [path.slice(0, slash), path.slice(slash + 1)]

@@ -19,7 +19,6 @@ const lockFileSchema = z.object({
   hold: z.string().nullable(),
 })
 
-/** The first line of a lock file. */
 export type LockFile = Readonly<z.infer<typeof lockFileSchema>>
 
 export const INSTANCE = randomBytes(6).toString('hex')
@@ -37,17 +36,13 @@ export function describeOwner(now: Date, hold: string | null = null): LockFile {
   }
 }
 
-/**
- * @param heartbeats a counter, on the second line: it shows other machines that the owner is alive
- * @param isHeld the owner has found no rival: it holds the data set
- */
+/** @param heartbeats show other machines that the owner is alive @param isHeld no rival was found */
 export function lockFileText(file: LockFile, heartbeats = 0, isHeld = false): string {
   return `${JSON.stringify(file)}\n${heartbeats}${isHeld ? HELD : ''}\n`
 }
 
 const HELD = ' held'
 
-/** Whether the owner of a lock file holds the data set. */
 export function isHeld(file: Uint8Array): boolean {
   return Buffer.from(file).toString().trimEnd().endsWith(HELD)
 }
@@ -68,11 +63,7 @@ export function parseLockFile(bytes: Uint8Array, path: string): LockFile {
   }
 }
 
-/**
- * Status of the process that wrote a lock file, as far as this machine can know it. A process id identifies a process
- * only within one boot of one machine and one PID namespace: two machines may have the same name, and after a reboot
- * the same id belongs to another process.
- */
+/** A process id says nothing across machines, boots and PID namespaces. Two machines may have the same name. */
 export function ownerStatus(file: LockFile): 'alive' | 'dead' | 'unknown' {
   if (file.host !== hostname()) return 'unknown'
   if (file.boot === null || file.boot !== bootId()) return 'unknown'
@@ -120,14 +111,12 @@ function readText(path: string): string | null {
 const HEARTBEAT_MS = 3_000
 
 type Heartbeat = {
-  /** Aborts when another run has taken over; the reason is an ExportError `locked`. */
   readonly lost: AbortSignal
   /** Marks the data set as held. @throws ExportError `locked` when another run has taken over */
   hold(): Promise<void>
   stop(): Promise<void>
 }
 
-/** Replaces the lock file every few seconds by one with a higher counter. */
 export function startHeartbeat(store: OwnedStore, path: string, file: LockFile, clock: Clock): Heartbeat {
   const end = new AbortController()
   const lost = new AbortController()

@@ -26,15 +26,12 @@ export type Hold = {
   readonly id: string
   /** Ids of earlier holds that this one replaces, by the queue. */
   readonly succeeds: readonly string[]
-  /**
-   * Called before a lock is taken over because of `succeeds`. Rejects if the queue has given the job to another owner.
-   */
+  /** Called before a lock is taken over because of `succeeds`. Rejects if the queue gave the job to another owner. */
   readonly confirm: () => Promise<void>
 }
 
 export type LockOptions = {
   readonly clock: Clock
-  /** Aborts the wait for a rival. */
   readonly stop: AbortSignal
   /** The run starts over, so lock files that cannot be parsed are taken over. */
   readonly fresh: boolean
@@ -52,18 +49,9 @@ const POLL_MS = 500
 const WITHDRAWAL_MS = 20_000
 
 /**
- * Locks the data set for one process. Every process begins an ownership, writes a lock file and then reads the
- * lock files of others. It holds the data set once no other owner is alive. If two processes start at the same time, at
- * least one sees the other, so two processes never hold the data set at once. The holder marks its lock file, and
- * processes that see the mark withdraw. Among processes without the mark, the one with the least id waits and the
- * others withdraw, so one process always gets the lock.
- *
- * An owner on the same boot of the same machine is alive while its process exists, even if the process is stopped. If
- * the process is dead, its lock is taken over at once; so is one that this process has given up. Other owners have a
- * lease: if their lock file does not change for 20 seconds of this machine's clock, the lease expires and the lock is
- * taken over. Such an owner may wake up later, but cannot change anything then, see {@link OwnedStore}.
- *
- * The lock of a hold that this one succeeds is taken over at once, in any state of its process.
+ * Locks the data set for one process: it writes a lock file, then reads those of others. Of two that start at once, at
+ * least one sees the other. It withdraws from a holder, and from a lesser id; it takes over from owners that are dead,
+ * or succeeded by its hold. Owners elsewhere are alive while their files change: see decision 3.
  * @throws ExportError `locked` with process, host and start
  */
 export async function takeLock(data: Store, options: LockOptions): Promise<Lock> {
@@ -135,16 +123,12 @@ function isSucceeded({ hold }: LockFile, { hold: own }: LockOptions): boolean {
 }
 
 type FormerOwners = {
-  /** Their processes have ended, or their leases have expired. */
   readonly ended: ReadonlySet<string>
   /** Whether one of them ends only because this hold succeeds it. */
   readonly succeeded: boolean
 }
 
-/**
- * Waits until no owner of another lock file is alive.
- * @throws ExportError `locked` if one of them holds the data set, or is before this process
- */
+/** Waits until no other owner is alive. @throws ExportError `locked` if one holds the data set, or has a lesser id */
 async function formerOwners(store: Store, self: string, options: LockOptions): Promise<FormerOwners> {
   const { clock, stop } = options
   let succeeded = false
@@ -206,7 +190,6 @@ type Rival = {
   waitedMs: number
 }
 
-/** @throws ExportError `locked` if a living rival holds the data set, or has the lesser id */
 function withdrawFrom({ id, file }: Rival, bytes: Uint8Array, self: string): void {
   if (isHeld(bytes) || id < self) throw new LockHeld(file, lockPath(id))
 }
@@ -249,7 +232,6 @@ export async function readHolder(store: Store): Promise<Holder | null> {
   return null
 }
 
-/** The process that holds a data set, the name of its machine, and since when. */
 export type Holder = { readonly pid: number; readonly host: string; readonly since: string }
 
 function lockPath(id: string): string {
@@ -262,7 +244,6 @@ function idOf(name: string, kind: string): string | null {
   return /^[0-9a-f]{12}$/.test(id) ? id : null
 }
 
-/** @returns null if it cannot be parsed and the run starts over */
 function readLockFile(bytes: Uint8Array, path: string, fresh: boolean): LockFile | null {
   try {
     return parseLockFile(bytes, path)

@@ -9,12 +9,7 @@ const OWNER = 'owner'
 // Processes of another boot, machine or container cannot be seen; none needs its folder as long as this.
 const FOREIGN_MS = 7 * 24 * 60 * 60 * 1000
 
-/**
- * Creates a folder that belongs to this process. In one go: what is killed between the two steps leaves a folder of
- * which nobody knows whose it is.
- * @param prefix of its path
- * @returns its path
- */
+/** Creates a folder of this process, in one go: a kill between the steps would leave one that belongs to nobody. */
 export function createPrivateFolder(prefix: string): string {
   const owner = lockFileText(describeOwner(new Date()))
   const folder = mkdtempSync(prefix)
@@ -22,11 +17,7 @@ export function createPrivateFolder(prefix: string): string {
   return folder
 }
 
-/**
- * Removes the private folders of killed processes.
- * @param isPrivate by a folder's name
- * @returns the others
- */
+/** Removes the private folders of killed processes. @param isPrivate by a folder's name @returns the others */
 export async function sweepPrivateFolders(
   parent: string,
   isPrivate: (name: string) => boolean,
@@ -47,10 +38,7 @@ export async function sweepPrivateFolders(
   return left
 }
 
-/**
- * Whether the process that a folder belongs to has ended. A process of which that cannot be known, or that has not
- * marked its folder yet, may be alive until the folder is a week old.
- */
+/** Whether its process has ended. One that cannot be known, or is not marked yet, may be alive for a week. */
 async function isAbandoned(folder: string): Promise<boolean> {
   const { uid, mtimeMs } = await lstat(folder)
   if (process.getuid !== undefined && uid !== process.getuid()) return false

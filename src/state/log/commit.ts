@@ -19,7 +19,6 @@ export function claimOf(file: number): number {
   return Math.floor(file / FILES_OF_OWNER)
 }
 
-/** The file that begins with a claim. */
 export function claimFile(claim: number): number {
   return claim * FILES_OF_OWNER
 }
@@ -30,28 +29,13 @@ export function commitPath(file: number): string {
 }
 
 /** Entries that are committed together, and the bytes that they refer to by index. */
-export type CommitPart = {
-  readonly entries: readonly JournalEntry[]
-  readonly blobs: readonly Uint8Array[]
-}
+type Part<Blob> = { readonly entries: readonly JournalEntry[]; readonly blobs: readonly Blob[] }
+export type CommitPart = Part<Uint8Array>
+export type CommittedPart = Part<BlobRef>
+export type UnlocatedPart = Part<readonly [bytes: number, crc: number]>
 
-/** The same as read or written: the bytes are in the log. */
-export type CommittedPart = { readonly entries: readonly JournalEntry[]; readonly blobs: readonly BlobRef[] }
-
-/**
- * One commit: a line of JSON with the entries of each part and length and CRC-32 of its bytes, then these bytes. The
- * line has a checksum that continues that of the commit before it.
- * @param file where the commit goes: to the end of the file of the commit before it, or to another
- */
-export function encodeCommit(
-  before: LogEnd,
-  parts: readonly CommitPart[],
-  file: number,
-): {
-  readonly chunks: readonly Uint8Array[]
-  readonly parts: readonly CommittedPart[]
-  readonly end: LogEnd
-} {
+/** A line of JSON: entries, length and CRC-32 of each blob; then the blobs. Its checksum continues the last one. */
+export function encodeCommit(before: LogEnd, parts: readonly CommitPart[], file: number) {
   const writer = new LineWriter(before.checksum)
   const sums = parts.map(({ blobs }) => blobs.map((blob) => [blob.byteLength, crc32(blob)] as const))
   const line = writer.line({
@@ -65,11 +49,6 @@ export function encodeCommit(
     parts: placed,
     end: { file, bytes, checksum: writer.checksum },
   }
-}
-
-export type UnlocatedPart = {
-  readonly entries: readonly JournalEntry[]
-  readonly blobs: readonly (readonly [bytes: number, crc: number])[]
 }
 
 /** The bytes of a commit, one after the other from `start` on in a file, and where they end. */

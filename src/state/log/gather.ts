@@ -8,11 +8,7 @@ const MAX_FILES = 4
 const SMALL_BYTES = 64 << 10
 const COMMIT_BYTES = 8 << 20
 
-/**
- * Small files whose bytes are to be gathered: record batches, ids and rejected items. After 20,000 chains of three
- * rows each a resume would read 20,000 files of a bucket; and a few rejected items would keep a page's file for as long as the
- * run goes on. None if there are few such files.
- */
+/** Small files whose bytes are gathered, unless they are few: a resume reads each file from a bucket. */
 export function smallFiles(state: CheckpointState): ReadonlySet<number> {
   const needed = new Map<number, number>()
   for (const { file, bytes } of blobsNeeded(state)) needed.set(file, (needed.get(file) ?? 0) + bytes)

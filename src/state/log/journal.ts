@@ -18,8 +18,7 @@ import {
 import { gatherings, smallFiles } from './gather.ts'
 import { requireReadable } from './parse-entry.ts'
 
-// A checkpoint is saved when the log since the last one is as large as it; at least so large, because small ones would
-// be saved with each page. Rows that no open shard needs any more stay until then.
+// A checkpoint is saved when the log since it is as large, and at least this: else each page would save one.
 const MIN_ENTRY_BYTES = 1 << 20
 const MIN_BLOB_BYTES = 128 << 20
 /** A file of the log grows to about this size, so that little is kept for the rows of few pages. */
@@ -33,19 +32,15 @@ type Waiting = CommitPart & {
 }
 
 /**
- * The open journal of one owner: the state of its data set, and the log of the commits, which alone change it. It begins
- * with a claim, in a file that is created only if no other owner has: from then on nothing counts that a former owner
- * sends. Later commits begin further files; on a disk they are appended, up to a size. Commits that arrive while one is
- * being written go together into the next.
+ * The open journal of one owner. It begins with a claim, in a file that is created only if no other owner has: from
+ * then on nothing counts that a former owner sends. Commits that arrive during a write go together into the next.
  */
 export class Journal implements CommitLog {
   readonly #store: OwnedStore
   readonly #fold: JournalFold
-  /** Files of the log, by number. */
   readonly #files: Set<number>
   /** Where the claim ends, and whether the checkpoint covers all before it. */
   #claim = { end: LOG_START, followsCheckpoint: false }
-  /** The last file that the checkpoint covers, and its own size in bytes. */
   #saved: { readonly file: number; readonly bytes: number }
   /** Files up to this one do not grow any more. */
   #ended: number
@@ -70,10 +65,7 @@ export class Journal implements CommitLog {
     this.#files = new Set(files)
   }
 
-  /**
-   * Takes the next place in the log, before anything else is changed.
-   * @returns null: another claim has come first, of a former owner that may have ended; read everything again
-   */
+  /** Takes the next place in the log. @returns null: another claim has come first; read everything again */
   static async open(store: OwnedStore, found: Found): Promise<Journal | null> {
     const { file, bytes } = found.fold.state.logEnd
     // Its owner may have ended before the last commit was forced to the disk.
@@ -91,10 +83,16 @@ export class Journal implements CommitLog {
 
   /** Removes files that nothing needs, after any earlier sweep. */
   sweep(): Promise<void> {
-    return this.#sweeps(() => this.#removeDead())
+    return this.#sweeps(async () => {
+      const needed = new Set(Array.from(blobsNeeded(this.state), ({ file }) => file))
+      const dead = [...this.#files].filter((file) => file <= this.#saved.file && !needed.has(file))
+      await sideBySide(dead, async (file) => {
+        await this.#store.remove(commitPath(file))
+        this.#files.delete(file)
+      })
+    })
   }
 
-  /** Commits entries that refer to no bytes, all of them or none. */
   async append(entries: readonly JournalEntry[]): Promise<void> {
     if (entries.length > 0) await this.commit(entries)
   }
@@ -147,10 +145,7 @@ export class Journal implements CommitLog {
     if (!(await this.#turns(() => this.#withdraw()))) await this.close()
   }
 
-  /**
-   * Takes the claim back, if nothing was committed since. In a bucket it stays: a removal that is late could concern that
-   * of a later owner.
-   */
+  /** Takes the claim back, if nothing was committed since. In a bucket a late removal could hit a later owner's. */
   async #withdraw(): Promise<boolean> {
     const { end } = this.#claim
     if (this.state.logEnd !== end || this.#store.extend === undefined) return false
@@ -247,7 +242,6 @@ export class Journal implements CommitLog {
     this.#forgetMoves()
   }
 
-  /** Forgets where bytes are that nothing needs any more. */
   #forgetMoves(): void {
     if (this.#moved.size === 0) return
     const needed = new Set(Array.from(blobsNeeded(this.state), placeOf))
@@ -257,20 +251,6 @@ export class Journal implements CommitLog {
       else this.#moved.delete(place)
     }
   }
-
-  async #removeDead(): Promise<void> {
-    const dead = deadFiles(this.#files, this.#saved.file, this.state)
-    await sideBySide(dead, async (file) => {
-      await this.#store.remove(commitPath(file))
-      this.#files.delete(file)
-    })
-  }
-}
-
-/** @param saved the last file that the checkpoint covers */
-function deadFiles(files: Iterable<number>, saved: number, state: CheckpointState): readonly number[] {
-  const needed = new Set(Array.from(blobsNeeded(state), ({ file }) => file))
-  return [...files].filter((file) => file <= saved && !needed.has(file))
 }
 
 function placeOf({ file, offset }: BlobRef): string {

@@ -8,11 +8,7 @@ export class LineWriter {
     this.checksum = previous
   }
 
-  /**
-   * One JSON object that ends in an additional member, `crc`. Its first half is the CRC-32 of the text before it; it
-   * detects flipped bits and cut lines. The second half continues the CRC-32 of the previous line; it detects missing,
-   * duplicate and moved lines.
-   */
+  /** `crc` ends it: the CRC-32 of the text, for cut lines, and one that continues the last, for missing lines. */
   line(object: object): Buffer {
     const body = JSON.stringify(object).slice(0, -1)
     this.checksum = crc32(body, this.checksum)

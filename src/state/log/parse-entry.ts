@@ -1,7 +1,6 @@
 import type * as z from 'zod'
 import { ExportError } from '../../core/index.ts'
-import type { JournalEntry } from '../journal-entry.ts'
-import { ENTRY_SCHEMAS } from '../journal-entry.ts'
+import { ENTRY_SCHEMAS, type JournalEntry } from '../journal-entry.ts'
 
 export { ENTRY_SCHEMAS }
 
@@ -38,7 +37,6 @@ export function requireReadable(entry: JournalEntry): void {
   })
 }
 
-/** Whether all numbers in a value are counts. */
 function hasCountsAlone(value: unknown): boolean {
   if (typeof value === 'number') return Number.isSafeInteger(value) && value >= 0
   return typeof value !== 'object' || value === null || Object.values(value).every(hasCountsAlone)

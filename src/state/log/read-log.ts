@@ -18,7 +18,6 @@ import { parseEntry } from './parse-entry.ts'
 const FIRST_READ = 16 << 10
 const READS_AT_ONCE = 16
 
-/** The numbers of the files of the log, ascending. */
 export async function listLog(store: Store): Promise<readonly number[]> {
   const names = await store.list(LOG_FOLDER)
   return names.flatMap((name) => (/^\d{16}$/.test(name) ? [Number(name)] : [])).sort((a, b) => a - b)
@@ -31,11 +30,7 @@ export async function hasCommits(store: Store): Promise<boolean> {
   return others.length > 0 || ((await store.size(commitPath(first))) ?? 0) > 0
 }
 
-/**
- * Removes all commits. An empty file stays in the place of the next claim until a new data set has begun, whose log
- * goes on after it: nothing that a former owner still sends is in its way.
- * @param last the last file, as far as it is known
- */
+/** Removes all commits. Until a new log goes on after it, an empty file keeps former owners out of the next claim. */
 export async function emptyLog(store: OwnedStore, last: number): Promise<void> {
   const files = await listLog(store)
   const end = Math.max(last, ...files.slice(-1))
@@ -47,10 +42,8 @@ export async function emptyLog(store: OwnedStore, last: number): Promise<void> {
 type Visit = (parts: readonly CommittedPart[], end: LogEnd, lineBytes: number) => void
 
 /**
- * Reads the commits after `from`, the last one of its file, without the bytes behind their lines. Each claim says where
- * the log of former owners ends: what they have appended after that does not count. Behind the last whole commit of the
- * last file is what a crash has left of another, whatever it looks like.
- * @param files the numbers of all files in the log
+ * Reads the commits after `from`, without their blobs. Each claim says where the log of former owners ends. Behind the
+ * last whole commit of the last file is what a crash has left.
  * @throws ExportError `damaged` if a commit is missing, not valid, or does not follow the one before it
  */
 export async function readLog(
@@ -80,10 +73,7 @@ export async function readLog(
 }
 
 /** Where the log ends that a claim follows. */
-async function readClaim(
-  store: Store,
-  file: number,
-): Promise<{ readonly file: number; readonly bytes: number }> {
+async function readClaim(store: Store, file: number): Promise<Pick<LogEnd, 'file' | 'bytes'>> {
   const line = await readLine(store, commitPath(file), 0)
   const parts = typeof line === 'string' ? null : partsOf(parseLine(line, 0)?.value)
   const [entry] = parts?.[0]?.entries ?? []
@@ -92,7 +82,6 @@ async function readClaim(
   return { file: last, bytes }
 }
 
-/** Reads the first lines of adjacent files, some of them ahead. */
 function linesAhead(store: Store, first: number, last: number): (file: number) => Promise<Line> {
   const ahead: Promise<Line>[] = []
   let next = first
@@ -117,7 +106,6 @@ type FileToRead = {
   readonly until: number | 'end' | null
 }
 
-/** Reads the commits of a file. @returns the end of the last */
 async function readFile(
   store: Store,
   { file, line: first, end: before, until }: FileToRead,

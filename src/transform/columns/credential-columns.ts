@@ -9,10 +9,7 @@ import { DictionaryColumn, PlainColumn, RedactedColumn, type TextColumn } from '
 import { ListList, textVector } from './text-list.ts'
 import { type ColumnValue, type ValueColumn, valueColumn } from './value-columns.ts'
 
-/**
- * The columns of one page of credentials under construction. Rows come as whole credentials, or value by value straight
- * from the response's bytes. A row must be added to every column that is there; what the settings leave out is null.
- */
+/** A row must be added to every column that is there; what the settings leave out is null. */
 export class CredentialColumns {
   readonly id = new NumberList()
   readonly importedAt = new NumberList()
@@ -49,7 +46,6 @@ export class CredentialColumns {
     return this.id.length
   }
 
-  /** @param extras values of the additional columns */
   add(credential: Credential, extras: readonly ColumnValue[]): void {
     // JSON knows a negative zero; an identifier does not.
     this.id.add(credential.id === 0 ? 0 : credential.id)
@@ -103,7 +99,6 @@ export class CredentialColumns {
     this.facts?.reset()
   }
 
-  /** Makes a column if the settings have it, and notes it in `kept`. */
   #wanted<C>(kept: Map<string, C>, name: string, make: () => C): C | null {
     if (!this.#names.includes(name)) return null
     const column = make()
@@ -134,12 +129,10 @@ class ExtraColumns {
     })
   }
 
-  /** Adds a row: a value for each field, of the field's type. */
   add(values: readonly ColumnValue[]): void {
     for (let i = 0; i < this.#columns.length; i++) this.#columns[i]!.values.add(values[i] ?? null)
   }
 
-  /** The column of this name; undefined when it is none of them. */
   column(name: string, groups: Group[]): Column | undefined {
     return this.#columns.find((column) => column.name === name)?.values.column(name, groups)
   }

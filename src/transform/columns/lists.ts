@@ -1,15 +1,10 @@
 import type { Int64 } from '../../core/index.ts'
 import type { Vector } from '../../rows/index.ts'
 
-/*
- * Lists that grow while a page is read. A decoder keeps them from page to page, so that their memory is
- * taken once; what one large page made grow beyond the limit is given back. Views are good until the next
- * change.
- */
+// A decoder keeps these from page to page, but gives back what one large page made grow. Views are good until a change.
 export const FIRST_ELEMENTS = 1024
 export const MAX_KEPT_ELEMENTS = 1 << 20
 
-/** Plain unsigned integers: indices and offsets. */
 export class IndexList {
   #values = new Uint32Array(FIRST_ELEMENTS)
   length = 0
@@ -21,7 +16,6 @@ export class IndexList {
     this.#values[this.length++] = value
   }
 
-  /** Adds the first `count` of some values to which `base` is added. */
   addAll(values: Uint32Array, count: number, base: number): void {
     while (this.length + count > this.#values.length) {
       this.#values = copied(this.#values, new Uint32Array(2 * this.#values.length))
@@ -41,7 +35,6 @@ export class IndexList {
   }
 }
 
-/** Which values are there; costs nothing to hand on where none is null. */
 export class Validity {
   #flags = new Uint8Array(FIRST_ELEMENTS)
   #nulls = 0
@@ -78,7 +71,6 @@ export class Validity {
   }
 }
 
-/** Whole numbers, identifiers and microseconds alike, with nulls. */
 export class NumberList {
   #values = new Float64Array(FIRST_ELEMENTS)
   /** Takes the values over, all of them, once there is one that a double does not hold. */
@@ -151,7 +143,6 @@ export class BooleanList {
   }
 }
 
-/** The contents of an array in a larger one. */
 export function copied<T extends Uint8Array | Int32Array | Uint32Array | Float64Array | BigInt64Array>(
   from: T,
   to: T,

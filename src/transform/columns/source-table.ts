@@ -8,10 +8,7 @@ import { TextList } from './text-list.ts'
 const MAX_COMPARED = 8
 const NONE = -1
 
-/**
- * The distinct pairs of `source_id` and `source` of one page, and the pair of each row. A page repeats a
- * few hundred sources thousands of times, so all their columns share one index per row.
- */
+/** A page repeats a few hundred sources thousands of times, so all their columns share one index per row. */
 export class SourceTable {
   readonly #indices = new IndexList()
   /** The first entry of each `source_id`. */
@@ -37,7 +34,6 @@ export class SourceTable {
     ['source_leaked_at', this.#leaked],
   ])
 
-  /** The entry of a pair, made where it is new. */
   entry(sourceId: string, source: Source | null): number {
     let compared = 0
     let last = NONE
@@ -56,7 +52,6 @@ export class SourceTable {
     this.#indices.add(entry)
   }
 
-  /** Adds the group that all source columns share. */
   addGroup(groups: Group[]): number {
     return addGroup(groups, this.#ids.length, this.#indices.view())
   }
@@ -70,8 +65,7 @@ export class SourceTable {
 
   reset(): void {
     this.#indices.reset()
-    // The table of a cleared map leads to the next one. So once V8 has moved one to the old generation, all later ones
-    // follow. A new map, and no object for an entry, leave nothing there.
+    // Once V8 has moved a cleared map's table to the old generation, all later ones follow. A new map does not.
     this.#firsts = new Map()
     this.#sources.length = 0
     this.#nexts.length = 0

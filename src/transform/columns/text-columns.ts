@@ -4,11 +4,9 @@ import { IndexList } from './lists.ts'
 import { type FieldRun, STATE, TextList, textVector } from './text-list.ts'
 import { unescapeJson } from './unescape-json.ts'
 
-/** A text column under construction: one value per row. */
 export type TextColumn = {
   addNull(): void
   addText(text: string): void
-  /** Adds a field of many rows. */
   addRun(run: FieldRun, field: number): void
   /** The finished column; a group it needs is appended to `groups`. */
   column(name: string, groups: Group[]): Column
@@ -20,14 +18,12 @@ export function addGroup(groups: Group[], size: number, indices: Uint32Array): n
   return groups.push({ size, indices: size === 1 ? null : indices }) - 1
 }
 
-/** One value per row. */
 export class PlainColumn extends TextList implements TextColumn {
   column(name: string): Column {
     return { name, group: null, values: this.vector() }
   }
 }
 
-/** The constant or null. */
 export class RedactedColumn implements TextColumn {
   readonly #indices = new IndexList()
   #hasNull = false

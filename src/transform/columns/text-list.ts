@@ -23,10 +23,7 @@ export type FieldRun = {
   readonly texts: Uint8Array
   readonly offsets: Uint32Array
 
-  /**
-   * Finds the texts of a field, says of each whether it is the same as the last one before it, and puts them end to end.
-   * @returns how many rows have none, or -1 when they are not all end to end
-   */
+  /** Gathers a field. @returns how many rows have none, or -1 when not all texts are end to end */
   gather(field: number): number
 }
 
@@ -66,13 +63,11 @@ export class TextList {
     else this.#addPlain(from, start, end)
   }
 
-  /** Adds UTF-8 bytes as they are (and masks them). */
   addBytes(from: Uint8Array, start: number, end: number): void {
     this.#reserve(end - start)
     this.#addPlain(from, start, end)
   }
 
-  /** Adds a field of many rows. */
   addRun(run: FieldRun, field: number): void {
     const nulls = run.gather(field)
     if (nulls < 0 || this.#mask !== null) {
@@ -139,7 +134,6 @@ export class TextList {
   }
 }
 
-/** Lists of texts, with nulls among the lists. */
 export class ListList {
   readonly items = new TextList()
   readonly #offsets = new IndexList()
@@ -177,7 +171,6 @@ export class ListList {
   }
 }
 
-/** A few texts as a vector of its own. */
 export function textVector(texts: readonly (string | null)[]): TextVector {
   const parts = texts.map((text) => Buffer.from(text ?? ''))
   const offsets = new Uint32Array(texts.length + 1)

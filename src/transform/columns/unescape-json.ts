@@ -1,8 +1,4 @@
-/**
- * Writes the text of a JSON string as UTF-8. The string at [start, end) of `from`, without its quotes, must
- * be valid JSON; its text is never longer than the string. Lone surrogates become U+FFFD.
- * @returns the end of the text in `to`
- */
+/** The JSON must be valid, without quotes; the text is never longer. Lone surrogates become U+FFFD. @returns its end */
 export function unescapeJson(
   from: Uint8Array,
   start: number,

@@ -7,7 +7,6 @@ import { ListList } from './text-list.ts'
 /** The value of a column in a row; timestamps are microseconds. */
 export type ColumnValue = string | boolean | Int64 | readonly string[] | null
 
-/** A column under construction that takes values of its type. */
 export type ValueColumn = {
   add(value: ColumnValue): void
   /** The finished column; a group it needs is appended to `groups`. */
@@ -72,9 +71,5 @@ function vectorColumn(
   list: { vector(): Vector; reset(): void },
   add: (value: ColumnValue) => void,
 ): ValueColumn {
-  return {
-    add,
-    column: (name) => ({ name, group: null, values: list.vector() }),
-    reset: () => list.reset(),
-  }
+  return { add, column: (name) => ({ name, group: null, values: list.vector() }), reset: () => list.reset() }
 }

@@ -6,10 +6,8 @@ import { memberAt } from '../scan/json-steps.ts'
 import { CREDENTIAL_FIELDS, SOURCE_FIELDS, unknownNames } from '../schema.ts'
 import { compactJson, EXPECTED, readExtra } from './read-extra.ts'
 
-/** What is wrong with a field, in the form of the schema's own issues. */
 type ExtraIssue = { readonly path: string[]; readonly message: string }
 
-/** What an item gives to additional columns. */
 export type ExtraValues = {
   /** By field number; a field that is missing or null is null. */
   readonly values: readonly ColumnValue[]
@@ -27,11 +25,9 @@ type Crossing = {
   readonly isTaken: boolean
 }
 
-/** Reads the fields of `transform.extra_columns` from items. */
 export class ExtraReader {
   readonly #fields: readonly ExtraField[]
   readonly #crossings: readonly Crossing[]
-  /** Names that are known at the top of an item. */
   readonly #itemFields: ReadonlySet<string>
 
   constructor(fields: readonly ExtraField[]) {
@@ -52,10 +48,7 @@ export class ExtraReader {
     this.#itemFields = new Set([...CREDENTIAL_FIELDS, ...fields.map(({ path }) => path[0]!)])
   }
 
-  /**
-   * @param item parsed with all digits; its JSON begins at `start` of `bytes`
-   * @param hidden what the values and names may not contain
-   */
+  /** @param item with all digits; its JSON begins at `start` @param hidden what values and names may not contain */
   read(item: unknown, bytes: Buffer, start: number, hidden: Hidden): ExtraValues {
     const issues: ExtraIssue[] = []
     const names: string[] = isObject(item) ? [...unknownNames(item, this.#itemFields)] : []

@@ -13,10 +13,7 @@ export const EXPECTED: Record<ExtraField['type'], string> = {
   strings: 'Invalid input: expected an array of strings',
 }
 
-/**
- * The value of a field that is not null, parsed with all digits.
- * @returns undefined when it is of another type
- */
+/** @param found not null, parsed with all digits @returns undefined when it is of another type */
 export function readExtra(
   type: Exclude<ExtraField['type'], 'json'>,
   found: unknown,
@@ -39,10 +36,7 @@ export function readExtra(
   }
 }
 
-/**
- * The valid JSON at [start, end) without white space between its parts. Numbers keep every digit, and members their
- * order; strings are escaped as JSON.stringify does it, however the service had written them, without lone surrogates.
- */
+/** Without white space. Numbers keep every digit, members their order. Strings are as JSON.stringify writes them. */
 export function compactJson(bytes: Buffer, start: number, end: number): string {
   const parts: string[] = []
   let from = start

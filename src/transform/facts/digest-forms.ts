@@ -1,7 +1,4 @@
-/**
- * Whether a secret, as UTF-8 text at [start, end), is a digest by its whole form: what comes before it, its length and its
- * alphabet. A prefix alone says nothing: `$1$MillionDollars!` is a password.
- */
+/** By the whole form: prefix, length and alphabet. A prefix alone says nothing: `$1$MillionDollars!` is a password. */
 export function isDigest(bytes: Buffer, start: number, end: number): boolean {
   const length = end - start
   // Dumps leave blanks and line breaks at ends.

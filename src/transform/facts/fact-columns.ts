@@ -63,7 +63,6 @@ export class FactColumns {
     }
   }
 
-  /** The column of this name; undefined when it is none of them. */
   column(name: string, groups: Group[]): Column | undefined {
     if (name === 'secret_meets_policy') return { name, group: null, values: this.#meets.vector() }
     if (name !== 'secret_kind') return undefined

@@ -52,7 +52,6 @@ function classOf(character: string): number {
   return /[0-9]/.test(character) ? DIGIT : OTHER
 }
 
-/** Code points of a text, and the set of its classes. */
 function measured(text: string): [points: number, classes: number] {
   let points = 0
   let classes = 0

@@ -15,20 +15,14 @@ import { normalIdentity, normalizePlain } from './normal-form.ts'
 /** Characters of a digest: SHA-256 in hex. */
 export const DIGEST_LENGTH = 64
 
-/** Replaces a value that may not be shown. */
 export const REDACTED = '[REDACTED]'
 
-/**
- * Rewrites the UTF-8 text at [start, end) in place and returns its new end. The bytes must have
- * {@link MASK_ROOM} of room from `start` on. Bytes rather than strings, because most values go from the
- * response to the record batch without ever becoming a string.
- */
+/** Rewrites the UTF-8 text at [start, end) in place, with {@link MASK_ROOM} from `start` on. @returns its new end */
 export type Mask = (bytes: Buffer, start: number, end: number) => number
 
 /** Bytes that the longest mask can need. */
 export const MASK_ROOM = DIGEST_LENGTH
 
-/** The policies of settings, as far as values are concerned. */
 type MaskPolicies = Pick<DecodeSettings, 'secret' | 'identity' | 'maskKey'>
 
 /** The masks of settings; null: the value stays as it is. Under `drop`, what cannot be left out is redacted. */
@@ -63,11 +57,7 @@ export function maskText(mask: Mask | null, text: string): string {
   return bytes.toString('utf8', 0, end)
 }
 
-/**
- * The `query_value` column: the value of the query. A secret is masked by the secret policy, an address or keyword
- * by that of identities; either is the constant where its policy drops it.
- * @param secretValue the secret of a secret query, from its variable; null for every other kind
- */
+/** @param secretValue the secret of a secret query, from its variable; null for every other kind */
 export function maskedQueryValue(query: Query, secretValue: string | null, policies: MaskPolicies): string {
   if (query.type === 'secret')
     return secretValue === null ? REDACTED : maskText(masksOf(policies).secret, secretValue)
@@ -75,7 +65,6 @@ export function maskedQueryValue(query: Query, secretValue: string | null, polic
   return identityIn(query.type) === 'none' ? label : identityHider(policies)(label)
 }
 
-/** Makes of an identity what rows hold. */
 export function identityHider({
   identity,
   maskKey,
@@ -84,11 +73,7 @@ export function identityHider({
   return (text) => maskText(mask, text)
 }
 
-/**
- * Whether a stored value can have come from a policy: what a check of finished files can know without the
- * secrets. A null is masked under every policy; under `drop` only the constant may appear. Of a policy that
- * nobody knows nothing can have come.
- */
+/** Whether it can have come from a policy: all that can be known without the secrets. A null is masked under each. */
 export function looksMasked(policy: SecretPolicy | IdentityPolicy, value: string | null): boolean {
   return value === null || (Object.hasOwn(POLICIES, policy) && POLICIES[policy].looksMade(value))
 }
@@ -96,7 +81,6 @@ export function looksMasked(policy: SecretPolicy | IdentityPolicy, value: string
 type Policy = {
   /** The mask; null: the value stays as it is. */
   mask(key: Uint8Array | null, of: Masked): Mask | null
-  /** Whether a value can have come from it. */
   looksMade(value: string): boolean
 }
 
@@ -106,10 +90,7 @@ const KEEPING: Policy = { mask: () => null, looksMade: () => true }
 const POLICIES: Readonly<Record<SecretPolicy | IdentityPolicy, Policy>> = {
   redact: REDACTING,
   drop: REDACTING,
-  partial: {
-    mask: () => partial,
-    looksMade: (value) => value === REDACTED || /^.\*{4}.$/su.test(value),
-  },
+  partial: { mask: () => partial, looksMade: (value) => value === REDACTED || /^.\*{4}.$/su.test(value) },
   hmac: { mask: digestMask, looksMade: (value) => /^[0-9a-f]{64}$/.test(value) },
   plaintext: KEEPING,
   keep: KEEPING,
@@ -146,13 +127,9 @@ function startsCodePoint(byte: number): boolean {
   return (byte & 0xc0) !== 0x80
 }
 
-/**
- * Goes before an identity in its HMAC, so that the digests of secrets and of identities never compare: a credential
- * whose password is its address would show otherwise.
- */
+/** Digests of secrets and identities never compare: a credential whose password is its address would show. */
 const IDENTITY_DOMAIN = 'identity:'
 
-/** What is masked. */
 type Masked = 'secret' | 'identity'
 
 function digestMask(maskKey: Uint8Array | null, of: Masked): Mask {

@@ -1,12 +1,9 @@
 import { domainToASCII } from 'node:url'
 
 /**
- * The normal form of an identity: what is compared and digested, so that all spellings of a person are one. In Unicode
- * normalization form C, without characters that nobody sees, a leading `mailto:` and white space at its ends, case folded,
- * and of an e-mail address the domain in ASCII without a final dot. The form of a form is itself.
- *
- * Case folded is lower case by Unicode's default mapping of any language, with ς as σ: which of them stands for Σ depends on
- * its place in the word. ß and ss, ı and i stay different, as they are to mail servers.
+ * All spellings of a person have one form: in NFC, without invisible characters, a leading `mailto:` and white space at
+ * the ends, case folded, the domain of an e-mail address in ASCII without a final dot. The form of a form is itself.
+ * ς is σ: which of them stands for Σ depends on its place in the word. ß and ss, ı and i differ, as for mail servers.
  */
 export function normalIdentity(identity: string): string {
   if (PLAIN.test(identity)) return identity.toLowerCase()
@@ -30,10 +27,7 @@ export function withoutEnd(text: string, kind: RegExp): string {
   return text.slice(0, end)
 }
 
-/**
- * Letter by letter, so that Σ is σ wherever it is: ς is another letter in domains. Without it capitals such as ẞ would
- * depend on the version of Unicode.
- */
+/** By letter: Σ is σ anywhere, for ς is another letter in domains, and ẞ does not depend on the version of Unicode. */
 function lower(domain: string): string {
   return Array.from(domain, (letter) => letter.toLowerCase()).join('')
 }
@@ -48,11 +42,7 @@ const PLAIN = /^(?!mailto:|.*xn--)[\x21-\x7e]*(?<!\.)$/i
 /** Host names that IDNA may change. What others have beside would be cut off or decoded, or read as an IP address. */
 const TO_ASCII = /^(?=.*(?:[^\0-\x7f]|xn--))(?=.*\p{L})[\p{L}\p{M}\p{N}._。．｡·・׳״͵-]+$/iu
 
-/**
- * Brings the UTF-8 text at [start, end) into normal form in place, if it is plain: ASCII without white space or encoded
- * labels, as nearly all are.
- * @returns false when it is another text; its form is still the same
- */
+/** In place, if the text is plain ASCII, as nearly all are. @returns false when it is another; its form is the same */
 export function normalizePlain(bytes: Uint8Array, start: number, end: number): boolean {
   for (let i = start; i < end; i++) {
     const byte = bytes[i]!

@@ -10,14 +10,12 @@ export function filedIdentity(identity: string): string {
 /** Goes before an identity in its HMAC. A digest here never equals one in a column. */
 const DOMAIN = 'spillway forgotten identity: '
 
-/** The digest by which a forgotten identity is recognized, in hex. */
 export function suppressionDigest(key: Uint8Array | KeyObject, identity: string): string {
   return createHmac('sha256', key)
     .update(DOMAIN + filedIdentity(identity))
     .digest('hex')
 }
 
-/** The people whose items are dropped. */
 export class Suppression {
   readonly #lists: readonly { readonly key: KeyObject; readonly digests: ReadonlySet<string> }[]
 

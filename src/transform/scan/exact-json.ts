@@ -15,8 +15,7 @@ const MARK = `${randomUUID()}:`
 const INFINITE = '1e999'
 
 /**
- * JSON.parse of the bytes [start, end), but for numbers that it would round: whole ones become bigints, and what only
- * looks whole once it is rounded becomes NaN, so that it does not pass for an integer.
+ * Whole numbers that JSON.parse would round become bigints; what only looks whole once it is rounded becomes NaN.
  * @throws SyntaxError as JSON.parse
  */
 export function parseExactJson(bytes: Buffer, start = 0, end = bytes.length): unknown {

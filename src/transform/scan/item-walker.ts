@@ -67,11 +67,9 @@ type Region =
   | 'BUFFER_BYTES'
 
 /**
- * Finds the fields of credentials in a response's bytes, by WebAssembly, buffer by buffer: a part of the response that
- * stays near the processor. A walk makes records of the items of a buffer, valid until the next walk. By
- * `record * RECORD_SLOTS + field`, `kinds` has the kind of a value, `starts` and `ends` its offsets in `bytes` (texts
- * without their quotes). Lists of texts lie in `texts`, three numbers each (start, end, 1 if it has escapes); for
- * them, `starts` and `ends` say which. Positions in the response are numbers of their own.
+ * A walk makes records of the items of a buffer, valid until the next walk. By `record * RECORD_SLOTS + field`, `kinds`
+ * has the kind of a value, `starts` and `ends` its offsets in `bytes` (texts without their quotes). For lists they say
+ * which of `texts`, three numbers each (start, end, 1 if it has escapes).
  */
 export class ItemWalker<Source extends { readonly id: string }> {
   bytes!: Buffer
@@ -157,7 +155,6 @@ export class ItemWalker<Source extends { readonly id: string }> {
     return this.#position(this.#walker.position.value)
   }
 
-  /** Where the item of a record begins in the response. */
   itemStart(record: number): number {
     return this.#position(this.#items[record]!)
   }
@@ -170,7 +167,6 @@ export class ItemWalker<Source extends { readonly id: string }> {
     return int64(BigInt(bytes.toString('latin1', starts[slot], ends[slot])))
   }
 
-  /** The source of a record that has one. */
   source(record: number): Source {
     const source = this.#sources[record]!
     return source === NOT_KEPT ? this.#notKept! : this.#known[source]!
@@ -197,10 +193,7 @@ export class ItemWalker<Source extends { readonly id: string }> {
     return this.#unknownFields[4 * field + part]!
   }
 
-  /**
-   * Reads the source before which the walk ended; false when it is not understood, or is the second one of an item: of
-   * two that are not kept, each would make the walk forget the other, without end.
-   */
+  /** False also for the second source of an item: two that are not kept would displace each other without end. */
   learn(): boolean {
     const { position } = this
     const walker = this.#walker
@@ -250,7 +243,6 @@ export class ItemWalker<Source extends { readonly id: string }> {
   }
 }
 
-/** Records that become rows. */
 class RecordRun implements FieldRun {
   rows = 0
   kept!: Uint16Array

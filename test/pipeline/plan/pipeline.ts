@@ -7,8 +7,7 @@ import {
   type WindowSettings,
   windowRange,
 } from '../../../src/core/index.ts'
-import type { Begun, BegunChain } from '../../../src/pipeline/index.ts'
-import { nameQuery } from '../../../src/pipeline/index.ts'
+import { type Begun, type BegunChain, nameQuery } from '../../../src/pipeline/index.ts'
 import { read, withLine } from '../pipeline-file.ts'
 
 const READ = await read(withLine('transform', 'columns: [id, hash, imported_at]'))

@@ -6,10 +6,7 @@ import type { EncodeSettings, ShardEncoder } from '../encoder.ts'
 import { totalRows } from '../record-batch-column.ts'
 import { writeTextField } from './fields.ts'
 
-/**
- * The encoder of a CSV shard, given a function that writes lines: a header row, then lines, and no footer. With gzip,
- * the header and every row group are gzip members of their own, which readers concatenate.
- */
+/** With gzip, the header and every row group are gzip members of their own, which readers concatenate. */
 export function csvShard(
   { columns }: EncodeSettings,
   { compression }: CsvFormat,

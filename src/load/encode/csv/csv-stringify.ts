@@ -5,8 +5,7 @@ import type { EncodeSettings, ShardEncoder } from '../encoder.ts'
 import { rowObjects } from '../record-batch-column.ts'
 import { csvShard } from './csv-shard.ts'
 
-// Quotes the empty string, so that it differs from null, which is an empty field without quotes. A carriage return also
-// needs quotes, although lines end in `\n` here: many readers would end the line at it.
+// The empty string in quotes differs from null. Many readers would end a line at a carriage return without quotes.
 const OPTIONS: Options = { quoted_match: /^$/, quote_record_delimiter: true }
 
 /** CSV by csv-stringify: the reference for the faster engine. */

@@ -13,7 +13,6 @@ const DAY_MICROS = 86_400_000_000
 /** U+FFFD, which replaces a NUL: PostgreSQL and pyarrow reject CSV files with NULs. */
 export const REPLACED_NUL = Buffer.from('\ufffd')
 
-// Bits of `NEEDS`.
 const QUOTES = 1
 const REPLACEMENT = 2
 
@@ -26,11 +25,7 @@ NEEDS[0] = REPLACEMENT
 const STARTS_FORMULA = new Uint8Array(256)
 for (const byte of [0x3d, 0x2b, 0x2d, 0x40, TAB, CARRIAGE_RETURN]) STARTS_FORMULA[byte] = 1
 
-/**
- * Appends a string as one CSV field. It is quoted if it needs quotes or is empty: an empty field without quotes is null.
- * A NUL becomes U+FFFD. `escapeFormulas` puts `'` before strings that a spreadsheet would evaluate, and before those that
- * look like such a string with its `'`, so that readers can take it off again.
- */
+/** Null is an empty field without quotes. `escapeFormulas` also escapes what looks escaped: readers can undo it. */
 export function writeTextField(
   out: ByteBuffer,
   text: Uint8Array,
@@ -89,7 +84,6 @@ export function quoteField(bytes: Uint8Array, start: number, end: number): numbe
   return newEnd
 }
 
-/** Appends an integer in decimal digits. */
 export function writeInteger(out: ByteBuffer, value: Int64): void {
   out.reserve(24)
   if (typeof value === 'bigint') {

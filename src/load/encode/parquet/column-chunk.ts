@@ -4,7 +4,6 @@ import type { Int64 } from '../../../core/index.ts'
 /** Longer strings get no min/max statistics: they would make the footer large. */
 export const MAX_STATISTIC_BYTES = 256
 
-/** Least and greatest value of a column chunk. */
 export type MinMax =
   | { readonly min: Int64; readonly max: Int64 }
   | { readonly min: string; readonly max: string }

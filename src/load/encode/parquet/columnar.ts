@@ -20,10 +20,7 @@ const USUAL_BYTES = 4 << 20
 /** Scratch space of one page, reused for every page. */
 const page = new ByteBuffer(USUAL_BYTES)
 
-/**
- * Parquet straight from columns, without an object per value. Numbers are encoded as deltas, repeated strings as a
- * dictionary, other strings as lengths and concatenated bytes.
- */
+/** Parquet straight from columns, without an object per value. */
 export function parquetColumnar(settings: EncodeSettings, format: ParquetFormat): ShardEncoder {
   const codec = codecOf(format.compression)
   const { columns } = settings
@@ -49,11 +46,7 @@ export function parquetColumnar(settings: EncodeSettings, format: ParquetFormat)
   }
 }
 
-/**
- * Appends a column chunk: its dictionary page, if it has one, then one data page: smaller ones would only help readers
- * that skip pages by the page index, which is not written. Pages have version 1, which every reader supports, also with
- * the newer encodings.
- */
+/** One data page: smaller ones help only with a page index, which is not written. Every reader supports version 1. */
 function writeColumnChunk(out: ByteBuffer, leaf: Leaf, codec: Codec): ColumnChunk {
   const { levels, values } = leaf
   const start = out.length
@@ -111,10 +104,7 @@ function writeLevel(values: Uint8Array | null, max: number, entries: number): vo
   page.bytes.writeUInt32LE(page.length - start, start - 4)
 }
 
-/**
- * Appends a header and the contents of `page`; returns their uncompressed size. The header has the checksum of the
- * stored page: without it, readers could not detect a flipped bit in an uncompressed page.
- */
+/** Returns the uncompressed size. Without the checksum, a flipped bit in an uncompressed page would go unnoticed. */
 function writePage(
   out: ByteBuffer,
   codec: Codec,

@@ -43,17 +43,11 @@ const MAX_DISTANCE = 0xffff
 
 /** A copy from a smaller distance takes two bytes, others take three. */
 const NEAR = 2048
-/**
- * From a distance of `NEAR` on, copies of four or five bytes are not made: the copy would take three, and the literal
- * after it one for its tag. Hex digests have many such repetitions. Copying them takes ten times as long and saves
- * little.
- */
+/** Shorter copies from a distance of `NEAR` on save little and take ten times as long: hex digests have many. */
 const MIN_FAR_COPY = 6
 
 /**
- * Compresses with Snappy (the raw format, as Parquet has it). 1.5 to about 100 times as fast as the
- * implementations on npm, depending on the data (decision 2). It compares whole words, and the output needs no bounds
- * checks, because its memory is large enough for the worst case.
+ * Snappy's raw format, 1.5 to about 100 times as fast as the implementations on npm (decision 2).
  * Source: google/snappy, format_description.txt.
  * @returns a view that the next call overwrites
  */

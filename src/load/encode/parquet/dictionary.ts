@@ -1,4 +1,4 @@
-import { type Encodings, type Int64, int64 } from '../../../core/index.ts'
+import { type Encodings, getOrInsert, type Int64, int64 } from '../../../core/index.ts'
 import { type IntegerVector, TextDictionary, type TextVector } from '../../../rows/index.ts'
 import { type RecordBatchColumn, totalRows } from '../record-batch-column.ts'
 import { scratchUint32 } from './rows.ts'
@@ -12,10 +12,8 @@ const MAX_DISTINCT = TRIAL_ROWS * 0.75
 const dictionary = new TextDictionary()
 
 /**
- * The distinct strings of a row group and the code of each row, nulls left out; null when this takes more bytes than the
- * strings themselves. There is no other limit: a few thousand long descriptions would exceed the 1 MB of many writers,
- * and would then be written once per row.
- * @returns a result that is valid until the next call
+ * The code of each row, nulls left out; null when this takes more bytes than the strings. There is no other limit: many
+ * writers have 1 MB, and write long descriptions once per row beyond it. The result is valid until the next call.
  */
 export function codeTexts(
   columns: readonly RecordBatchColumn<TextVector>[],
@@ -43,7 +41,8 @@ export function codeTexts(
     }
   }
   const coded = { dictionary: dictionary.texts(), codes: codes.subarray(0, count) }
-  return pays(coded, lengthBytes(encodings)) ? coded : null
+  // Approximate bytes for the length of a string outside a dictionary.
+  return pays(coded, encodings === 'plain' ? 4 : 1) ? coded : null
 }
 
 /** Appends the codes, nulls (-1) left out; returns the new count. */
@@ -63,11 +62,6 @@ function distinct(codes: Uint32Array, rows: number): number {
   return last + 1
 }
 
-/** Approximate bytes for the length of a string outside a dictionary. */
-export function lengthBytes(encodings: Encodings): number {
-  return encodings === 'plain' ? 4 : 1
-}
-
 /** Whether the dictionary and the codes are smaller than the strings with their lengths. */
 function pays(
   { dictionary: { offsets }, codes }: { dictionary: TextVector; codes: Uint32Array },
@@ -84,11 +78,7 @@ export function bitWidthOf(count: number): number {
   return Math.max(1, 32 - Math.clz32(count - 1))
 }
 
-/**
- * The distinct integers of a row group and the code of each row, nulls left out. Null unless every record batch has them
- * in a group, and at most half of the rows are distinct. Integers without a group change slowly from row to row, so
- * deltas are smaller.
- */
+/** Null unless all are in groups and at most half of the rows are distinct: else deltas are smaller. */
 export function codeNumbers(
   columns: readonly RecordBatchColumn<IntegerVector>[],
 ): { dictionary: Float64Array | BigInt64Array; codes: Uint32Array } | null {
@@ -107,12 +97,7 @@ export function codeNumbers(
       if (valid !== null && valid[entry] === 0) continue
       const value = int64(values[entry]!)
       if (typeof value === 'bigint') isLarge = true
-      let code = numbers.get(value)
-      if (code === undefined) {
-        code = numbers.size
-        numbers.set(value, code)
-      }
-      codeOf[entry] = code
+      codeOf[entry] = getOrInsert(numbers, value, () => numbers.size)
     }
     if (numbers.size > rows / 2) return null
     count = codeRows(column, codeOf, codes, count)

@@ -68,11 +68,7 @@ export function writePlainTexts(
   out.length = at
 }
 
-/**
- * Parquet's RLE/bit-packing hybrid over `values[from..to)`: levels and dictionary indices.
- * Eight or more equal adjacent values become a run. The values between runs are bit-packed in groups of 8.
- * @param bitWidth 1..24
- */
+/** Parquet's RLE/bit-packing hybrid: eight or more equal values become a run. @param bitWidth 1..24 */
 export function writeHybrid(
   out: ByteBuffer,
   values: Uint8Array | Uint32Array,
@@ -95,7 +91,6 @@ export function writeHybrid(
   }
 }
 
-/** One run of the same value. */
 export function writeRun(out: ByteBuffer, value: number, count: number, bitWidth: number): void {
   out.appendVarint(count * 2)
   out.reserve(4)
@@ -154,9 +149,7 @@ export function fitsDelta(min: number, max: number): boolean {
 }
 
 /**
- * Parquet's DELTA_BINARY_PACKED over the integers `values[from..to)`, computed in doubles: blocks of 128 deltas, from
- * which the block's least delta is subtracted, in four miniblocks with a bit width each.
- * The values must satisfy {@link fitsDelta}.
+ * Parquet's DELTA_BINARY_PACKED, computed in doubles: the values must satisfy {@link fitsDelta}.
  * @param base added to each value; deltas do not depend on it
  */
 export function writeDeltaBinaryPacked(

@@ -7,7 +7,6 @@ import { type ColumnChunk, MAX_STATISTIC_BYTES } from './column-chunk.ts'
 
 export const MAGIC = 'PAR1'
 
-/** The settings of the file, some of which differ between the engines. */
 type FooterSettings = Pick<EncodeSettings, 'columns' | 'createdBy' | 'fileMetadata'> & {
   readonly codec: CompressionCodec
   readonly timestampUnit: 'MICROS' | 'MILLIS'
@@ -47,20 +46,18 @@ function elementsOf(
   timestampUnit: 'MICROS' | 'MILLIS',
 ): SchemaElement[] {
   const repetition_type = nullable ? 'OPTIONAL' : 'REQUIRED'
-  const field_id = fieldId(name)
+  const common = { name, field_id: fieldId(name), repetition_type } as const
   switch (type) {
     case 'int64':
-      return [{ name, field_id, repetition_type, type: 'INT64' }]
+      return [{ ...common, type: 'INT64' }]
     case 'boolean':
-      return [{ name, field_id, repetition_type, type: 'BOOLEAN' }]
+      return [{ ...common, type: 'BOOLEAN' }]
     case 'text':
-      return [{ name, field_id, repetition_type, ...STRING }]
+      return [{ ...common, ...STRING }]
     case 'timestamp':
       return [
         {
-          name,
-          field_id,
-          repetition_type,
+          ...common,
           type: 'INT64',
           converted_type: `TIMESTAMP_${timestampUnit}`,
           logical_type: { type: 'TIMESTAMP', isAdjustedToUTC: true, unit: timestampUnit },
@@ -68,14 +65,7 @@ function elementsOf(
       ]
     case 'list':
       return [
-        {
-          name,
-          field_id,
-          repetition_type,
-          num_children: 1,
-          converted_type: 'LIST',
-          logical_type: { type: 'LIST' },
-        },
+        { ...common, num_children: 1, converted_type: 'LIST', logical_type: { type: 'LIST' } },
         { name: 'list', repetition_type: 'REPEATED', num_children: 1 },
         { name: 'element', field_id: elementFieldId(name), repetition_type: 'OPTIONAL', ...STRING },
       ]

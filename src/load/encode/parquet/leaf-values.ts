@@ -34,10 +34,7 @@ export type LeafValues = {
   write(out: ByteBuffer): void
 }
 
-/**
- * Repeated integers as a dictionary, others as deltas, or plain if deltas would be rounded. With plain encodings, there
- * is no dictionary, since some readers support dictionaries of strings only.
- */
+/** With plain encodings there is no dictionary: some readers support dictionaries of strings only. */
 export function numberValues(
   columns: readonly RecordBatchColumn<IntegerVector>[],
   encodings: Encodings,
@@ -95,7 +92,6 @@ function largeNumbers({ values, valid }: Int64Vector, encodings: Encodings): Lea
   }
 }
 
-/** Booleans, one bit each. */
 export function booleanValues(columns: readonly RecordBatchColumn<VectorOf<'boolean'>>[]): LeafValues {
   const { values, valid } = booleanRows(columns)
   const present = valid === null ? values : only(values, valid, scratchBytes(values.length))
@@ -111,7 +107,6 @@ export function booleanValues(columns: readonly RecordBatchColumn<VectorOf<'bool
 /** Strings with each of them at least once, for their statistics. */
 type TextValues = LeafValues & { readonly distinct: TextVector }
 
-/** Repeated strings as a dictionary, others one by one. */
 export function textValues(
   columns: readonly RecordBatchColumn<TextVector>[],
   encodings: Encodings,
@@ -121,31 +116,20 @@ export function textValues(
   const { dictionary, codes } = coded
   const count = dictionary.offsets.length - 1
   const write = (out: ByteBuffer): void => writePlainTexts(out, dictionary, 0, count)
-  return {
-    ...codedValues(codes, { count, write }, encodings),
-    minMax: null,
-    distinct: dictionary,
-  }
+  return { ...codedValues(codes, { count, write }, encodings), minMax: null, distinct: dictionary }
 }
 
-/** Strings without a dictionary. */
 function uncodedTexts({ offsets, bytes, valid }: TextVector, encodings: Encodings): TextValues {
   // A null has no bytes, so leaving out its offset leaves it out.
   const ends = valid === null ? offsets : onlyOffsets(offsets, valid)
   const distinct: TextVector = { kind: 'text', offsets: ends, bytes, valid: null }
   const count = ends.length - 1
   const common = { count, dictionary: null, minMax: null, distinct }
-  if (encodings === 'plain') {
-    return {
-      ...common,
-      encoding: 'PLAIN',
-      write: (out) => writePlainTexts(out, distinct, 0, count),
-    }
-  }
+  if (encodings === 'plain')
+    return { ...common, encoding: 'PLAIN', write: (out) => writePlainTexts(out, distinct, 0, count) }
   return {
     ...common,
     encoding: 'DELTA_LENGTH_BYTE_ARRAY',
-    // All lengths, then all bytes in one copy.
     write: (out) => {
       const lengths = scratchFloat64(count)
       for (let i = 0; i < count; i++) lengths[i] = ends[i + 1]! - ends[i]!
@@ -191,7 +175,6 @@ function codedValues(
   }
 }
 
-/** Least and greatest number; null: there are no numbers. */
 function numberMinMax(values: Float64Array): { min: number; max: number } | null {
   if (values.length === 0) return null
   let min = values[0]!
@@ -204,7 +187,6 @@ function numberMinMax(values: Float64Array): { min: number; max: number } | null
   return { min, max }
 }
 
-/** The same for 64-bit integers. */
 function int64MinMax(values: BigInt64Array): { min: bigint; max: bigint } | null {
   if (values.length === 0) return null
   let min = values[0]!

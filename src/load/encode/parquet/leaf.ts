@@ -10,11 +10,8 @@ import {
 import { booleanValues, type LeafValues, numberValues, stringMinMax, textValues } from './leaf-values.ts'
 import { listItems, listOffsets, scratchBytes, validRows } from './rows.ts'
 
-/** A column of a row group, ready to be divided into pages. Valid until `freeScratch`. */
-export type Leaf = {
-  readonly levels: Levels
-  readonly values: LeafValues
-}
+/** Valid until `freeScratch`. */
+export type Leaf = { readonly levels: Levels; readonly values: LeafValues }
 
 /** Repetition and definition levels. An entry is a value, a null or an empty list. */
 export type Levels = {
@@ -27,10 +24,7 @@ export type Levels = {
   readonly definition: Uint8Array | null
 }
 
-/**
- * String columns that get min/max statistics in the footer. Engines skip row groups by them. For the other columns,
- * they would only copy identities and secrets into the footer and the journal.
- */
+/** Engines skip row groups by these. Others would copy identities and secrets into the footer and the journal. */
 const STRINGS_WITH_MIN_MAX: ReadonlySet<string> = new Set([
   'domain',
   'source_id',
@@ -82,14 +76,9 @@ function hasNoSecretQuery({ columns }: RecordBatch): boolean {
 }
 
 function flatLevels(spec: ColumnSpec, columns: readonly RecordBatchColumn[]): Levels {
-  const valid = validityOf(spec, columns)
-  return {
-    rows: totalRows(columns),
-    maxRepetition: 0,
-    maxDefinition: spec.nullable ? 1 : 0,
-    repetition: null,
-    definition: valid,
-  }
+  const definition = validityOf(spec, columns)
+  const maxDefinition = spec.nullable ? 1 : 0
+  return { rows: totalRows(columns), maxRepetition: 0, maxDefinition, repetition: null, definition }
 }
 
 function validityOf(spec: ColumnSpec, columns: readonly RecordBatchColumn[]): Uint8Array | null {

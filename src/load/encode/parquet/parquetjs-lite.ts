@@ -11,11 +11,7 @@ import { MAGIC, parquetFooter } from './footer.ts'
 /** The configuration refuses zstd with this engine. */
 const CODECS = { none: 'UNCOMPRESSED', snappy: 'SNAPPY', gzip: 'GZIP' } as const
 
-/**
- * Parquet by parquetjs-lite: an independent second writer, about forty times slower. Timestamps are in milliseconds,
- * the only unit that it supports. Each row group is written as a file in memory, from which the row group is taken. The
- * footer is made as for the other engine.
- */
+/** An independent second writer, about forty times slower. Milliseconds are the only unit that it supports. */
 export function parquetjsLite(settings: EncodeSettings, format: ParquetFormat): ShardEncoder {
   const { columns } = settings
   const codec = CODECS[format.compression as keyof typeof CODECS]
@@ -124,7 +120,6 @@ async function encodeRows(
   return { bytes, rows, chunks }
 }
 
-/** The value in the form that parquetjs-lite accepts. */
 function written(value: RowValue, { type }: ColumnSpec, isLarge: boolean): unknown {
   if (type === 'timestamp' && typeof value === 'number') return new Date(Math.floor(value / 1000))
   if (type === 'timestamp' && typeof value === 'bigint') return new Date(Number(floorThousandth(value)))
@@ -133,10 +128,7 @@ function written(value: RowValue, { type }: ColumnSpec, isLarge: boolean): unkno
   return value
 }
 
-/**
- * parquetjs-lite converts integers to doubles, which would round large ones. It does not convert the time of a Date,
- * and writes all its bits. So large integers are wrapped in an object that it treats as a Date.
- */
+/** parquetjs-lite rounds integers to doubles, but writes all bits of a Date's time: large integers pass as Dates. */
 class ExactInteger extends Date {
   constructor(readonly value: RowValue) {
     super(0)

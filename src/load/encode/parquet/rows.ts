@@ -22,7 +22,6 @@ export function numberRows(columns: readonly RecordBatchColumn<NumberVector>[]):
   return { kind: 'number', values, valid: validRows(columns) }
 }
 
-/** The same if some record batch has integers that a double cannot hold. */
 export function int64Rows(columns: readonly RecordBatchColumn<IntegerVector>[]): Int64Vector {
   const values = new BigInt64Array(totalRows(columns))
   let row = 0
@@ -35,7 +34,6 @@ export function int64Rows(columns: readonly RecordBatchColumn<IntegerVector>[]):
   return { kind: 'int64', values, valid: validRows(columns) }
 }
 
-/** The rows of all record batches as one boolean vector without a group. */
 export function booleanRows(columns: readonly RecordBatchColumn<VectorOf<'boolean'>>[]): VectorOf<'boolean'> {
   const values = scratchBytes(totalRows(columns))
   let row = 0
@@ -48,7 +46,6 @@ export function booleanRows(columns: readonly RecordBatchColumn<VectorOf<'boolea
   return { kind: 'boolean', values, valid: validRows(columns) }
 }
 
-/** The rows of all record batches as one string vector without a group. */
 export function textRows(columns: readonly RecordBatchColumn<TextVector>[]): TextVector {
   const [only] = columns
   if (columns.length === 1 && only!.group === null) return only!.values
@@ -84,7 +81,6 @@ export function textRows(columns: readonly RecordBatchColumn<TextVector>[]): Tex
   return { kind: 'text', offsets, bytes, valid: validRows(columns) }
 }
 
-/** Offsets of a list column: row i has the items `[offsets[i], offsets[i + 1])`. */
 export function listOffsets(columns: readonly RecordBatchColumn<VectorOf<'list'>>[]): Uint32Array {
   const offsets = scratchUint32(totalRows(columns) + 1)
   offsets[0] = 0
@@ -99,7 +95,6 @@ export function listOffsets(columns: readonly RecordBatchColumn<VectorOf<'list'>
   return offsets
 }
 
-/** The items of all rows of a list column, in order, as a string column. */
 export function listItems(column: RecordBatchColumn<VectorOf<'list'>>): RecordBatchColumn<TextVector> {
   const { items, offsets } = column.values
   const size = items.offsets.length - 1
@@ -144,10 +139,8 @@ function gather(
   for (let i = 0; i < rows; i++) to[at + i] = from[indices[i]!]!
 }
 
-/*
- * Scratch memory for encoding one column chunk, reused for the next. Otherwise, each row group would leave about ten
- * megabytes of arrays, which are garbage-collected late. The arrays are not cleared, and are valid until `freeScratch`.
- */
+// Scratch memory, reused for each column chunk: else each row group would leave ten megabytes of late garbage.
+// The arrays are not cleared, and are valid until `freeScratch`.
 
 /** Enough for the largest column of a row group of usual rows. The unused part takes no memory. */
 const MIN_BYTES = 8 << 20

@@ -1,7 +1,4 @@
-/**
- * Compiles the sources in this folder to WebAssembly, with AssemblyScript. `npm run build` runs this file, which then
- * writes the file that the decoder reads, unless that is already the one of these sources.
- */
+/** Compiles this folder to WebAssembly. `npm run build` runs it. It writes nothing while the sources are the same. */
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -14,21 +14,15 @@ import {
   STARTS,
 } from './layout'
 
-/*
- * The texts of one field in the records that become rows, row by row: what a column takes at once.
- */
+// The texts of one field in the records that become rows, row by row: what a column takes at once.
 
-// As in columns/field-run.ts.
+// STATE of columns/text-list.ts.
 const IS_NULL: u8 = 0
 const IS_TEXT: u8 = 1
 const IS_ESCAPED: u8 = 2
 const IS_SAME: u8 = 3
 
-/**
- * Writes down the offsets of each row's text, and whether it is the same as the last one before it; and the texts end to
- * end.
- * @returns how many are null, or -1 when one has escapes, or they have no room: then they are not all there
- */
+/** @returns how many are null, or -1 when not all texts are end to end: one has escapes, or there is no room */
 export function gatherTexts(field: usize, rows: usize): i32 {
   let isWhole = true
   let nulls = 0

@@ -92,13 +92,8 @@ export {
   UNKNOWN_FIELDS,
 }
 
-/*
- * Finds the fields of credentials in the response's bytes, item after item. Nothing is copied: a record says by field
- * number the kind and the offsets of each value (texts without their quotes).
- *
- * What the schema would refuse, and whatever is out of the ordinary (escaped keys, numbers with fractions, exponents
- * or many digits), is not understood: such an item is for the plain path.
- */
+// A record says by field number the kind and the offsets of each value (texts without their quotes). What the schema
+// would refuse, and whatever is out of the ordinary (escaped keys, fractions, many digits), is for the plain path.
 
 /** Stands for every field that has no number. */
 const UNKNOWN_FIELD: usize = FIELD_COUNT
@@ -116,7 +111,6 @@ const NEW_SOURCE: i32 = 3
 export let status: i32 = FULL
 /** Where to go on: an item that is no record yet, or behind the list of items. */
 export let position: usize = 0
-/** The source that is not known yet. */
 export let sourceStart: usize = 0
 export let sourceEnd: usize = 0
 
@@ -175,7 +169,6 @@ export function walk(start: usize): i32 {
   return <i32>records
 }
 
-/** Whether there is room for what an item may hold. */
 function hasRoom(): bool {
   return textCount < MAX_TEXTS / 2 && unknownCount < MAX_UNKNOWN / 2
 }

@@ -1,8 +1,5 @@
-/*
- * Walks over JSON without building anything from it. Every function takes the position where something must begin and
- * returns the position after it, or 0 when the bytes there are not valid JSON (or too deep): it accepts no more than
- * JSON.parse does. The text is followed by zeros, at which everything ends.
- */
+// Every function takes the position where something must begin, and returns the position after it, or 0 when it is not
+// valid JSON (or too deep): it accepts no more than JSON.parse. Zeros follow the text, at which everything ends.
 
 export const QUOTE: u8 = 0x22
 export const COMMA: u8 = 0x2c
@@ -22,7 +19,6 @@ const MAX_DEPTH: i32 = 64
 /** Whether the string walked over last has escapes. */
 export let hasEscapes: bool = false
 
-/** The first position that is no white space. */
 export function space(start: usize): usize {
   let at = start
   while (load<u8>(at) <= 0x20 && isSpace(load<u8>(at))) at++
@@ -94,7 +90,6 @@ export function isHex(byte: u8): bool {
   return isDigit(byte) || <u8>((byte | 0x20) - 0x61) < 6
 }
 
-/** Any value, whatever it holds. */
 export function value(at: usize, depth: i32): usize {
   switch (load<u8>(at)) {
     case QUOTE:
@@ -114,7 +109,6 @@ export function value(at: usize, depth: i32): usize {
   }
 }
 
-/** `null` */
 export function nothing(at: usize): usize {
   return load<u32>(at) === 0x6c6c756e ? at + 4 : 0
 }

@@ -1,6 +1,4 @@
-/*
- * Fields and kinds of values, as in item-fields.ts.
- */
+// Fields and kinds of values, as in item-fields.ts.
 
 export const NULL: u8 = 1
 export const TEXT: u8 = 2

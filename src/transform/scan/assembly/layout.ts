@@ -1,7 +1,4 @@
-/*
- * Memory layout of the walker. The part up to the buffer is small and always there; the arena of
- * sources behind it takes memory when it is first used.
- */
+// The arena of sources behind the buffer takes memory when it is first used.
 
 /** Fields have numbers below this; the rest of a record's row says something else. */
 export const FIELD_SLOTS: usize = 16

@@ -1,16 +1,9 @@
 import { areSame } from './bytes'
 import { ARENA, ARENA_BYTES, KNOWN, MAX_SOURCES, SLOT_COUNT, SLOTS } from './layout'
 
-/*
- * A page says the same few hundred `source` objects thousands of times, and they are most of its bytes. So every
- * distinct byte sequence is parsed and validated once, by JavaScript, and recognised from then on by comparing bytes.
- *
- * The arena holds the known objects' bytes, each followed by the text of its `id`. A hash of their first PREFIX bytes
- * finds them, without knowing where an object in the response ends: no JSON object is the beginning of
- * another, so the bytes of a known object are that object.
- *
- * When the arena is full, everything is forgotten: sources that never repeat cost time, but not memory.
- */
+// A page says the same few hundred `source` objects thousands of times: most of its bytes. JavaScript parses each once;
+// from then on its bytes are compared. The arena holds them, each followed by the text of its `id`. A hash of the first
+// PREFIX bytes finds them: no JSON object is the beginning of another. When it is full, everything is forgotten.
 
 /** Beyond the `id` in every order of fields that serializers choose. Smaller objects are not worth knowing. */
 const PREFIX: usize = 96
@@ -39,14 +32,12 @@ export function lengthOf(source: i32): usize {
   return load<u32>(KNOWN + 16 * source, 4)
 }
 
-/** Whether the `id` of a source is the text at [start, end). */
 export function isIdOf(source: i32, start: usize, end: usize): bool {
   const known = KNOWN + 16 * source
   return <usize>load<u32>(known, 12) === end - start && areSame(start, load<u32>(known, 8), end - start)
 }
 
 /**
- * Takes over the source at `start`.
  * @param idLength bytes of the text of its `id`, to be written behind it in the arena
  * @returns its number, or -1 when it is not worth knowing; 0 means that those before are forgotten
  */
@@ -73,7 +64,6 @@ export function learn(start: usize, length: usize, idLength: usize): i32 {
   return <i32>(count - 1)
 }
 
-/** Where the text of the `id` of a source lies. */
 export function idOf(source: i32): usize {
   return load<u32>(KNOWN + 16 * source, 8)
 }

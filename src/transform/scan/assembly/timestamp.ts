@@ -12,11 +12,7 @@ let lastYear: u64 = 0
 let lastDay: u16 = 0
 let lastMidnight: i64 = 0
 
-/**
- * Reads the timestamps that the service writes (`2024-07-22T19:25:52.893439+00:00`, also `Z` and other fractions).
- * Whatever looks different is not understood here, whether valid or not.
- * @returns microseconds since the epoch, {@link NO_TIME} when the text at [start, end) is not understood
- */
+/** @returns microseconds since the epoch; {@link NO_TIME} for what does not look as the service writes it */
 export function timestamp(start: usize, end: usize): i64 {
   if (end - start <= TO_SECONDS) return NO_TIME
   if (load<u8>(start, 10) !== 0x54 || load<u8>(start, 13) !== 0x3a || load<u8>(start, 16) !== 0x3a)
