@@ -15,10 +15,7 @@ import { type Chunks, Conflict, type Driver, PART_BYTES, type Upload } from './d
 import { Objects, requireConditions } from './objects.ts'
 import { changedByOthers, OwnedObjects, type RequireLock } from './owned-objects.ts'
 
-/**
- * A {@link Store} below a prefix of a bucket, in any object storage that honours `If-Match` and `If-None-Match`. Every
- * object appears in one step. An owner has a marker, `_state/open.<owner>`, which the next owner removes.
- */
+/** Every object appears in one step. An owner has a marker, `_state/open.<owner>`, which the next owner removes. */
 export function bucketStore(driver: Driver): Store {
   const objects = new Objects(driver)
   const store: Store = {
@@ -77,7 +74,6 @@ async function abortUploads(driver: Driver, requireLock: RequireLock): Promise<v
 /** Uploads of others have other names. */
 const OWN_UPLOADS = /^_state\/(?:(?:log|sealed)\/|checkpoint\.jsonl$)/
 
-/** What a store reads. */
 function readerOf(objects: Objects): Omit<Store, 'own'> {
   const { driver } = objects
   return {
@@ -97,7 +93,6 @@ function readerOf(objects: Objects): Omit<Store, 'own'> {
     },
     size: (path) => at(driver, path, async () => (await driver.head(path))?.size ?? null),
     list: (folder) => at(driver, folder, () => objects.names(folder)),
-    // Unknown for object storage.
     freeBytes: async () => null,
     mismatches: (expected) => at(driver, '.', () => mismatches(driver, expected)),
   }
@@ -133,7 +128,6 @@ async function mismatches(
   return different
 }
 
-/** What an owner changes. */
 function changesOf(
   objects: Objects,
   marker: string,

@@ -1,6 +1,5 @@
 import { ExportError, settleAll } from '../core/index.ts'
 
-/** An object, without its content. */
 type Head = {
   readonly size: number
   readonly etag: string
@@ -21,20 +20,12 @@ export type Upload = { readonly name: string; abort(): Promise<void> }
 
 export type Chunks = AsyncIterable<Uint8Array> | Iterable<Uint8Array>
 
-/**
- * The requests of one kind of object storage, with names relative to the data set's prefix. Temporary errors are
- * repeated here. Errors may be those of the SDK: {@link Driver.error} translates them.
- */
+/** Names are relative to the data set's prefix. Temporary errors are repeated. `error` translates those of the SDK. */
 export type Driver = {
   /** For messages, such as `s3://bucket/prefix`. */
   readonly address: string
   head(name: string): Promise<Head | null>
-  /**
-   * @param range bytes `[start, end)`, as far as there are any; null: all
-   * @param etag null: any
-   * @returns null when there is no such object
-   * @throws Conflict when it has another ETag
-   */
+  /** @param range `[start, end)`; null: all @param etag null: any @returns null: none @throws Conflict: another ETag */
   get(
     name: string,
     range: readonly [start: number, end: number] | null,
@@ -72,7 +63,6 @@ export function contentType(name: string): string {
   return CONTENT_TYPES[/\.([a-z]+)$/.exec(name)?.[1] ?? ''] ?? 'application/octet-stream'
 }
 
-/** The error of a store whose conditional writes do not work. */
 export function unfit(address: string, what: string): ExportError {
   return new ExportError({
     kind: 'config',

@@ -1,4 +1,3 @@
-/** Data sets in object storage. */
 export { bucketStore } from './bucket-store.ts'
 export {
   type Condition,

@@ -7,11 +7,8 @@ export class Objects {
   constructor(readonly driver: Driver) {}
 
   /**
-   * Writes an object, in parts if it is large. A driver repeats a write whose response was lost. So every object carries
-   * a mark, by which the repeated write recognizes its own object.
-   * @param mark default: a new one
-   * @returns its ETag
-   * @throws Conflict when the condition does not hold; ExportError `storage` when the store only says so
+   * In parts if it is large. By its mark, a write that is repeated since the response was lost knows its own object.
+   * @returns its ETag @throws Conflict when the condition does not hold; ExportError `storage`: the store only says so
    */
   async write(
     name: string,
@@ -57,7 +54,6 @@ export class Objects {
     }
   }
 
-  /** Names directly in a folder, sorted. */
   async names(folder: string): Promise<readonly string[]> {
     const start = folder === '' ? '' : `${folder}/`
     const names = new Set<string>()
@@ -102,11 +98,8 @@ async function firstBytes(chunks: Chunks) {
 const NO_ETAG = '"00000000000000000000000000000000"'
 
 /**
- * Tests whether a store honours conditional writes. Without them two runs would overwrite each other's files unnoticed.
- * If it does not, the object is removed.
- * @param name of an object that exists, and may be written with the same content again
- * @throws ExportError `config` naming the condition that the store ignores
- * @throws Conflict when the object was gone: another run has taken over
+ * Without conditions two runs would overwrite each other's files unnoticed. @param name of an object that exists
+ * @throws ExportError `config` naming the one that the store ignores; Conflict: the object is gone, taken over
  */
 export async function requireConditions(objects: Objects, name: string, content: Uint8Array): Promise<void> {
   const conditions: readonly [header: string, condition: Condition][] = [
@@ -123,8 +116,7 @@ export async function requireConditions(objects: Objects, name: string, content:
     )
   for (const [header, condition] of conditions) {
     if (await isHonoured(condition)) continue
-    // The object exists now in any case. So a second write distinguishes a store that ignores the condition from a
-    // missing object.
+    // Now the object exists. A second write tells a store that ignores the condition from an object that was missing.
     const wasGone = condition === 'absent' && (await isHonoured(condition))
     await objects.driver.remove(name)
     if (wasGone) throw new Conflict()

@@ -9,9 +9,8 @@ export type RequireLock = () => Promise<void>
 const MAX_ATTEMPTS = 5
 
 /**
- * Changes of the objects of a data set by one owner. A log entry and a sealed shard have names that are used once, so the
- * condition that they do not exist is enough. For other names the owner checks first that it is still the owner, and writes
- * under the ETag that it last saw: a write that is late all the same is overwritten by the next owner, or refused.
+ * Names of log entries and sealed shards are used once: that they do not exist is enough. For others the owner checks
+ * its rights, and writes under the ETag that it last saw: a late write is overwritten by the next owner, or refused.
  */
 export class OwnedObjects {
   readonly #objects: Objects

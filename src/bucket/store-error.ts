@@ -1,6 +1,5 @@
 import { type ErrorKind, ExportError } from '../core/index.ts'
 
-/** What an error means, and what to do about it. */
 export type Cause = readonly [kind: ErrorKind, what: string, next: string]
 
 export const AGAIN = 'run again; the run resumes after its last committed page.'
@@ -11,7 +10,6 @@ export const CLOCK: Cause = [
   'Set the clock, then run again.',
 ]
 
-/** How one kind of object storage says what is wrong. */
 export type StoreErrors = {
   /** By error code of the store and its SDK. */
   readonly causes: Readonly<Record<string, Cause>>

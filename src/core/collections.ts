@@ -8,16 +8,12 @@ export function getOrInsert<K, V>(map: Map<K, V>, key: K, make: () => V): V {
   return value
 }
 
-/**
- * A 64-bit integer: a plain number if a double is exact (below 2^53), else a bigint. Each integer has one form, so
- * equal integers are `===`, and `<` and `>` order any two.
- */
+/** A plain number if a double is exact (below 2^53), else a bigint. Equal ones are `===`; `<` and `>` order any two. */
 export type Int64 = number | bigint
 
 /** The same for JSON: bigints are strings of digits, because most JSON readers would round them. */
 export type Int64Json = number | string
 
-/** Converts an integer to its only form. */
 export function int64(value: number | bigint): Int64 {
   if (typeof value === 'number') {
     return Number.isSafeInteger(value) || !Number.isInteger(value) ? value : BigInt(value)

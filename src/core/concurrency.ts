@@ -1,10 +1,6 @@
-/** Runs tasks one at a time, in the order of the calls. */
 export type Serial = <T>(task: () => Promise<T>) => Promise<T>
 
-/**
- * A mutex: each task begins when the one before it has ended.
- * @param afterFailure `continue`: later tasks run all the same; `stop`: all of them fail with the same error
- */
+/** A mutex: tasks run one after the other. @param afterFailure `stop`: all later tasks fail with the same error */
 export function serial(afterFailure: 'continue' | 'stop' = 'continue'): Serial {
   let last: Promise<unknown> = Promise.resolve()
   return (task) => {

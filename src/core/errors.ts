@@ -34,23 +34,18 @@ export const ERROR_KINDS = [
   'damaged',
 ] as const
 
-/** What an error says. `where` may be empty: then the message names no location. */
-type ErrorDetails = PlainError & ErrorOptions & { readonly untilMs?: number | null }
-
-/**
- * An error that says what happened, where, and what to do next. It never carries values of records. A part that repeats
- * a known secret is left out, whatever its source, because errors go to logs, the checkpoint and summaries.
- */
+/** Holds no values of records. A part that repeats a known secret is left out: errors go to logs and summaries. */
 export class ExportError extends Error {
   override readonly name = 'ExportError'
   readonly kind: ErrorKind
   readonly what: string
+  /** Empty: the message names no location. */
   readonly where: string
   readonly next: string
   /** `quota`: when more of it is available (epoch ms); null: not known. */
   readonly untilMs: number | null
 
-  constructor(details: ErrorDetails) {
+  constructor(details: PlainError & ErrorOptions & { readonly untilMs?: number | null }) {
     const [what, where, next] = [details.what, details.where, details.next].map((part) =>
       unlessSecret(part, 'long'),
     )
@@ -70,7 +65,6 @@ export function plainError({ kind, what, where, next }: PlainError): PlainError 
   return { kind, what, where, next }
 }
 
-/** Narrows an unknown thrown value to an {@link ExportError} of one of the kinds; without kinds, of any kind. */
 export function isExportError(error: unknown, ...kinds: ErrorKind[]): error is ExportError {
   return error instanceof ExportError && (kinds.length === 0 || kinds.includes(error.kind))
 }
@@ -88,7 +82,6 @@ export function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
 }
 
-/** Whether it is an error with one of these codes. */
 export function hasCode(error: unknown, ...codes: readonly string[]): boolean {
   return codes.includes(codeOf(error))
 }
@@ -98,12 +91,7 @@ export function numberOf(value: number, one: string, many = `${one}s`): string {
   return `${value} ${value === 1 ? one : many}`
 }
 
-/**
- * The value of a required environment variable.
- * @param value null: it is not set
- * @param where what needs it: the pipeline file, for example
- * @throws ExportError `config` when it is not set, or empty
- */
+/** @param value null: not set @param where what needs it @throws ExportError `config` when it is not set, or empty */
 export function requireSet(
   variable: string,
   value: string | null | undefined,

@@ -27,7 +27,6 @@ export function isFeed<Q extends Query>(query: Q): query is Q & FeedQuery {
   return query.type === 'tenant' || query.type === 'identifier'
 }
 
-/** Whether the value of a query is an identity that the policy hides: any policy but `keep`. */
 export function hidesIdentity(query: Query, identity: IdentityPolicy): boolean {
   return identityIn(query.type) !== 'none' && identity !== 'keep'
 }
@@ -37,15 +36,11 @@ export function identityIn(type: string): 'none' | 'part' | 'whole' {
   return isSearch(type) ? SEARCHES[type].identity : 'none'
 }
 
-/** Whether it is a kind of the credential search. */
 export function isSearch(type: string): type is SearchQuery['type'] {
   return Object.hasOwn(SEARCHES, type)
 }
 
-/**
- * Whether a run of the pipeline holds a value that nobody may read: of a secret query, or one that the policy masks. Then
- * no text of the service is quoted, because the service may repeat such a value in any spelling.
- */
+/** Whether a value is secret or hidden. Then no text of the service is quoted: it may repeat it in any spelling. */
 export function hidesQueries({ extract, transform }: Pick<Pipeline, 'extract' | 'transform'>): boolean {
   const queries = [...extract.queries, ...(extract.unfiltered?.queries ?? [])]
   return queries.some((query) => query.type === 'secret' || hidesIdentity(query, transform.identity))
@@ -70,7 +65,6 @@ export function partition(query: NamedQuery, window: Window | null): Partition {
   return { key: partitionKey(query.name, window), query, window }
 }
 
-/** @param query name of the query */
 export function partitionKey(query: string, window: Window | null): string {
   return `${query}/${windowRange(window)}`
 }
@@ -101,14 +95,11 @@ function instantName(at: Micros): string {
   return text.endsWith('T00:00:00Z') ? text.slice(0, 10) : text.replaceAll(':', '')
 }
 
-/**
- * Adjacent windows of one query, in the order of its chain. A run without bounds is the single partition of a query
- * without windows.
- */
+/** Adjacent windows of one query, in the order of its chain. */
 export class WindowRun {
   constructor(
     readonly order: Order,
-    /** Instants in ascending order; each pair of neighbors is a window. null: no windows. */
+    /** Instants in ascending order; two neighbors are a window. null: the one partition of a query without windows. */
     readonly bounds: Float64Array | null,
   ) {}
 
@@ -123,7 +114,6 @@ export class WindowRun {
     return this.bounds === null ? 1 : this.bounds.length - 1
   }
 
-  /** From the beginning of the earliest window to the end of the latest. */
   get range(): Window | null {
     if (this.bounds === null || this.count === 0) return null
     return { from: this.bounds[0]!, until: this.bounds.at(-1)! }
@@ -136,7 +126,6 @@ export class WindowRun {
     return { from: this.bounds[byTime]!, until: this.bounds[byTime + 1]! }
   }
 
-  /** The {@link windowRange} of each window, in order. */
   get names(): readonly string[] {
     return Array.from({ length: this.count }, (_, index) => windowRange(this.at(index)))
   }
@@ -159,13 +148,10 @@ export class WindowRun {
   watermarkAt(last: Int64): number {
     const { bounds, count } = this
     if (bounds === null) return 0
-    if (this.order === 'asc') {
-      if (last >= bounds[count]!) return count
-      return last < bounds[0]! ? 0 : this.indexOfInstant(last)
-    }
-    // More rows may follow with the exact time at which a window begins.
-    if (last < bounds[0]!) return count
-    return last >= bounds[count]! ? 0 : this.indexOfInstant(last)
+    const [isBefore, isAfter] = [last < bounds[0]!, last >= bounds[count]!]
+    // In descending order more rows may follow with the exact time at which a window begins.
+    if (this.order === 'asc' ? isAfter : isBefore) return count
+    return isBefore || isAfter ? 0 : this.indexOfInstant(last)
   }
 
   /** The windows with the indices `[from, to)`. */

@@ -82,16 +82,11 @@ export type ExtractSettings = {
   readonly minSearchesRemaining: number | null
 }
 
-/** Order of the rows that the service returns, and of the windows of a chain. */
 export type Order = 'asc' | 'desc'
 
-/** What to export: queries × windows. */
 export type Selection = Pick<ExtractSettings, 'queries' | 'windows'>
 
-/**
- * The kinds of the credential search: the member that holds what is searched for, and how much of an identity it is,
- * which `transform.identity` may hide. A secret query carries the name of its environment variable, never the value.
- */
+/** The member with the value (of a secret query the name of its variable), and how much of an identity that is. */
 export const SEARCHES = {
   domain: { by: 'fqdn', identity: 'none' },
   auth_domain: { by: 'fqdn', identity: 'none' },
@@ -102,14 +97,13 @@ export const SEARCHES = {
 
 type Searches = typeof SEARCHES
 
-/** A query of the credential search. */
+/** `as`: the user's name for it; without one it is named after its value. */
 export type SearchQuery = {
-  [Type in keyof Searches]: { readonly type: Type } & {
+  [Type in keyof Searches]: { readonly type: Type; readonly as?: string } & {
     readonly [Member in Searches[Type]['by']]: string
-  } & GivenName
+  }
 }[keyof Searches]
 
-/** What is requested: by search, reports in one of two ways, or a feed. */
 export type Query =
   | SearchQuery
   | { readonly type: 'report'; readonly id: number }
@@ -119,13 +113,7 @@ export type Query =
 /** The credentials of the token's tenant, or of one of its identifiers, as they come. */
 export type FeedQuery = { readonly type: 'tenant' } | { readonly type: 'identifier'; readonly id: number }
 
-/** The user's name for a query; without it the query is named after its value. */
-type GivenName = { readonly as?: string }
-
-/**
- * A query with its name for paths, keys, logs and messages (`domain.acme.com`). Under a policy that hides identities
- * the name depends on the mask key, so the queries of a {@link Pipeline} have no names yet.
- */
+/** The name is for paths, keys, logs and messages (`domain.acme.com`). A hidden identity's depends on the mask key. */
 export type NamedQuery = Query & { readonly name: string }
 
 /** A pipeline whose queries have names. Everything that accesses a data set takes this type. */
@@ -172,7 +160,6 @@ export type TransformSettings = {
   readonly maskKeyEnv: string
   /** Names in output order, without the columns that masking policies remove. */
   readonly columns: readonly string[]
-  /** The fields that `transform.extra_columns` adds to them. */
   readonly extraColumns: readonly ExtraField[]
   /** What is said of secrets before they are masked, in columns after all others; null: nothing. */
   readonly secretFacts: SecretFacts | null
@@ -191,7 +178,6 @@ export type SecretFacts = {
   }
 }
 
-/** Limit of quarantined items of one partition: a count, or a percentage. */
 export type QuarantineLimit =
   | { readonly kind: 'count'; readonly items: number }
   | { readonly kind: 'share'; readonly percent: number }
@@ -215,7 +201,6 @@ export type Encodings = 'compact' | 'plain'
 export type Compression = 'none' | 'snappy' | 'gzip' | 'zstd'
 export type PartitionBy = 'query' | 'window'
 
-/** Location of a data set: a directory, or a prefix of a bucket or container. */
 export type DataSetLocation =
   | { readonly kind: 'disk'; readonly root: string }
   | {
@@ -235,7 +220,6 @@ export type DataSetLocation =
   | {
       readonly kind: 'azure'
       readonly container: string
-      /** Without slashes at either end; empty: the container itself. */
       readonly prefix: string
       /** null: that of the storage account in the environment. */
       readonly endpoint: string | null
@@ -261,7 +245,6 @@ export type LoadSettings = {
   readonly dirMode: number
 }
 
-/** The tables over the shards. */
 export type TableSettings = {
   readonly formats: readonly TableFormat[]
   /** Address of the data set as readers of the tables see it, without a slash at the end. */
@@ -340,10 +323,7 @@ export const MAX_TIMES = 32
 /** Figures for status and summaries; null: not measured. */
 export type ServiceFigures = Pick<Measures, 'pageSize'>
 
-/**
- * Searches of the quota that a page costs.
- * @param rowsPerSearch rows that one search covers, by `service.rows_per_search`; null: a page is one search
- */
+/** Searches of the quota that a page costs. @param rowsPerSearch rows that one covers; null: a page is one search */
 export function searchesOf(rows: number, rowsPerSearch: number | null): number {
   return rowsPerSearch === null ? 1 : Math.max(1, Math.ceil(rows / rowsPerSearch))
 }

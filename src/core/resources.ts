@@ -1,9 +1,6 @@
 /** The code asks for the rules of a resource, never for its name. */
 type Rules = {
-  /**
-   * How it is read. `search`: by queries and windows; it costs searches. `list`: as it is, into one folder. `feed`: to
-   * its end, and from there on the next time.
-   */
+  /** `search`: by queries and windows, for searches. `list`: as it is. `feed`: to its end, next time from there. */
   readonly reading: 'search' | 'list' | 'feed'
   /** What its rows are: the name of their folder, of their view and by default of their table. Resources may share it. */
   readonly rows: string
@@ -19,11 +16,7 @@ type Rules = {
   readonly optional: readonly string[] | null
 }
 
-/**
- * All resources.
- * Source of the page sizes: public documentation: reports come by 10 and searches by at most 10,000; the largest page of
- * a feed is not documented.
- */
+/** Source of the page sizes: the public documentation. It names none for a feed. */
 const RESOURCES = {
   credentials: {
     reading: 'search',
@@ -58,20 +51,17 @@ export type Resource = keyof typeof RESOURCES
 export type RowKind = (typeof RESOURCES)[Resource]['rows']
 export type AddressKey = (typeof RESOURCES)[Resource]['addresses'][number]
 
-/** {@link RESOURCES} */
 export type ResourceRules = Omit<Rules, 'addresses'> & { readonly addresses: readonly AddressKey[] }
 
 export const RESOURCE_NAMES = Object.keys(RESOURCES) as [Resource, ...Resource[]]
 export const ADDRESS_KEYS = RESOURCE_NAMES.flatMap((name) => rulesOf(name).addresses)
 
-/** The folders of rows, of all resources. */
 export const ROW_FOLDERS: readonly string[] = [...new Set(RESOURCE_NAMES.map(kindOfRows))]
 
 export function rulesOf(resource: Resource): ResourceRules {
   return RESOURCES[resource]
 }
 
-/** What the rows of a resource are: the name of their folder, of their view and by default of their table. */
 export function kindOfRows(resource: Resource): RowKind {
   return RESOURCES[resource].rows
 }

@@ -3,7 +3,6 @@ import type { Scratch } from './store.ts'
 // Thousands of shards may be open at once.
 const ALL_MEMORY_BYTES = 64 << 20
 
-/** Where the bytes of scratches go. */
 type ScratchPlace = {
   /** A larger scratch goes into a temporary file. */
   readonly memoryBytes: number

@@ -18,29 +18,18 @@ export type Store = {
   freeBytes(): Promise<number | null>
   /** Stats files and folders, up to a million of them. @returns those of another size, missing or not readable */
   mismatches(expected: Iterable<ExpectedStat>): Promise<readonly ExpectedStat[]>
-  /**
-   * Begins an ownership, by `_state/open.<owner>`: a directory on a disk, an object in a container.
-   * @param owner the fencing token: 12 hex digits that are used once
-   */
+  /** Begins an ownership, by `_state/open.<owner>`. @param owner the fencing token: 12 hex digits that are used once */
   own(owner: string): Promise<OwnedStore>
 }
 
-/**
- * A store that one owner may change. Another owner ends its rights with `takeOver`: from then on every change fails with
- * `locked`. No check can race with a change.
- */
+/** One owner may change it until another takes over. Then every change fails with `locked`; no check races with it. */
 export type OwnedStore = Store & {
-  /**
-   * Creates a file that must not exist, whole and durable.
-   * @returns false: a file of that name exists, and nothing was changed
-   */
+  /** Creates a file that must not exist, whole and durable. @returns false: one exists, and nothing was changed */
   create(path: string, chunks: Iterable<string | Uint8Array>): Promise<boolean>
   /**
-   * Appends to a file that this owner created, durably. After a crash it may have a part of the bytes. Missing: files
-   * of this store do not grow.
+   * Appends durably to a file that this owner created. A crash may leave a part. Missing: files do not grow.
    * @param size of the file so far
-   * @throws ExportError `locked` when another owner took over: then the bytes do not count; `damaged` when the file has
-   *   another size
+   * @throws ExportError `locked` when another owner took over: the bytes do not count; `damaged`: it has another size
    */
   extend?(path: string, size: number, chunks: Iterable<Uint8Array>): Promise<void>
   /** Forces a file to the disk that a former owner has appended to, and its name. Missing: files do not grow. */
@@ -49,9 +38,7 @@ export type OwnedStore = Store & {
   scratch(): Scratch
   /** Replaces a file, or creates it, in one step. @param access `private`: for its owner alone, whatever other files allow */
   replace(path: string, chunks: Iterable<string | Uint8Array>, access?: 'private'): Promise<void>
-  /**
-   * Moves a file that nobody changes to a name that no file has. Idempotent: if only `to` exists, it was moved before.
-   */
+  /** Moves a file that nobody changes to a free name. Idempotent: if only `to` exists, it was moved before. */
   publish(from: string, to: string): Promise<void>
   /** Removes a file, if it exists. Outside `_state` folders that become empty go with it. */
   remove(path: string): Promise<void>
@@ -91,7 +78,6 @@ export function takenOver(where: string): ExportError {
   })
 }
 
-/** The error of a publication to a name that another file has. */
 export function nameInUse(path: string): ExportError {
   return new ExportError({
     kind: 'storage',
@@ -101,7 +87,6 @@ export function nameInUse(path: string): ExportError {
   })
 }
 
-/** The summary page of a data set. */
 export const SUMMARY_PAGE_PATH = '_report.html'
 /** First bytes of every summary page. A file without them is none. */
 export const SUMMARY_PAGE_START = '<!doctype html>\n<!-- spillway report -->\n'

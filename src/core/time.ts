@@ -1,7 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Int64, int64 } from './collections.ts'
 
-/** Source of time. Tests pass their own. */
 export type Clock = {
   /** Milliseconds since the epoch. */
   now(): number
@@ -27,11 +26,7 @@ export const systemClock: Clock = {
   },
 }
 
-/**
- * Microseconds since the Unix epoch, UTC, as a plain number. Bounds of windows are of this type. A number is exact from
- * the year 1684 to 2255 (2^53 µs either way), and for whole seconds of any year. A JavaScript Date has only
- * milliseconds, and the service sends microseconds. Times of rows may be outside of this range: they are {@link Int64}.
- */
+/** Microseconds since 1970, UTC: exact from 1684 to 2255, as whole seconds always. Times of rows are {@link Int64}. */
 export type Micros = number
 
 /** 0001-01-01 and 10000-01-01: a year has four digits. */
@@ -42,9 +37,7 @@ const TIMESTAMP =
   /^(\d{4})-(\d{2})-(\d{2})(?:[Tt ](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?(Z|z|[+-]\d{2}(?::?\d{2})?)?)?$/
 
 /**
- * Parses an ISO 8601 date or date-time to microseconds UTC. A date alone means midnight, a date-time without an offset
- * is UTC. Digits beyond microseconds are truncated.
- * Source: service spec 2.2, `imported_at` (fractional seconds and a UTC offset).
+ * A date alone is midnight, no offset UTC; digits beyond microseconds are cut. Source: service spec 2.2, `imported_at`.
  * @returns null if the string is not a timestamp, the day does not exist, or the year is not 1 to 9999
  */
 export function parseTimestamp(text: string): Int64 | null {
@@ -126,5 +119,4 @@ export function monthOf(epochMs: number): Month {
   return new Date(epochMs).toISOString().slice(0, 7)
 }
 
-/** An age by the UTC calendar. */
 export type Age = { readonly months: number; readonly days: number }

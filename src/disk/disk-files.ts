@@ -17,11 +17,9 @@ const CHUNK_BYTES = 1 << 20
 
 /** The files of a data set on a local disk, by their paths. Methods throw the errors of the file system. */
 export class DiskFiles {
-  readonly options: DiskOptions
   readonly folders: Folders
 
-  constructor(options: DiskOptions) {
-    this.options = options
+  constructor(readonly options: DiskOptions) {
     this.folders = new Folders(options.root, options.dirMode)
   }
 

@@ -14,10 +14,7 @@ import { OwnedFiles } from './owned-files.ts'
 import { StagingDirectory } from './staging-directory.ts'
 import { isAbsent, nullIfAbsent, storageError } from './storage-error.ts'
 
-/**
- * A {@link Store} in a folder of a local disk. Files are private: they get the modes given, whatever the umask allows.
- * What is said to be written is fsynced, its folder entry too. Symbolic links below the folder are not followed.
- */
+/** Files get the modes given, whatever the umask. What is written is fsynced, its entry too. Links are not followed. */
 export function diskStore(options: DiskOptions): Store {
   return storeOf(new DiskFiles(options))
 }

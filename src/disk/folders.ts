@@ -21,10 +21,7 @@ export function isBelow(full: string, folder: string): boolean {
 // Enough for the folders of most data sets; beyond it they are checked again.
 const MAX_KNOWN = 100_000
 
-/**
- * Refuses symbolic links among the folders between a data set and its files: through a link a run would read, cut and
- * delete files that are not its own. Each folder is checked once. The data set itself may be a link.
- */
+/** Refuses links below the data set: through one, a run would change other files. The data set itself may be a link. */
 export class LinkGuard {
   readonly #root: string
   readonly #known = new Set<string>()
@@ -72,15 +69,11 @@ export class Folders {
     this.#mode = mode
   }
 
-  /** Forces the names in a folder to the disk. */
   fsync(folder: string): Promise<void> {
     return this.#fsyncs.fsync(folder)
   }
 
-  /**
-   * Does work that gives a name in a folder, which is made, and forces the name to the disk. Does it again if the folder
-   * is removed meanwhile: by a `remove` at the same time, which found it empty, or from outside.
-   */
+  /** Makes the folder, gives a name in it, and fsyncs it. Does it again if a `remove` found the folder empty. */
   async naming<T>(folder: string, work: () => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       try {
@@ -128,10 +121,7 @@ export class Folders {
     return making
   }
 
-  /**
-   * `mkdir` with `recursive` never ends where the parent exists but takes no folder (`/proc`): it reads that ENOENT as a
-   * missing parent, again and again.
-   */
+  /** Not `recursive`: where the parent exists but takes no folder (`/proc`), that reads its ENOENT again and again. */
   async #makeNow(folder: string): Promise<void> {
     unlessAbsent(() => this.guard.check(folder))
     const parent = dirname(folder)

@@ -38,10 +38,7 @@ function requireFile(found: Stats): void {
   throw Object.assign(new Error('no file'), { code: found.isDirectory() ? 'EISDIR' : 'EFTYPE' })
 }
 
-/*
- * Calls that mostly concern the memory of the system are synchronous: they take a few microseconds, and in Node's threads
- * ten times as much. What is read has mostly just been written. Those that wait for the disk are not.
- */
+// Calls that concern the memory of the system are synchronous: in Node's threads they take ten times as long.
 
 /** null: nothing has the name. */
 export function statOf(full: string): Stats | null {
@@ -85,7 +82,6 @@ function write(file: number, chunks: readonly Uint8Array[]): void {
   }
 }
 
-/** Forces the bytes of a file to the disk. */
 export function fsyncFile(file: number): Promise<void> {
   return new Promise((resolve, reject) => {
     fdatasync(file, (error) => (error === null ? resolve() : reject(error)))

@@ -59,7 +59,6 @@ export class OwnedFiles {
     await this.#files.folders.fsync(dirname(full))
   }
 
-  /** An empty temporary file in the staging directory. */
   temporaryFile(): TemporaryFile {
     return this.#growing.make()
   }
@@ -69,11 +68,8 @@ export class OwnedFiles {
   }
 
   /**
-   * The file keeps its former name until the new one is forced to the disk: POSIX lets a power loss undo either change of
-   * a rename alone. After a crash between the two it has both.
-   *
-   * Neither name is in the staging directory. An owner that is stopped just before the move, and loses its rights then,
-   * may still do it: it gives the file the only name that the next owner could give it, or finds it gone.
+   * Keeps the former name until the new one is on the disk: POSIX lets a power loss undo either change of a rename.
+   * An owner that has just lost its rights may still do it: it gives the only name that the next owner could give.
    */
   async publish(from: string, to: string): Promise<void> {
     const [source, target] = [this.#locate(from), this.#locate(to)]
@@ -152,8 +148,7 @@ export class OwnedFiles {
         // Work is repeated if the folder vanished, but not once the file was there.
         if (moved) return
         folders.guard.check(dirname(full))
-        // Between this and the move no other owner creates the file: the former ones have no staging directory to move
-        // it from, and the next one removes this directory first.
+        // No other owner creates the file now: former ones have no staging directory, and the next removes this one.
         if (file(statOf(full)) !== null && !mayReplace) return await this.#staging.require()
         await this.#move(temporary, full)
         moved = true
@@ -164,10 +159,7 @@ export class OwnedFiles {
     return moved
   }
 
-  /**
-   * Gives a file a second name. Where the file system has no links, it is moved at once.
-   * @returns false: another file has the name
-   */
+  /** Gives a second name; a file system without links moves the file at once. @returns false: another file has it */
   async #addName(from: string, to: string): Promise<boolean> {
     try {
       await link(from, to)

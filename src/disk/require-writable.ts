@@ -6,8 +6,7 @@ import { fsyncFolder } from './open-file.ts'
 import { nullIfAbsent, storageError } from './storage-error.ts'
 
 /**
- * Checks that files can be made in a folder, or in the nearest folder above it that exists. Makes nothing.
- * @param where names the folder in messages
+ * Checks a folder, or the nearest one above it that exists. Makes nothing. @param where names the folder in messages
  * @throws ExportError `config` when nothing can ever be written there, else `storage`, as the first write would
  */
 export async function requireWritable(folder: string, where = folder): Promise<void> {

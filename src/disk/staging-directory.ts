@@ -10,27 +10,20 @@ export class DataSetGone extends Error {
 }
 
 /**
- * The directory through which one owner changes a data set: `_state/open.<owner>`. Every file that gets a name comes
- * from there, every file that loses its name goes there. The directory's name is the fencing token. Removing the
- * directory ends the rights of its owner in one step. That holds for a process that was stopped between two calls, and
- * over a network. It holds only temporary files.
+ * One owner changes a data set through it: files get their names from there, and lose them to there. Its name is the
+ * fencing token: its removal ends the owner's rights in one step, also if the process was stopped between two calls.
  */
 export class StagingDirectory {
-  readonly full: string
   #files = 0
 
-  private constructor(full: string) {
-    this.full = full
-  }
+  private constructor(readonly full: string) {}
 
-  /** Makes the directory; its parent exists. */
   static async make(state: string, owner: string, mode: number): Promise<StagingDirectory> {
     const staging = new StagingDirectory(join(state, `open.${owner}`))
     await mkdir(staging.full, { mode })
     return staging
   }
 
-  /** A path for a temporary file. */
   temporary(): string {
     return join(this.full, String(this.#files++))
   }
@@ -55,7 +48,6 @@ export class StagingDirectory {
     await removeFolder(taken)
   }
 
-  /** Removes the directory and everything in it. */
   release(): Promise<void> {
     return removeFolder(this.full)
   }

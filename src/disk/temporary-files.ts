@@ -4,7 +4,6 @@ import type { TemporaryFile } from '../core/index.ts'
 import { fsyncFile, openToAppend, writeChunks } from './open-file.ts'
 
 type Creation = {
-  /** Makes an empty file. */
   make(): { readonly full: string; readonly file: number }
   /** Gives a file that is forced to the disk its name. */
   name(full: string, path: string): Promise<boolean>

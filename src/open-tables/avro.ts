@@ -41,10 +41,7 @@ function typeOf(schema: Schema): Type {
   return avro.Type.forSchema(schema, { wrapUnions: 'never' })
 }
 
-/**
- * Writes an Avro file of one block.
- * @param metadata of the file, besides schema and codec
- */
+/** Writes one block. @param metadata of the file, besides schema and codec */
 export function writeAvro(
   { schema, type }: AvroFormat,
   metadata: Readonly<Record<string, string>>,
@@ -59,13 +56,8 @@ export function writeAvro(
   return Buffer.concat([header, BLOCK.toBuffer({ count: rows.length, data, sync })])
 }
 
-type AvroFile = {
-  readonly metadata: Readonly<Record<string, string>>
-  readonly rows: readonly unknown[]
-}
-
 /** Reads a file that {@link writeAvro} wrote with this schema. @throws Error when it is another file */
-export function readAvro({ schema, type }: AvroFormat, bytes: Uint8Array): AvroFile {
+export function readAvro({ schema, type }: AvroFormat, bytes: Uint8Array) {
   const file = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const head = decode<Header>(HEADER, file, 0)
   if (!MAGIC.equals(head.value.magic)) throw new Error('It is no Avro file')

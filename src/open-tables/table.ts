@@ -42,12 +42,10 @@ export type CatalogDeps = {
 /** The catalog does not do what it is asked for, or is out of reach. Rows are not concerned. */
 export class CatalogError extends ExportError {}
 
-/** The name of a table in a catalog, as people write it. */
 export function catalogTable({ namespace, table }: CatalogSettings): string {
   return [...namespace, table].join('.')
 }
 
-/** What a table has to show. */
 export type TableContent = {
   readonly columns: readonly ColumnSpec[]
   readonly shards: readonly TableShard[]
@@ -62,7 +60,6 @@ export type TableContent = {
 /** Reads the footer of a shard: all columns but lists. */
 export type ReadStatistics = (shard: TableShard) => Promise<readonly ColumnStatistics[]>
 
-/** The current state of a table. */
 export type TableState = {
   readonly format: TableFormat
   /** Address of the table's root. */
@@ -93,13 +90,8 @@ export type UpdatedTable = {
   removeExpired(): Promise<void>
 }
 
-/** A table format: how a table over a data set is read, changed and removed. */
 export type OpenTable = {
-  /**
-   * @returns null: there is none
-   * @throws ExportError `config` when it is not the data set's own or names other addresses, `storage` when another
-   *   program has committed to it, `damaged` when it cannot be read
-   */
+  /** @throws ExportError `config`: another's, or other addresses; `storage`: others committed; `damaged`: unreadable */
   read(store: Store, settings: TableSettings): Promise<TableState | null>
   /** Commits what the table lacks and what it has to lose, if there is anything. Removes nothing. */
   update(
@@ -114,10 +106,7 @@ export type OpenTable = {
   remove(store: OwnedStore): Promise<void>
 }
 
-/**
- * Bounds that table metadata repeats. The footer has more: the value of a query may be an identity, and a field that
- * nobody documents may be anything.
- */
+/** Bounds that metadata repeats. The value of a query may be an identity, a field that nobody documents anything. */
 const WITH_BOUNDS: ReadonlySet<string> = new Set([
   'id',
   'domain',
@@ -131,7 +120,6 @@ const WITH_BOUNDS: ReadonlySet<string> = new Set([
   'updated_at',
 ])
 
-/** The columns whose bounds may be repeated. */
 export function withBounds(statistics: readonly ColumnStatistics[]) {
   return statistics.flatMap(({ bounds, ...column }) =>
     bounds !== null && WITH_BOUNDS.has(column.name) ? [{ ...column, bounds }] : [],
@@ -141,11 +129,7 @@ export function withBounds(statistics: readonly ColumnStatistics[]) {
 // Each time a write of a former owner came first.
 const MAX_ATTEMPTS = 5
 
-/**
- * Repeats a commit until its version is free. Where another program has committed, the next attempt refuses the table.
- * @param attempt null: another commit has the version
- * @throws ExportError `storage` when it never is
- */
+/** @param attempt null: another commit has the version; a foreign one is refused then @throws ExportError `storage` */
 export async function untilCommitted<T>(where: string, attempt: () => Promise<T | null>): Promise<T> {
   for (let attempts = 0; attempts < MAX_ATTEMPTS; attempts++) {
     const done = await attempt()

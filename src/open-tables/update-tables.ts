@@ -41,11 +41,7 @@ const TABLES: Readonly<Record<TableFormat, () => Promise<OpenTable>>> = {
   delta: async () => (await import('./delta/delta-table.ts')).deltaTable,
 }
 
-/**
- * Brings the tables in line with what the manifest lists: at most one snapshot each. A table whose format is no longer
- * wanted is removed, because the shards that it names may go.
- * @throws ExportError as {@link OpenTable.read}
- */
+/** At most one snapshot each. A table of an unwanted format goes: its shards may. @throws as {@link OpenTable.read} */
 export async function updateTables(
   store: OwnedStore,
   settings: OwnTableSettings,
@@ -73,10 +69,8 @@ export async function updateTables(
 }
 
 /**
- * Refuses a data set before anything is changed.
  * @param wherever the tables are about to be removed or made anew, so their addresses do not matter
- * @throws ExportError `config` when something else than its own tables stands in their places, or they name other
- *   addresses
+ * @throws ExportError `config` when something else stands in their places, or they name other addresses
  */
 export async function requireOwnTables(
   store: Store,
@@ -91,10 +85,7 @@ export async function requireOwnTables(
   }
 }
 
-/**
- * Refuses a data set whose tables could not follow a change, before it is made: files would have to stay for them.
- * @throws ExportError as {@link OpenTable.read}
- */
+/** Called before a change: files would have to stay for tables that cannot follow. @throws as {@link OpenTable.read} */
 export async function requireTablesToFollow(store: Store, settings: TableSettings): Promise<void> {
   for (const format of settings.formats) await (await TABLES[format]()).read(store, settings)
 }
@@ -125,7 +116,6 @@ export async function removeTables(store: OwnedStore, owner: TableOwner): Promis
 /** How the current snapshot of a table differs from the manifest. */
 type TableProblem = { readonly path: string; readonly problem: string }
 
-/** Compares tables with what the manifest lists. */
 export async function tableProblems(
   store: Store,
   settings: TableSettings,

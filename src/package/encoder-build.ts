@@ -3,10 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { packageFile } from './package-file.ts'
 
-/**
- * Which encoder this is, for the files that it writes: 16 hex digits that change when its source does, and with
- * nothing else. No commit, no clock and no machine goes into them, so that the same source writes the same bytes.
- */
+/** 16 hex digits that change with the encoders' source alone. No commit, clock or machine: the bytes stay the same. */
 export function encoderBuild(): string {
   // The sources are no part of the package: what they came to is written down when it is built.
   return import.meta.url.endsWith('.ts')

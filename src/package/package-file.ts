@@ -6,7 +6,6 @@ export function packageFile(path: string): string {
   return fileURLToPath(new URL(`../../${path}`, import.meta.url))
 }
 
-/** Spillway's own version. */
 export const version = (
   JSON.parse(readFileSync(packageFile('package.json'), 'utf8')) as { readonly version: string }
 ).version

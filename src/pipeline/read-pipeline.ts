@@ -45,10 +45,7 @@ export type ReadOptions = {
   readonly sendsNothing?: boolean
 }
 
-/**
- * Reads a pipeline file, with flags, which override it, and defaults.
- * @throws ExportError 'config' that names every problem with file, line and column, or with the flag
- */
+/** @throws ExportError 'config' that names every problem with file, line and column, or with the flag */
 export async function readPipeline(file: string, options: ReadOptions): Promise<Pipeline> {
   return (await readSource(await sourceOf(file, options), options)).pipeline
 }
@@ -56,11 +53,7 @@ export async function readPipeline(file: string, options: ReadOptions): Promise<
 /** Where a data set lies: a pipeline as far as the file makes one, and what is wrong with the rest; null: nothing. */
 type GivenPlace = { readonly pipeline: Pipeline; readonly unknown: ExportError | null }
 
-/**
- * Reads where a data set lies.
- * @param given a pipeline file, of which only that needs to be valid, or the path of a data set
- * @throws ExportError 'config' when the file does not say where
- */
+/** @param given a file, of which only the place has to be valid, or a data set's path @throws ExportError 'config' */
 export async function readPlace(given: string, options: ReadOptions): Promise<GivenPlace> {
   const path = resolve(options.cwd, given)
   const found = await stat(path).catch(() => null)
@@ -134,10 +127,7 @@ export async function sourceOf(file: string, options: ReadOptions): Promise<Name
   return { file, path, text: read.text }
 }
 
-/**
- * A pipeline from settings, or from the text of a pipeline file. Relative paths in it start in the working directory.
- * @throws ExportError 'config' that names every problem with its key, in a text also with line and column
- */
+/** Relative paths start in the working directory. @throws ExportError 'config' that names every problem with its key */
 export async function pipelineFrom(
   settings: PipelineSettings | string,
   options: ReadOptions,
@@ -216,10 +206,7 @@ async function withoutFlags(read: ReadTree, options: ReadOptions): Promise<Selec
 
 const MAX_NAMED = 5
 
-/**
- * The queries of the file that `--domain` names. A domain that the file lacks is reported: it is probably mistyped, and
- * what is exported once stays in the data set.
- */
+/** The queries that `--domain` names. One that the file lacks is reported: what is exported stays in the data set. */
 function chosen(given: readonly string[], queries: readonly Query[], problems: Problems): readonly Query[] {
   const known = new Set(queries.flatMap((query) => (query.type === 'domain' ? [query.fqdn] : [])))
   const wanted = new Set(given.map((text) => parseDomain(text) ?? text))

@@ -26,10 +26,8 @@ type Dependencies = {
 }
 
 /**
- * Checks what a run needs besides its file: the token or API key, the secrets that are searched for, the
- * masking key, and consent if secrets stay unmasked.
- * @returns the names of the variables that the run reads
- * @throws ExportError 'config' that names everything missing with file and line
+ * Checks what a run needs besides its file: variables with secrets and keys, and consent to unmasked secrets.
+ * @returns the variables that it reads @throws ExportError 'config' that names everything missing with file and line
  */
 export async function checkRequirements(
   pipeline: Pipeline,
@@ -37,7 +35,6 @@ export async function checkRequirements(
 ): Promise<readonly string[]> {
   const { secret, maskKeyEnv } = pipeline.transform
   const missing: string[] = []
-  /** @param key of the file that needs it */
   const require = async (key: string, check: () => unknown): Promise<void> => {
     try {
       await check()
@@ -63,11 +60,7 @@ export async function checkRequirements(
   })
 }
 
-/**
- * Checks that the user allowed this run to write secrets unmasked, if the policy does that.
- * @param where the pipeline file
- * @throws ExportError `config`
- */
+/** Checks the consent of this run to write secrets unmasked, if the policy does that. @throws ExportError `config` */
 export function requireConsent(policy: string, allowPlaintext: boolean | undefined, where: string): void {
   if (policy !== 'plaintext' || allowPlaintext === true) return
   const what =

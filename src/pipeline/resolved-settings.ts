@@ -7,10 +7,8 @@ import { type Key, keysOf, whyIdle } from './schema/key.ts'
 import { learnSecrets } from './secrets/secrets.ts'
 
 /**
- * The settings of a pipeline file as one file would have them: flags, files that it extends, the domains of
- * `domains_file`, variables and defaults are resolved, paths are absolute, and secrets are there by the names of their
- * variables. In any directory they make the same pipeline, except for `file`, what an identity policy hides and what
- * repeats a secret.
+ * The settings as one file has them: flags, `extends`, `domains_file`, variables, defaults and paths are resolved.
+ * In any directory they make the same pipeline, except for `file`, hidden identities and what repeats a secret.
  * @throws ExportError 'config' when the file is invalid
  */
 export async function resolvedSettings(path: string, options: ReadOptions): Promise<Mapping> {

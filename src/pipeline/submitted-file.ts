@@ -20,10 +20,8 @@ export async function submittedFile(path: string, cwd: string): Promise<Submitte
 }
 
 /**
- * The pipeline of the file at the same path below a folder of this machine. Errors do not quote the file, since they are
- * stored in the queue.
- * @returns null: there is none, or another one
- * @throws ExportError `config` when it is invalid here
+ * The pipeline of the same path below a folder of this machine. Errors go to the queue, so they do not quote the file.
+ * @returns null: there is none, or another one @throws ExportError `config` when it is invalid here
  */
 export async function readSubmitted(
   { path, sha256 }: SubmittedFile,

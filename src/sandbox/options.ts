@@ -22,7 +22,6 @@ const NAMES: Check = [
 
 const option = <T>(value: T, check: Check = ['', () => true]) => ({ value, check })
 
-/** Every option with its default. Rates are shares between 0 and 1, times are milliseconds. */
 const OPTIONS = {
   /** 0: a free port. Always bound to 127.0.0.1. */
   port: option(0, within(65_535, true)),
@@ -40,10 +39,7 @@ const OPTIONS = {
   basicRequestsPerSecond: option(4, AMOUNT),
   /** Searches left this month. At 0: status 403, code `QUOTA_EXCEEDED`. */
   quota: option(1_000_000, COUNT),
-  /**
-   * Rows that one search of the quota covers, along a sequence of cursors, as the documentation says; 0: a page is one
-   * search, however many rows it has.
-   */
+  /** Rows that one search of the quota covers, along a sequence of cursors; 0: a page is one search. */
   rowsPerSearch: option(100, COUNT),
   /** How long a token lives; null: exchanged ones 1 hour, the ready one for ever. */
   tokenLifetimeMs: option<number | null>(null, LIFETIME),
@@ -97,7 +93,6 @@ type Options = { [Key in keyof typeof OPTIONS]: (typeof OPTIONS)[Key]['value'] }
 /** Everything has a default; rates are shares between 0 and 1, times are milliseconds. */
 export type SandboxOptions = { readonly [Key in keyof Options]?: Options[Key] | undefined }
 
-/** All options, with their defaults. */
 export type Settings = Readonly<
   Omit<Options, 'seed' | 'token' | 'apiKey' | 'cursorKey' | 'from' | 'until'>
 > & {
@@ -110,10 +105,7 @@ export type Settings = Readonly<
   readonly until: number
 }
 
-/**
- * Fills in the defaults.
- * @throws SandboxOptionError that names an option which is out of range, or that there is none of
- */
+/** @throws SandboxOptionError that names an option which is out of range, or that there is none of */
 export function resolveOptions(options: SandboxOptions): Settings {
   for (const [name, value] of Object.entries(options))
     if (value !== undefined && !Object.hasOwn(OPTIONS, name))
@@ -146,14 +138,11 @@ export function resolveOptions(options: SandboxOptions): Settings {
   }
 }
 
-/** An option that is out of range, or that there is none of. */
 export class SandboxOptionError extends Error {
-  readonly option: string
-  readonly expected: string
-
-  constructor(option: string, expected: string) {
+  constructor(
+    readonly option: string,
+    readonly expected: string,
+  ) {
     super(`${option}: expected ${expected}`)
-    this.option = option
-    this.expected = expected
   }
 }

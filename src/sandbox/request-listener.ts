@@ -22,11 +22,7 @@ import { parseJson, ServiceError, serviceError, validationError } from './search
 const compress = promisify(gzip)
 const MAX_BODY_LENGTH = 1_000_000
 
-/**
- * Handles a request: measures its time of arrival, reads and logs it, applies the rate limit of its tier, and responds.
- * @param closed aborts the waits of responses still being sent
- * @param intercept called with each request
- */
+/** @param closed aborts the waits of responses still being sent @param intercept called with each request */
 export function requestListener(
   settings: Settings,
   service: Service,
@@ -155,20 +151,12 @@ function waitMs({ latencyMs, msPerRow, seed }: Settings, logged: LoggedRequest):
 /** How much too early a request may come: a client that keeps to the rate is at the mercy of timers and sockets. */
 const TOLERANCE_MS = 50
 
-type RateLimit = {
-  /** Takes a request's permission; false when it comes too early, which costs nothing. */
-  take(nowMs: number): boolean
-}
-
-/**
- * A token bucket that holds one token. Requests may come a touch early (timers and sockets jitter), but
- * the touch is lent, not given: the long-run rate never passes the limit.
- * @param perSecond 0 = unlimited
- */
-export function rateLimit(perSecond: number): RateLimit {
+/** A bucket of one token. What comes a touch early (timers jitter) is lent, not given. @param perSecond 0: unlimited */
+export function rateLimit(perSecond: number) {
   let readyAtMs = Number.NEGATIVE_INFINITY
   return {
-    take(nowMs) {
+    /** @returns false when it comes too early, which costs nothing */
+    take(nowMs: number): boolean {
       if (perSecond === 0) return true
       if (nowMs < readyAtMs - TOLERANCE_MS) return false
       readyAtMs = Math.max(nowMs, readyAtMs) + 1000 / perSecond

@@ -27,10 +27,7 @@ export type Sandbox = {
   close(): Promise<void>
 }
 
-/**
- * Serves an emulation of the service with made-up data on 127.0.0.1.
- * @throws SandboxOptionError when an option is out of range; Node's own error when the port is taken
- */
+/** @throws SandboxOptionError when an option is out of range; Node's own error when the port is taken */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const settings = resolveOptions(options)
   return serve(settings, makeService(settings).service, () => null)
@@ -61,8 +58,7 @@ export async function serve(
   // Every delayed response adds a listener.
   setMaxListeners(0, closing.signal)
   const server = createServer(requestListener(settings, service, log, closing.signal, intercept))
-  // Longer than the interval between requests at any usual rate limit. Node's default of 5 s would close connections that
-  // slow clients use again.
+  // Longer than requests are apart at usual rates. Node's default of 5 s would close connections that are used again.
   server.keepAliveTimeout = 120_000
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
@@ -88,10 +84,7 @@ export async function serve(
   }
 }
 
-/**
- * What `spillway sandbox` prints first: lines that a shell can evaluate, base URL and token at the top,
- * then a hint as a comment. Ends without a newline.
- */
+/** Lines that a shell can evaluate, base URL and token first, then a hint as a comment. Ends without a newline. */
 export function sandboxBanner(
   sandbox: Pick<Sandbox, 'origin' | 'baseUrl' | 'token' | 'apiKey'>,
   domains: readonly string[] = DEMO_DOMAINS,

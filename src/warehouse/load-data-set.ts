@@ -32,9 +32,7 @@ type LoadRequest = {
 /** Shards as local files, which the database can read. */
 type ShardFiles = {
   readonly store: Pick<Store, 'size' | 'stream'>
-  /** Makes a shard available. */
   download(path: string): Promise<void>
-  /** The shard is not needed any more. */
   release(path: string): Promise<void>
 }
 
@@ -52,10 +50,9 @@ export type LoadResult = {
 }
 
 /**
- * Brings a table in line with the manifest, each step in one transaction: it takes the lock, reads manifest and ledger,
- * plans, and carries out the first step of the plan if its shards are at hand. Otherwise it changes nothing, and they are
- * fetched before the next transaction.
- * @throws ExportError `damaged` when a shard's bytes are not those of the manifest; what was loaded before stays
+ * Each step is one transaction: it takes the lock, reads manifest and ledger, plans, and takes the first step if its
+ * shards are at hand; else they are fetched before the next one.
+ * @throws ExportError `damaged` when a shard has other bytes than the manifest says; what was loaded before stays
  */
 export async function loadDataSet(warehouse: Warehouse, request: LoadRequest): Promise<LoadResult> {
   if (request.mode === 'upsert') requireKey(request.table)
@@ -137,11 +134,7 @@ class Load {
     })
   }
 
-  /**
-   * After a shard was missing or damaged: it may have been compacted or exported again meanwhile. What comes before a
-   * damaged one is loaded.
-   * @throws the error when the manifest still lists it
-   */
+  /** A damaged shard may have been replaced meanwhile. What comes before it is loaded. @throws if it is still listed */
   async lookAgain(step: LoadStep, error: unknown): Promise<LoadStep | null> {
     const failed = step.come.map(({ path }) => path).join('\n')
     if (failed === this.#failed) throw error

@@ -8,15 +8,10 @@ export type LoadStep = {
   readonly gone: readonly Loaded[]
   /** Whether all rows of the data set are deleted, also those that no entry lists. */
   readonly isAll: boolean
-  /** Shards that are inserted. */
   readonly come: readonly ManifestShard[]
 }
 
-/**
- * What brings a table in line with a manifest, in its order: first what is gone, each time with all shards of the same
- * partitions that are missing; then the other missing shards, one by one.
- * @param loaded the ledger's entries of the data set in the table
- */
+/** First what is gone, each time with all missing shards of the same partitions; then the others, one by one. */
 export function planOf(shards: readonly ManifestShard[], loaded: readonly Loaded[]): readonly LoadStep[] {
   const { kept, missing } = compare(shards, loaded)
   const gone = loaded.filter((entry) => !kept.has(entry))
@@ -48,10 +43,7 @@ export function planOf(shards: readonly ManifestShard[], loaded: readonly Loaded
   return [...[...steps.values()].map((step) => ({ ...step, isAll: false })), ...added]
 }
 
-/**
- * A shard is in the table if the ledger lists it with its SHA-256, or lists all shards that it stands for since they
- * were compacted: their rows are its rows.
- */
+/** A shard is in the table if the ledger lists it with its SHA-256, or all shards that it was compacted of. */
 function compare(
   shards: readonly ManifestShard[],
   loaded: readonly Loaded[],
@@ -75,10 +67,7 @@ function compare(
   return { kept, missing }
 }
 
-/**
- * The first steps as one: statements cost more than the rows of a small shard.
- * @param isSplit only one step
- */
+/** The first steps as one: statements cost more than the rows of a small shard. @param isSplit only one step */
 export function nextStep(
   steps: readonly LoadStep[],
   isSplit: boolean,

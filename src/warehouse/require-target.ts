@@ -6,11 +6,7 @@ import { guarded, requireDuckdbFile } from './duckdb/duckdb-file.ts'
 import { connectPostgres } from './postgres/postgres-connection.ts'
 import type { Target } from './target.ts'
 
-/**
- * Checks what can be known of a target before there is anything to load: the client is installed, the server lets the
- * user in, the file can be written. Makes and changes nothing.
- * @throws ExportError as the load would: `config`, `target`, `credentials`; the signal's reason when it aborts
- */
+/** Checks client, login or file. Changes nothing. @throws ExportError as the load: `config`, `target`, `credentials` */
 export async function requireTarget(target: Target, stop: AbortSignal): Promise<void> {
   // It reads the shards of every load.
   await loadDuckdb()

@@ -1,17 +1,11 @@
 import { resolve } from 'node:path'
 import { ExportError } from '../core/index.ts'
 
-/** The database that rows are loaded into. */
 export type Target =
   | { readonly kind: 'duckdb'; readonly file: string; readonly label: string }
   | { readonly kind: 'postgres'; readonly url: string; readonly label: string }
 
-/**
- * Reads `duckdb:<file>` or `postgres://user@host:port/database`.
- * @param flag what it was given with, for messages
- * @throws ExportError `config` when it is neither, or holds a password: every process of the machine can read the
- *   command line
- */
+/** @throws ExportError `config` when it is none, or holds a password: every process here can read the command line */
 export function parseTarget(text: string, cwd: string, flag = '--to'): Target {
   const refusal = (what: string, next: string): ExportError =>
     new ExportError({ kind: 'config', what, where: flag, next })

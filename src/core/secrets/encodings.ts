@@ -9,10 +9,7 @@ export function unescaped(text: string): readonly string[] {
   return readings
 }
 
-/**
- * What the hex and base64 in a text encode, in lines, wherever in a longer string it begins.
- * @param minBytes shorter codes are of no interest
- */
+/** What the hex and base64 in a text encode, in lines, wherever in a longer string it begins. */
 export function decodedCodes(text: string, minBytes: number): string {
   const parts: string[] = []
   for (const [run] of text.matchAll(CODE)) {

@@ -1,19 +1,11 @@
 import { decodedCodes, folded, MIN_IN_CODE, unescaped } from './encodings.ts'
 
-/** Replaces a string that repeats a secret. */
 export const LEFT_OUT = '[left out: it repeats a secret]'
 
-/**
- * This module keeps all secrets that the process has read or received, for its whole life: a response may repeat the
- * secret of an earlier request. The list is process-wide, because every `ExportError` checks its message against it,
- * and the secrets of one pipeline must not appear in messages of another pipeline of the same process.
- *
- * `any` looks for all secrets, also short ones that are part of ordinary words. It is for strings from outside, which
- * can be left out without harm. `long` looks for secrets of at least twelve characters. It is for Spillway's own strings.
- */
+/** `any`: also short ones, for strings from outside, which can be left out. `long`: for Spillway's own strings. */
 type WhichSecrets = 'any' | 'long'
 
-/** In the form in which they are compared. */
+/** Folded. Kept for the life of the process: a response may repeat the secret of an earlier request or pipeline. */
 const known = new Set<string>()
 
 const LONG = 12
@@ -35,7 +27,6 @@ export function repeatsSecret(text: string, which: WhichSecrets = 'any'): boolea
   })
 }
 
-/** The string, or {@link LEFT_OUT} if it repeats a secret. */
 export function unlessSecret(text: string, which: WhichSecrets = 'any'): string {
   return repeatsSecret(text, which) ? LEFT_OUT : text
 }

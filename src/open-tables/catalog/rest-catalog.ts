@@ -30,7 +30,6 @@ const Loaded = z.object({
 /** By these a server says that it does not know what it is asked for; 409: that it ignores `overwrite`. */
 const REFUSALS = [400, 404, 405, 406, 409, 501]
 
-/** The table of a data set in an Iceberg REST catalog. */
 export class RestCatalog {
   readonly #send: Send
   readonly #settings: CatalogSettings
@@ -47,10 +46,7 @@ export class RestCatalog {
     this.#separator = separator
   }
 
-  /**
-   * Opens a catalog for some work.
-   * @throws CatalogError of any kind; ExportError `interrupted`
-   */
+  /** @throws CatalogError of any kind; ExportError `interrupted` */
   static async with<T>(
     settings: CatalogSettings,
     deps: CatalogDeps,
@@ -96,11 +92,7 @@ export class RestCatalog {
     await this.#send({ method: 'POST', url: this.#url('namespaces'), body, expected: [409] })
   }
 
-  /**
-   * Makes the table show this metadata.
-   * @param overwrite whether the table is there
-   * @returns how the catalog refuses it; null: it does not
-   */
+  /** @param overwrite whether the table is there @returns how the catalog refuses it; null: it does not */
   async register(metadataLocation: string, overwrite: boolean): Promise<JsonResponse | null> {
     const response = await this.#send({
       method: 'POST',
@@ -153,7 +145,6 @@ function tokensOf(
   return clientCredentials({ ...auth, ...client }, requests, clock)
 }
 
-/** What the catalog configures its clients with. */
 async function propertiesOf(send: Send, { uri, warehouse }: CatalogSettings): Promise<Properties> {
   const query = warehouse === null ? '' : `?${new URLSearchParams({ warehouse })}`
   const url = new URL(`${uri}/v1/config${query}`)

@@ -10,8 +10,7 @@ const MAX_LOOKS = 4
 
 /**
  * Makes the catalog show the current metadata. Each change is followed by another look: a response may be lost.
- * @throws CatalogError `config` when the table is another's, and is not touched; `refused` when the catalog cannot
- *   repoint it; and as `JsonRequests.send`
+ * @throws CatalogError `config`: another's table, not touched; `refused`: not repointed; and as `JsonRequests.send`
  */
 export function showTable(settings: CatalogSettings, deps: CatalogDeps, own: OwnTable): Promise<void> {
   return RestCatalog.with(settings, deps, async (catalog) => {
@@ -39,11 +38,7 @@ export function lookUpTable(settings: CatalogSettings, deps: CatalogDeps): Promi
   return RestCatalog.with(settings, deps, (catalog) => catalog.table())
 }
 
-/**
- * Takes the table out of the catalog, whose data set starts over as another one.
- * @param uuid null: of a data set whose state cannot be read
- * @throws CatalogError as {@link showTable}
- */
+/** @param uuid null: of a data set whose state cannot be read @throws CatalogError as {@link showTable} */
 export function dropTable(settings: CatalogSettings, deps: CatalogDeps, uuid: string | null): Promise<void> {
   return RestCatalog.with(settings, deps, async (catalog) => {
     const found = await catalog.table()

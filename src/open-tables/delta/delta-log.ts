@@ -33,7 +33,6 @@ const actionSchema = z.object({
   remove: z.object({ path: z.string() }).optional(),
 })
 
-/** The state of a Delta table after its last commit. */
 export type DeltaState = {
   /** Of the last commit. */
   readonly version: number
@@ -48,8 +47,7 @@ export function commitPath(version: number): string {
 
 /**
  * Reads all commits; null: there is no table, or one that is being removed.
- * @throws ExportError `config` when it is not the data set's own, `storage` when another program has committed to it,
- *   `damaged` when it cannot be read
+ * @throws ExportError `config`: not the data set's own; `storage`: another program has committed; `damaged`: unreadable
  */
 export async function readLog(store: Store, owner: TableOwner): Promise<DeltaState | null> {
   const names = await store.list(DELTA_FOLDER)

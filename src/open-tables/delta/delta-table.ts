@@ -30,8 +30,7 @@ import {
 const MANY_COMMITS = 1000
 
 /**
- * A data set as a Delta table that every reader knows (reader version 1, writer version 2). Its log has no checkpoints:
- * these are Parquet files, which patterns for shards would find.
+ * Every reader knows it (reader version 1, writer version 2). No checkpoints: patterns for shards would find these.
  * Source: https://github.com/delta-io/delta/blob/master/PROTOCOL.md
  */
 export const deltaTable: OpenTable = {
@@ -220,10 +219,7 @@ function boundsOf(
 // 10000-01-01
 const END_OF_TIME_MS = 253_402_300_800_000
 
-/**
- * Times have milliseconds in readers, so bounds of theirs are rounded outwards.
- * @returns null: readers would not know the year
- */
+/** Readers have milliseconds, so bounds are rounded outwards. @returns null: readers would not know the year */
 function boundJson(type: ColumnType, value: bigint | string, end: 'min' | 'max'): string | null {
   if (typeof value === 'string') return JSON.stringify(value)
   if (type !== 'timestamp') return String(value)

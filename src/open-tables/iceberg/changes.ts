@@ -30,10 +30,7 @@ type ChangeContext = {
 
 export type ManifestChanges = Awaited<ReturnType<typeof manifestChanges>>
 
-/**
- * Turns the manifests of a snapshot into those of the next one, and writes the new ones. A manifest without changes is
- * used again. The last one is filled up, so that short runs don't leave many small ones.
- */
+/** A manifest without changes is used again. The last one is filled up, so that short runs leave no small ones. */
 export async function manifestChanges(
   current: readonly CurrentManifest[],
   shards: readonly TableShard[],
@@ -73,11 +70,9 @@ export async function manifestChanges(
     const tracked = [...existing.slice(start, end), ...(await trackedShards(news, context))]
     manifests.push(await writeManifest(tracked, context))
   }
-  const result = [...manifests]
-  for (let start = 0; start < removed.length; start += MAX_FILES) {
-    result.push(await writeManifest(removed.slice(start, start + MAX_FILES), context))
-  }
-  return { manifests: result, added, removed }
+  for (let start = 0; start < removed.length; start += MAX_FILES)
+    manifests.push(await writeManifest(removed.slice(start, start + MAX_FILES), context))
+  return { manifests, added, removed }
 }
 
 function withStatus(tracked: TrackedShard, status: number, snapshotId?: number): TrackedShard {

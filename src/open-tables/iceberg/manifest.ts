@@ -8,7 +8,6 @@ import type { IcebergSchema } from './metadata.ts'
 
 export const ENTRY = { existing: 0, added: 1, deleted: 2 } as const
 
-/** An entry of a manifest: a shard, and the snapshot that added or deleted it. */
 export const NO_BOUNDS = { lower_bounds: null, upper_bounds: null } as const
 
 export type ManifestEntry = {
@@ -28,10 +27,8 @@ export type ManifestFile = {
     : number
 }
 
-/** A shard in a manifest. */
 export type TrackedShard = { readonly entry: ManifestEntry; readonly sha256: string }
 
-/** @param tracked at most what one manifest may hold */
 export function encodeManifest(schema: IcebergSchema, tracked: readonly TrackedShard[]): Uint8Array {
   return writeAvro(
     MANIFEST,

@@ -103,8 +103,7 @@ function versionOf(name: string): number {
 
 /**
  * Reads the current metadata; null: there is no table, at most the rest of a first commit.
- * @throws ExportError `config` when the folder is not the data set's own, `storage` when another program made the current
- *   version, `damaged` when it cannot be read
+ * @throws ExportError `config`: not the data set's own; `storage`: another program made it; `damaged`: unreadable
  */
 export async function readMetadata(store: Store, owner: TableOwner): Promise<VersionedMetadata | null> {
   if ((await isOwnFolder(store, owner)) === false) throw foreignTable(ICEBERG_FOLDER)
@@ -139,10 +138,7 @@ export async function highestVersion(store: Store): Promise<number> {
   return (await find(store))?.version ?? 0
 }
 
-/**
- * Makes the next version current.
- * @returns false: another commit has the version
- */
+/** Makes the next version current. @returns false: another commit has the version */
 export async function commitMetadata(
   store: OwnedStore,
   version: number,
@@ -182,11 +178,8 @@ export async function removeAll(store: OwnedStore): Promise<void> {
 }
 
 /**
- * Removes the versions but these, and the manifests that they do not need. Versions go last: as long as one is there, a
- * removal was not finished, and is repeated.
- * @param versions paths of the versions to keep
- * @param isChanged whether there is a new version: a crash before it may have left manifests
- * @param manifests finds the paths of the manifests to keep
+ * Removes other versions, and manifests that these do not need. Versions go last: one that is left repeats the removal.
+ * @param isChanged a crash before the new version may have left manifests @param manifests finds those to keep
  */
 export async function removeOthers(
   store: OwnedStore,

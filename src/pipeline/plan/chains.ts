@@ -32,10 +32,8 @@ export type PlannedChain =
 export type Named = { readonly name: string; readonly window: Window | null }
 
 /**
- * The fewest chains that export what is not done of a query: first those that have begun, up to the last of their
- * windows that is wanted, then one for each run of adjacent windows.
- * @param windows all that are wanted, done or not, in ascending order
- * @param travel.perChain how many windows a chain may have; null: any number
+ * The fewest chains that export what is not done: those that have begun, up to their last wanted window, then one for
+ * each run of adjacent windows. @param windows all that are wanted, done or not, in ascending order
  */
 export function* chainsOf(
   query: NamedQuery,
@@ -62,10 +60,8 @@ export function* chainsOf(
 }
 
 /**
- * For a chain that has begun: `wanted`, the number of its windows, from the beginning, that it has to export; and
- * `keep`, the number that it may keep without overlapping new chains (null: all). It keeps windows that have rows of it
- * already: another chain would export these again.
- * @param left windows that are wanted and not done. Those that the chain exports are removed
+ * How many windows a chain has to export, which leave `left`, and how many it may keep (null: all). It keeps those with
+ * rows of it: another chain would export these again.
  */
 function shareOf(
   { windows, watermark }: BegunChain,

@@ -10,12 +10,9 @@ import type { PlannedChain } from './chains.ts'
 import type { BegunQueries, Plan } from './plan.ts'
 
 /**
- * The plan of a pipeline that reads feeds: one chain for each, whatever is exported, as more may have come. Its
- * partitions are each feed itself, with the key `feed.123/all`, and the windows that rows have come for. New feeds come
- * first, then those that were read to their ends longest ago: where the budget of a run is not enough for all of them,
- * none is left out for ever.
- * @param isRead whether a feed was read to its end in the run that is under way, by its name
- * @param begun the names of feeds that have begun, those first that were read to their ends longest ago
+ * One chain for each feed, whatever is exported: more may have come. New feeds come first, then those that were read to
+ * their ends longest ago, so that no budget leaves one out for ever.
+ * @param isRead to its end in this run, by name @param begun names of feeds, in that order
  */
 export function planFeeds(
   { extract: { queries } }: NamedPipeline,

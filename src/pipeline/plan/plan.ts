@@ -26,10 +26,8 @@ export type Plan = {
 }
 
 /**
- * Queries × windows, less what earlier runs have covered: a window that overlaps exported ones is reduced to what is
- * missing, so that no row is exported twice if `every` or `until` change. The order is folder by folder: window by
- * window if only the window is a folder, else query by query.
- * @throws ExportError `config` when a partly exported window would have to be cut
+ * Queries × windows, less what earlier runs have covered: no row is exported twice if `every` or `until` change. The
+ * order is that of folders. @throws ExportError `config` when a partly exported window would have to be cut
  */
 export function planPartitions(pipeline: NamedPipeline, now: Micros, lookUp: BegunQueries): Plan {
   const begunOf: BegunQueries = (query) => withHeldWindows(lookUp(query))
@@ -74,10 +72,7 @@ function named(window: Window | null): Named {
   return { name: windowRange(window), window }
 }
 
-/**
- * A chain with unordered rows may have rows in windows before and after its current one. It has to finish all windows
- * between them, so a plan must not change their bounds.
- */
+/** A chain of unordered rows has to finish all windows between those that have rows, so a plan keeps their bounds. */
 function withHeldWindows(begun: Begun | null): Begun | null {
   if (begun === null || begun.chains.length === 0) return begun
   const windows = new Map(begun.windows)
@@ -150,13 +145,9 @@ const DAY = 24 * HOUR
 const FIRST_MONDAY = 4 * DAY
 
 /**
- * Splits the range of a pipeline into half-open UTC windows, oldest first. Weeks (from Monday), months and
- * years follow the calendar, so the first and last window may be shorter; hours and days count from `from`.
- *
- * The future is never exported: rows that are imported later would be missed once their window is done. With
- * `until: now` only windows that ended at least `lag` ago are included. A single window, or a range with `until` in the
- * future, is cut at the last full hour before that.
- * Source: service spec 4.2, `filters.imported_at`.
+ * Half-open UTC windows, oldest first. Weeks (from Monday), months and years follow the calendar; others count from
+ * `from`. The future is never exported: rows imported later would be missed. With `until: now` windows ended `lag`
+ * ago at least, and a single one is cut at the last full hour before. Source: service spec 4.2, `filters.imported_at`.
  */
 export function splitWindows(settings: WindowSettings, now: Micros): readonly Window[] {
   const ripe = now - settings.lagMs * 1000
@@ -195,11 +186,7 @@ export function windowAt(at: Int64, every: WindowLength): Window {
 const FIRST = -62_135_596_800_000_000
 const LAST = 253_402_300_799_000_000
 
-/**
- * Where the window of an instant begins, or one after it.
- * @param origin from which hours and days count
- * @param after how many windows later
- */
+/** Where the window of an instant begins, or the one `after` it. @param origin from which hours and days count */
 function boundary(at: Micros, every: WindowLength, origin: Micros, after: 0 | 1): Micros {
   if (every.unit === 'month' || every.unit === 'year') {
     const date = new Date(Math.floor(at / 1000))

@@ -3,7 +3,6 @@ import { ADDRESS_KEYS, SEARCHES, UNPRINTABLE } from '../../core/index.ts'
 import { DOMAIN_EXPECTED, domainFault, mayBeShown } from '../values/addresses.ts'
 import { isMapping, namesAt, type Path, type Tree, valueAt } from './tree.ts'
 
-/** Keys of queries whose values are identities. */
 export const IDENTITY_KEYS: ReadonlySet<string> = new Set(
   Object.values(SEARCHES).flatMap(({ by, identity }) => (identity === 'none' ? [] : [by])),
 )
@@ -58,10 +57,7 @@ export function describeDomain(text: string): string {
   return `"${shown(text)}"`
 }
 
-/**
- * What was probably meant by an invalid value; empty: nothing that is known.
- * @param words those that are allowed, if only some are
- */
+/** What an invalid value probably meant; empty: it is not known. @param words those that are allowed, if some are */
 export function hintFor(tree: Tree, path: Path, words: readonly string[]): string {
   const value = valueAt(tree.root, path)
   if (typeof value !== 'string') return ''
@@ -79,7 +75,6 @@ const BRACES = '; a variable is written with braces, ${NAME}'
 /** Not after another $, and not in the middle of a word. */
 const BARE_VARIABLE = /(?:^|[^\w$])\$[A-Za-z_]\w*/
 
-/** What is wrong with a text in the place of a domain. */
 export function noDomain(text: string): string {
   return `expected ${DOMAIN_EXPECTED}, found ${describeDomain(text)}: ${domainFault(text)}`
 }

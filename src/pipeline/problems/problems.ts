@@ -11,19 +11,12 @@ type Problem = {
   readonly text: string
 }
 
-/**
- * Collects all problems of a pipeline, so that they are reported at once. Only the first problem of a path counts:
- * others are its consequences.
- */
+/** Collects all problems, so that they are reported at once. Of a path only the first counts: others follow from it. */
 export class Problems {
   readonly #found: Problem[] = []
   readonly #reported = new Set<string>()
-  /** The values that are checked: first those of the file, then with flags and variables. */
-  tree: Tree
-
-  constructor(tree: Tree) {
-    this.tree = tree
-  }
+  /** @param tree the values that are checked: first those of the file, then with flags and variables */
+  constructor(public tree: Tree) {}
 
   /** The same problems, and those of other values that are made of the same files. */
   of(tree: Tree): Problems {
@@ -55,23 +48,17 @@ export class Problems {
     else this.addAt(0, named)
   }
 
-  /** A problem with what a flag says. */
   addFlag(flag: string, text: string): void {
     this.#found.push({ where: flag, order: [0, 0, 0], text })
   }
 
-  /**
-   * A problem with an address that is plain http to another machine.
-   * @param what would travel in clear
-   * @param isAllowed undefined: no key allows it
-   */
+  /** Reports plain http to other machines. @param what is sent in clear @param isAllowed undefined: no key allows it */
   requireHttps(path: Path, url: string | undefined, what: string, isAllowed: boolean | undefined): void {
     if (isAllowed || !url?.startsWith('http:') || staysHere(url)) return
     const permit = isAllowed === undefined ? '' : ' (allow_http: true permits it)'
     this.add(path, `expected https, found http to another machine; ${what} would travel unencrypted${permit}`)
   }
 
-  /** Describes the value at a path without secrets. */
   found(path: Path): string {
     return describe(this.tree, path) ?? 'nothing'
   }

@@ -2,7 +2,6 @@ export type Path = readonly (string | number)[]
 export type Mapping = { readonly [key: string]: unknown }
 type Container = Mapping | readonly unknown[]
 
-/** A file that a pipeline is made of. */
 export type Source = {
   readonly file: string
   /** Relative paths in it start from its folder. */
@@ -55,7 +54,6 @@ export function located<Value extends object>(container: Value, locations: Locat
   return container
 }
 
-/** Where the members of a value come from. */
 export function locationsIn(value: unknown): Locations {
   return (isContainer(value) ? LOCATIONS.get(value) : undefined) ?? new Map()
 }
@@ -93,7 +91,6 @@ export function isMapping(value: unknown): value is Mapping {
   return isContainer(value) && !Array.isArray(value)
 }
 
-/** The value at a path below another, or undefined. */
 export function valueAt(root: unknown, path: Path): unknown {
   let value = root
   for (const key of path) {

@@ -26,7 +26,6 @@ const UNIT_MICROS = { hour: 3_600_000_000, day: 86_400_000_000 } as const
 /** Longest name of a file or folder on the file systems in use (NAME_MAX). */
 const MAX_FOLDER_BYTES = 255
 
-/** Collects the queries, removes duplicates, checks windows, and fills in the defaults of the resource. */
 export async function resolveExtract(settings: PipelineFile, problems: Problems): Promise<ExtractSettings> {
   const { extract } = settings
   const { reading, pageSize, optional } = rulesOf(extract.resource)

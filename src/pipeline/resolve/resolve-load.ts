@@ -17,10 +17,7 @@ import { ADDRESSES, STORES, type StoreKind, storeOf } from '../stores/index.ts'
 
 type LoadFile = PipelineFile['load']
 
-/**
- * Format, location and permissions of the data set.
- * @param folder of the pipeline file
- */
+/** @param folder of the pipeline file */
 export function resolveLoad(
   file: PipelineFile,
   problems: Problems,

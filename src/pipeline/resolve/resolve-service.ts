@@ -15,7 +15,6 @@ type ServiceFile = PipelineFile['service']
 
 const ADDRESSES = ['base_url', ...ADDRESS_KEYS, 'token_url'] as const
 
-/** Makes addresses absolute, checks their scheme, and chooses the way to authenticate. */
 export function resolveService(service: ServiceFile, problems: Problems): ServiceSettings {
   for (const key of ADDRESSES)
     problems.requireHttps(['service', key], service[key], 'tokens and leaked secrets', service.allow_http)
@@ -43,11 +42,7 @@ function resolveAuth(service: ServiceFile): Auth {
   return { kind: 'api-key', apiKeyEnv, tokenUrl, tenantId: tenant_id ?? null }
 }
 
-/**
- * The service as SPILLWAY_BASE_URL and SPILLWAY_TOKEN (or SPILLWAY_TOKEN_FILE) name it, with the defaults of
- * a pipeline file in everything else; for requests without a pipeline.
- * @throws ExportError 'config' that says what to set
- */
+/** As SPILLWAY_BASE_URL and SPILLWAY_TOKEN say, for requests without a pipeline. @throws ExportError 'config' */
 export async function serviceFromEnvironment(env: Environment): Promise<ServiceSettings> {
   const name = 'SPILLWAY_BASE_URL'
   const given = variable(name, env) || emptyIfSet(name, env)

@@ -17,7 +17,6 @@ import { didYouMean } from '../problems/describe.ts'
 import type { Problems } from '../problems/problems.ts'
 import type { PipelineFile } from '../schema/file-schema.ts'
 
-/** The masking policies, and the columns in output order without those that the policies drop. */
 export function resolveTransform(file: PipelineFile, problems: Problems): TransformSettings {
   const { resource, include = [] } = file.extract
   const { secret, identity, columns, secret_facts: facts, ...transform } = file.transform
@@ -93,7 +92,6 @@ function columnsOf(resource: Resource): readonly string[] {
   return allColumns(resource, [...OPTIONAL_FIELDS]).map(({ name }) => name)
 }
 
-/** `transform.extra_columns`; what is wrong with one is reported at its line. */
 function resolveExtraColumns(
   { extract: { resource }, transform }: PipelineFile,
   problems: Problems,

@@ -16,12 +16,7 @@ import { type Key, keysOf, whyIdle } from './key.ts'
 
 type Issue = z.core.$ZodIssue
 
-/**
- * Checks each key by itself, then whether it has an effect. What else needs several keys is checked only when the shape
- * is right.
- * @returns the settings, and the values that they were made from, each of its type
- * @throws ExportError 'config' with every problem, those found before among them
- */
+/** Checks keys, then whether they have an effect. @returns also the values, typed @throws ExportError 'config' */
 export function checkShape(tree: Tree, problems: Problems) {
   // Without zod's generated code: to generate it takes longer than to read a file without.
   const parsed = (root: unknown) => pipelineFile.safeParse(root, { jitless: true })
@@ -69,10 +64,8 @@ function reportAll(all: readonly Issue[], tree: Tree, problems: Problems): void 
       const advice = isSecret
         ? `; a secret is never written in the file: \`${meant}\` names the environment variable that holds it`
         : didYouMean(key, known)
-      const at =
-        meant !== null && isMissing([...(issue.path as Path), meant])
-          ? [...(issue.path as Path), meant]
-          : null
+      const place = meant === null ? null : [...(issue.path as Path), meant]
+      const at = place !== null && isMissing(place) ? place : null
       const missing = at !== null && required.has(dotted(at)) ? `; \`${meant}\` is missing` : ''
       const text = `unknown key \`${shown(key)}\`${advice}${missing}; allowed: ${issue.message}`
       problems.addKey(issue.path as Path, key, text)
@@ -103,10 +96,7 @@ function unfolded(issue: Issue, tree: Tree): readonly Issue[] {
   return inside?.map((inner) => ({ ...inner, path: [...issue.path, ...inner.path] })) ?? [issue]
 }
 
-/**
- * `retries: ${RETRIES}` is a string at first. Where a string is invalid, a value that is one reference and nothing else
- * is what YAML would read.
- */
+/** `retries: ${RETRIES}` is a string at first. Where a string is invalid, a lone reference is what YAML would read. */
 function retypeReferences(tree: Tree, issues: readonly Issue[]): unknown {
   let all = tree.root
   for (const issue of issues) {

@@ -10,7 +10,6 @@ export type Condition = {
   readonly unless: (found: unknown) => string
 }
 
-/** @param key another key, with its section */
 export function onlyIf(key: `${string}.${string}`, is: z.ZodType, unless: Condition['unless']): Condition {
   return { of: key.split('.'), is, unless }
 }
@@ -18,10 +17,8 @@ export function onlyIf(key: `${string}.${string}`, is: z.ZodType, unless: Condit
 const conditions = new WeakMap<z.core.$ZodType, Condition>()
 
 /**
- * Declares a key of a pipeline file. This is the only declaration: the types of settings, messages, the JSON Schema,
- * `check --resolved` and the test of docs/pipeline.md follow it.
- * @param type what it accepts; a default is a part of it (`.prefault`), as the file would spell it
- * @param meaning for users; says what omitting the key does, if there is neither a default nor a need for it
+ * The only declaration of a key: types, messages, JSON Schema, `check --resolved` and the test of its page follow it.
+ * @param meaning for users; says what omitting the key does, if it has no default and is not required
  */
 export function key<Type extends z.ZodType>(
   type: Type,

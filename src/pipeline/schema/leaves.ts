@@ -1,9 +1,6 @@
 import * as z from 'zod'
 
-/**
- * The scalars of a pipeline file. The message of each follows "expected" in an error and says what is allowed. What was
- * found is added by `describe`, which knows what may be shown.
- */
+/** Each message follows "expected" in an error. `describe` adds what was found: it knows what may be shown. */
 
 const UNIT_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 const UNIT_BYTES = { B: 1, KB: 1e3, MB: 1e6, GB: 1e9, KIB: 2 ** 10, MIB: 2 ** 20, GIB: 2 ** 30 } as const
@@ -80,10 +77,7 @@ export function text(pattern: RegExp, expected: string) {
   return z.string(expected).regex(pattern, expected)
 }
 
-/**
- * A string that `parse` turns into a value, or into null if it is invalid.
- * @param fault what is wrong with such a text and what to write instead, without showing the text
- */
+/** @param parse null: invalid @param fault what is wrong with a text and what to write instead, without showing it */
 export function parsed<Value>(
   pattern: RegExp,
   expected: string,

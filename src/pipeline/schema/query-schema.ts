@@ -12,14 +12,11 @@ import { integerOr, parsed, section, variableName } from './leaves.ts'
 
 const SEARCHED = ({ reading }: ResourceRules) => reading === 'search'
 
-/** What is searched for: the queries of a pipeline file, and their windows. */
-
 // A looser pattern than the parser's: regular expressions for Unicode differ between editors.
 export const domain = () => parsed(/\S/, DOMAIN_EXPECTED, parseDomain, domainFault)
 const fqdn = key(domain(), 'Domain name.')
 const KEYWORD_EXPECTED = 'a text of 1 to 256 characters, without @ and control characters'
 const NAME_EXPECTED = 'a name of 1 to 200 characters, without control characters'
-/** A query of a kind, by a key. */
 const kind = <const Kind extends SearchQuery['type'], By extends z.core.$ZodLooseShape>(name: Kind, by: By) =>
   section({
     type: key(z.literal(name), 'Kind of the query: what is searched for.'),

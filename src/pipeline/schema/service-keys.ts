@@ -16,7 +16,6 @@ import {
 
 const address = () => parsed(...ADDRESS)
 
-/** Keys for the exchange of an API key for tokens. */
 const exchange = onlyIf('service.api_key_env', z.string(), () => 'goes with api_key_env, which is not there')
 
 export const service = section({

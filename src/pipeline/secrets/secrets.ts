@@ -17,8 +17,7 @@ import { MIN_MASK_KEY_BYTES, maskKeyFault } from './mask-keys.ts'
 export type Environment = Readonly<Record<string, string | undefined>>
 
 /**
- * A secret from the environment: the variable's value, or else the content of the file that `<name>_FILE`
- * names; either without a line break at its end. null when neither is there, or the variable is empty.
+ * The value of a variable, or else the content of the file that `<name>_FILE` names; null: there is neither.
  * @throws ExportError 'config' when the file cannot be read, or is empty
  */
 export async function readSecret(name: string, env: Environment): Promise<string | null> {
@@ -47,10 +46,7 @@ export async function requireSecret(name: string, env: Environment): Promise<str
   return requireSet(name, (await readSecret(name, env)) ?? emptyIfSet(name, env), '')
 }
 
-/**
- * A token or API key, exactly as the service issued it.
- * @throws ExportError 'config' when it is not set or cannot be one; never shows it
- */
+/** A token or key, exactly as issued. @throws ExportError 'config' when it is not set, or is none; never shows it */
 export async function requireCredential(name: string, env: Environment): Promise<string> {
   const credential = await requireSecret(name, env)
   const fault = isHeaderText(credential)
@@ -77,10 +73,7 @@ function withoutLineBreak(text: string): string {
   return text.replace(/(?:\r?\n|\r)$/, '')
 }
 
-/**
- * The value of a variable; empty if it is not set. Inherited properties of the object are no variables. A `.env` file with
- * the line ends of Windows leaves a carriage return.
- */
+/** Empty: it is not set. Inherited properties are no variables. A `.env` file of Windows leaves a carriage return. */
 export function variable(name: string, env: Environment): string {
   return Object.hasOwn(env, name) ? (env[name] ?? '').replace(/\r$/, '') : ''
 }
@@ -105,10 +98,7 @@ const USUAL_SECRETS = [
 ]
 const PROXIES = ['https_proxy', 'HTTPS_PROXY', 'http_proxy', 'HTTP_PROXY', 'all_proxy', 'ALL_PROXY']
 
-/**
- * Reads all secrets of a pipeline from the environment, also those that this run may not need, so that no message
- * repeats them. Secrets that cannot be read are skipped; they fail when they are needed.
- */
+/** Reads all secrets, also those that this run may not need: no message may repeat them. Skips what cannot be read. */
 export async function learnSecrets(env: Environment, pipeline: Pipeline | null = null): Promise<void> {
   for (const name of PROXIES) learnProxyPassword(variable(name, env))
   for (const { secrets, secretPart } of Object.values(STORES)) {
@@ -174,8 +164,7 @@ function learnEncoded(secret: string): void {
 }
 
 /**
- * The key of the `hmac` policies as bytes; null if no policy needs one. Line breaks at its end are
- * removed: editors, `echo` and Windows add some, and another key gives other digests.
+ * The key of the `hmac` policies; null: none needs one. Line breaks at its end go: editors and Windows add some.
  * @throws ExportError 'config' when it is missing, shorter than 32 bytes, or nothing but blanks
  */
 export async function readMaskKey(pipeline: Pipeline, env: Environment): Promise<Uint8Array | null> {
@@ -199,10 +188,7 @@ export async function readKeyOf(maskKeyEnv: string, env: Environment, where: str
   })
 }
 
-/**
- * Reads an Ed25519 private key in PEM; an encrypted one is opened with {@link SIGNING_PASSPHRASE}.
- * @throws ExportError 'config' when there is none, or one of another kind
- */
+/** An Ed25519 private key in PEM; {@link SIGNING_PASSPHRASE} opens it. @throws ExportError 'config' when it is none */
 export async function readSigningKey(
   file: string,
   { env, cwd }: { readonly env: Environment; readonly cwd: string },
@@ -217,11 +203,7 @@ export async function readSigningKey(
   return ed25519From(file, open, how, 'Set the passphrase of this key.')
 }
 
-/**
- * Reads an Ed25519 public key in PEM.
- * @throws ExportError 'config' when there is none, or one of another kind; also for a private key, which is not needed
- *   to check signatures
- */
+/** An Ed25519 public key in PEM. @throws ExportError 'config' when it is another; a private one is not needed here */
 export async function readVerifyingKey(file: string, { cwd }: { readonly cwd: string }): Promise<KeyObject> {
   const text = await readPem(file, cwd)
   if (text.includes('PRIVATE KEY-----')) throw unusable(file, 'holds a private key', HOW_TO_PUBLISH)
@@ -229,12 +211,9 @@ export async function readVerifyingKey(file: string, { cwd }: { readonly cwd: st
 }
 
 const HOW_TO_MAKE = '`openssl genpkey -algorithm ed25519 -out key.pem` makes one.'
-
 const HOW_TO_PUBLISH =
   'Give the public one: `openssl pkey -in key.pem -pubout -out pub.pem` makes it of the private one.'
-
 const PRIVATE = /-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY-----([^-]*)-----END/g
-
 const ENCRYPTED = /-----BEGIN ENCRYPTED PRIVATE KEY-----|^Proc-Type: 4,ENCRYPTED/m
 
 async function readPem(file: string, cwd: string): Promise<string> {
@@ -258,14 +237,12 @@ function unusable(file: string, how: string, next: string, cause?: unknown): Exp
   return new ExportError({ kind: 'config', what: `The key file ${how}`, where: file, next, cause })
 }
 
-/** Whether rows are masked under a key. */
 export function needsMaskKey({ extract, transform }: Pick<Pipeline, 'extract' | 'transform'>): boolean {
   return (
     rulesOf(extract.resource).holdsPeople && (transform.secret === 'hmac' || transform.identity === 'hmac')
   )
 }
 
-/** Variables that the requests to a catalog need. */
 export function catalogVariables(catalog: CatalogSettings | null): readonly string[] {
   if (catalog === null || catalog.auth === null) return []
   const { auth } = catalog

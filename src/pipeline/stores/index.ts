@@ -4,7 +4,6 @@ import type { StoreKind, StoreWords } from './store-words.ts'
 
 export type { StoreKind } from './store-words.ts'
 
-/** Every object storage, by its section of the file. */
 export const STORES = { s3, azure } as const satisfies Record<StoreKind, StoreWords>
 
 export const STORE_KINDS = Object.keys(STORES) as readonly StoreKind[]

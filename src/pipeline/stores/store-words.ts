@@ -24,7 +24,6 @@ export type StoreWords = {
   readonly secretPart: RegExp | null
 }
 
-/** The condition of a section: addresses of its scheme. */
 export function onlyIn(scheme: string): Condition {
   const addresses = z.string().regex(new RegExp(`^${scheme}:`))
   return onlyIf('load.path', addresses, () => `goes with a load.path that begins with ${scheme}://`)

@@ -14,10 +14,7 @@ const MAX_RAW_LENGTH = 4 * MAX_LENGTH
 
 export const DOMAIN_EXPECTED = `a domain name (letters, digits, -, _ and dots, at most ${MAX_LENGTH} characters)`
 
-/**
- * Normalizes a domain as the service knows it: lower case, punycode, without the trailing dot; null: no domain. A
- * search for something else would cost and find nothing.
- */
+/** As the service knows it: lower case, punycode, no trailing dot; null: no domain, so a search would find nothing. */
 export function parseDomain(text: string): string | null {
   return faultOf(text) === null ? asciiOf(text) : null
 }
@@ -27,10 +24,7 @@ export function domainFault(text: string): string {
   return faultOf(text) ?? 'no domain'
 }
 
-/**
- * What a value of each kind of query can be by mistake, so that it matches nothing, and what to write instead. A search
- * for it would cost and end without a row.
- */
+/** What a value is by mistake, and what to write instead. A search for it would cost and match nothing. */
 const MISTAKES = {
   domain: [
     [/^[a-z][a-z0-9+.-]*:\/\/|^\/\//i, 'a URL'],

@@ -14,11 +14,7 @@ export function parseAge(text: string): Age | null {
   return { months: months * Number(count), days: days * Number(count) }
 }
 
-/**
- * When the windows of partitions that `prune` removes have ended.
- * @param olderThan an age as people write it; undefined: `load.keep`
- * @throws ExportError `config` when it is none, or there is none
- */
+/** When the windows ended that `prune` removes. @param olderThan undefined: `load.keep` @throws ExportError `config` */
 export function pruneBefore({ load, file }: Pipeline, olderThan: string | undefined, nowMs: number): Micros {
   const age = olderThan === undefined ? load.keep : parseAge(olderThan)
   if (age !== null) return ago(age, nowMs)
@@ -33,10 +29,7 @@ export function pruneBefore({ load, file }: Pipeline, olderThan: string | undefi
   })
 }
 
-/**
- * The instant an age before now, to the second: the same time and day of an earlier month, or the last day of that month
- * if it is shorter.
- */
+/** An age before now, to the second: the same time and day of an earlier month, or its last day if it is shorter. */
 export function ago({ months, days }: Age, nowMs: number): Micros {
   const then = new Date(nowMs - days * DAY_MS)
   const day = then.getUTCDate()

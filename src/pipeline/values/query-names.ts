@@ -7,18 +7,12 @@ import {
   queryLabel,
 } from '../../core/index.ts'
 
-/**
- * The query with its name: `<type>.<label>`, or `feed.<label>`, everything outside `[A-Za-z0-9._@-]` percent-encoded.
- * @param label a name that may be shown: see {@link visibleLabel}
- */
+/** `<type>.<label>` or `feed.<label>`, percent-encoded outside `[A-Za-z0-9._@-]`. @param label {@link visibleLabel} */
 export function nameQuery(query: Query, label: string): NamedQuery {
   return { ...query, name: `${isFeed(query) ? 'feed' : query.type}.${encodeSegment(label)}` }
 }
 
-/**
- * The label of a query that needs no mask key: the user's name for it, else its value. Null if the value is an identity
- * that the policy hides.
- */
+/** The user's name for a query, else its value: what needs no mask key. Null: an identity that the policy hides. */
 export function visibleLabel(query: Query, identity: IdentityPolicy): string | null {
   return ('as' in query ? query.as : undefined) ?? (hidesIdentity(query, identity) ? null : queryLabel(query))
 }

@@ -7,11 +7,7 @@ const MAX_BYTES = 16 * 1024 * 1024
 
 type ReadText = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly reason: string }
 
-/**
- * Reads a text file of at most 16 MB, without a byte order mark. Only regular files: reading from
- * a pipe without a writer could not be interrupted.
- * Never rejects: an error is the end of a sentence, "cannot be read: …" for example.
- */
+/** At most 16 MB, without its byte order mark. No pipe: reading one cannot be interrupted. `reason` ends a sentence. */
 export async function readText(path: string): Promise<ReadText> {
   let handle: FileHandle | null = null
   try {

@@ -28,10 +28,7 @@ const MALFORMED = 'malformed reference; write ${NAME} or ${NAME:-default}, and $
 /** Stands for an address that nothing is sent to. */
 export const UNKNOWN_SERVICE = 'https://service.invalid'
 
-/**
- * Expands `${VAR}` and `${VAR:-default}` (used if the variable is unset or empty), once: values of variables are not
- * expanded again. `$${` becomes `${`.
- */
+/** Expands `${VAR}` and `${VAR:-default}` (if it is unset or empty), once. `$${` becomes `${`. */
 export function expand(text: string, env: Environment): Expanded {
   const names = new Set<string>()
   const faults: string[] = []
@@ -53,10 +50,7 @@ export function expand(text: string, env: Environment): Expanded {
   return { text: expanded, names: [...names], faults: [...new Set(faults)] }
 }
 
-/**
- * The value that YAML would read in a plain scalar: a number, a boolean or nothing; undefined: a string.
- * Never a list or a mapping, so that the value of a variable cannot add keys to the file.
- */
+/** As YAML reads a plain scalar; undefined: a string. Never a list or mapping: a variable adds no keys to the file. */
 export function retyped(text: string): number | boolean | null | undefined {
   if (text === '') return null
   if (/^(?:true|True|TRUE)$/.test(text)) return true
@@ -65,10 +59,7 @@ export function retyped(text: string): number | boolean | null | undefined {
   return undefined
 }
 
-/**
- * Expands `${VAR}` in every string of the file, but not in values of flags.
- * @param sendsNothing whether variables of `service` may be unset
- */
+/** Expands every string of the file, but no value of a flag. @param sendsNothing variables of `service` may be unset */
 export function expandTree(tree: Tree, env: Environment, problems: Problems, sendsNothing: boolean): Tree {
   const visit = (value: unknown, path: Path): unknown => {
     if (!isContainer(value)) return value

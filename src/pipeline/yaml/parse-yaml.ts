@@ -27,7 +27,6 @@ type Fault = readonly [offset: number, text: string]
 export type ParsedFile = Source & {
   /** Plain values, whose locations are known; undefined where {@link faults} tell why there are none. */
   readonly root: unknown
-  /** What is wrong with the file as YAML. */
   readonly faults: readonly Fault[]
 }
 
@@ -70,10 +69,7 @@ export function parseYaml({ file, path, text, isMade }: NamedText): ParsedFile {
 /** Far from any pipeline file. */
 const MAX_DEPTH = 100
 
-/**
- * Where a text may nest deeper than that; null: nowhere. The library is recursive, and V8 ends the process if its stack
- * ends while a regular expression is compiled.
- */
+/** The library is recursive, and V8 ends the process if its stack ends within a regular expression. null: nowhere */
 function tooDeepAt(text: string): number | null {
   let depth = 0
   for (const { 0: bracket, index } of text.matchAll(/[[\]{}]/g)) {
@@ -227,17 +223,13 @@ const BRACKETS = /[[\]{},]/g
 const FIRST = 0xdc00
 const MASKED = /(?<![\ud800-\udbff])[\udc00-\udc7f]/g
 
-/**
- * Hides the brackets and commas of references to variables from YAML, for which they would end a value inside { } and
- * [ ]. Offsets stay the same.
- */
+/** Hides brackets and commas of references from YAML: they would end a value inside { } and [ ]. Offsets stay. */
 export function masked(text: string): string {
   return text.replace(REFERENCE, (reference) =>
     reference.replace(BRACKETS, (character) => String.fromCharCode(FIRST + character.charCodeAt(0))),
   )
 }
 
-/** Restores them in a scalar. */
 export function unmasked(value: unknown): unknown {
   if (typeof value !== 'string') return value
   return value.replace(MASKED, (character) => String.fromCharCode(character.charCodeAt(0) - FIRST))

@@ -19,8 +19,7 @@ import { type NamedText, type ParsedFile, parseYaml } from './parse-yaml.ts'
 export type ReadTree = { readonly tree: Tree; readonly problems: Problems }
 
 /**
- * Reads YAML and merges it over the file that it `extends`: mappings are merged key by key, other values are replaced,
- * and an empty value removes an inherited scalar. Top-level keys that begin with `x-` hold anchors and are left out.
+ * Merges YAML over the file that it `extends`, key by key. An empty value removes an inherited scalar; `x-` keys go.
  * @throws ExportError 'config' with the syntax errors of one file
  */
 export async function readTree(source: NamedText, env: Environment): Promise<ReadTree> {

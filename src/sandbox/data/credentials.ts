@@ -13,12 +13,7 @@ import {
   SUBDOMAIN_LABEL,
 } from './words.ts'
 
-const KIND = 401
-
-const DIGITS = 402
-
-const NULL = 408
-
+const [KIND, DIGITS, NULL] = [401, 402, 408]
 const BYTES = Array.from({ length: 65_536 }, (_, i) => i.toString(16).padStart(4, '0'))
 
 export type IncludeValue = 'known_password_id' | 'auth_domains' | 'urls'
@@ -146,10 +141,7 @@ type Secret = {
   common: number
 }
 
-/**
- * The secret of a record: a fifth are passwords that many people share, the rest words with digits, or
- * text that looks like an MD5, SHA-1 or bcrypt digest (drawn at random: nothing was ever digested).
- */
+/** A fifth are shared passwords; the rest words with digits, or what looks like an MD5, SHA-1 or bcrypt digest. */
 function secretOf(seed: number, position: number, nullRate: number): Secret {
   if (fraction(seed, position, NULL) < nullRate) return { text: null, type: null, common: -1 }
   const bits = hash32(seed, position, KIND)
@@ -203,14 +195,9 @@ const NASTY_JSON: readonly string[] = NASTY_TEXTS.map((text) => JSON.stringify(t
 
 type Loose = Record<string, unknown>
 
-/**
- * Breaks one rule of the schema in a credential's JSON text; which one follows from `bits`. Sometimes the
- * item is no object at all. The secret, where it survives, still must not reach a log.
- */
+/** Breaks one rule of the schema, chosen by `bits`. The secret, where it survives, still must not reach a log. */
 function breakCredential(text: string, bits: number): string {
-  const item = JSON.parse(text) as Loose
-  const broken = WAYS[bits % WAYS.length]!(item)
-  return JSON.stringify(broken)
+  return JSON.stringify(WAYS[bits % WAYS.length]!(JSON.parse(text) as Loose))
 }
 
 function without(item: Loose, key: string): Loose {

@@ -19,10 +19,7 @@ export type Sources = {
 const FIELD = 200
 const YEAR_MICROS = 365 * 86_400_000_000
 
-/**
- * Made-up leak sources with the fields of spec 2.3; those that the public documentation declares
- * nullable are null now and then. Leaks happened in the years before the first import.
- */
+/** Source: spec 2.3. Now and then a field is null where the documentation allows it. Leaks precede all imports. */
 export function sources(settings: Settings): Sources {
   const { seed, sources: count } = settings
   const ids: string[] = []

@@ -1,7 +1,6 @@
 import { fraction, hash32 } from './words.ts'
 
 export type Timeline = {
-  /** Records in all. */
   readonly total: number
   /** Microseconds since 1970 at which the record at a position was imported; never falls. */
   at(position: number): number
@@ -17,12 +16,8 @@ const MIDNIGHTS = 10
 const TIES = 40
 
 /**
- * Spreads records over [from, until), both in microseconds. All domains share one timeline, in turns:
- * position g belongs to domain g % slots. So a window is a range of positions, for every domain at once.
- *
- * Some blocks of neighbouring positions (four records of every domain) fall on one instant: a month
- * start, a midnight, a whole second. They are the records that a careless exporter loses or doubles at
- * the edge of a window or of a page.
+ * Spreads records over [from, until), in microseconds. Position g belongs to domain g % slots, so a window is one range
+ * for all domains. Some neighbours share an instant: those that a careless exporter loses or doubles at an edge.
  */
 export function timeline(
   seed: number,
@@ -100,10 +95,8 @@ const TWO = Array.from({ length: 100 }, (_, i) => String(i).padStart(2, '0'))
 const ISO = /^(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?(Z|[+-]\d\d:?\d\d)?)?$/i
 
 /**
- * Reads an ISO 8601 date-time as whole microseconds since 1970 (exact: below 2^53 until the year 2255).
- * Without an offset it is UTC, without a time midnight. A seventh digit and beyond is rounded in the
- * given direction, so that an inclusive bound neither gains nor loses a microsecond.
- * @returns null when the text is no date-time or names a day that does not exist
+ * ISO 8601 as microseconds since 1970. No offset is UTC, no time midnight. Further digits are rounded, so that an
+ * inclusive bound neither gains nor loses one. @returns null: no date-time, or a day that does not exist
  */
 export function parseTimestamp(text: string, round: 'up' | 'down' = 'down'): number | null {
   const match = ISO.exec(text)
@@ -123,11 +116,7 @@ let cachedDay = Number.NaN
 
 let cachedDate = ''
 
-/**
- * Writes microseconds since 1970 the way Python's `isoformat` does (the published sample looks like it):
- * six digits of fraction, or none at all where they would be zero and `bare` is set.
- * @param offset the suffix; the clock time is shifted so that the instant stays the same
- */
+/** As Python's `isoformat` writes it: the published sample looks like it. @param bare no fraction where it is zero */
 export function formatTimestamp(micros: number, offset = '+00:00', bare = false): string {
   const local = micros + (offset === '+00:00' || offset === 'Z' ? 0 : offsetMinutes(offset) * 60_000_000)
   const day = Math.floor(local / DAY_MICROS)

@@ -1,7 +1,4 @@
-/**
- * The vocabulary of the made-up data. Nobody's name, host or password: the names are put together at
- * random, and the domains were invented for this purpose. Nothing here is ever looked up.
- */
+/** Made-up words. Names are put together at random, and domains were invented. Nothing here is ever looked up. */
 export const DEMO_DOMAINS: readonly string[] = [
   'scatterholt.com',
   'brambleworth.org',
@@ -52,11 +49,7 @@ export const SOURCE_PLACES: readonly string[] =
     .split('|')
     .map((name) => name.trim())
 
-/**
- * Mixes a position, a field number and a seed into 32 well-spread bits, as an unsigned integer.
- * Every property of a record comes from this, so that record n costs the same wherever it lies and
- * nothing has to be kept in memory. The constants are those of MurmurHash3's finalizer.
- */
+/** 32 well-spread bits, by MurmurHash3's finalizer. Every property comes from them, so no record is kept in memory. */
 export function hash32(seed: number, position: number, field: number): number {
   let h = seed ^ Math.imul(position, 0x9e3779b1) ^ Math.imul(field + 1, 0x85ebca77)
   h = Math.imul(h ^ (h >>> 16), 0x85ebca6b)
@@ -81,11 +74,7 @@ const SUBDOMAIN = 301
 
 const NAMES = FIRST_NAMES.length * LAST_NAMES.length
 
-/**
- * The part before `@` of person number k: `ada.marsh`, `ilka_reed`, and with a number behind it once all
- * pairs of names are used up. The same person has an account at every domain, which is what a keyword
- * query finds.
- */
+/** `ada.marsh`, `ilka_reed`, with a number once all pairs are used. For keywords, a person is at every domain. */
 export function localPart(person: number): string {
   const first = person % FIRST_NAMES.length
   // Shifted by the first name; otherwise small data sets would hold one family only.
@@ -102,10 +91,7 @@ export function atSubdomain(seed: number, person: number): boolean {
 
 export const SUBDOMAIN_LABEL = 'mail'
 
-/**
- * Texts that break careless exporters: quotes and line ends for CSV, formula characters for spreadsheets,
- * surrogates and direction marks for encoders, lengths for buffers. All harmless.
- */
+/** Quotes and line ends for CSV, formulas for spreadsheets, surrogates for encoders, lengths. All are harmless. */
 export const NASTY_TEXTS: readonly string[] = [
   'say "hello", she said',
   'line one\nline two',

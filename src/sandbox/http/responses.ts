@@ -8,7 +8,6 @@ export type SandboxResponse = {
   readonly body: Buffer
 }
 
-/** Sends a response unchanged. */
 export function send(response: ServerResponse, content: SandboxResponse): void {
   response.writeHead(content.status, { ...content.headers, 'content-length': content.body.length })
   response.end(content.body)

@@ -4,7 +4,6 @@ import type { Search } from '../search/search.ts'
 import { serviceError } from '../search/service-error.ts'
 import type { Tokens } from './tokens.ts'
 
-/** The parts of the service that endpoints draw on. */
 export type Service = {
   readonly search: Search
   readonly reports: Reports
@@ -181,15 +180,8 @@ export function requestLog(): RequestLog {
     add(seen) {
       const ordinal = (ordinals.get(seen.kind) ?? 0) + 1
       ordinals.set(seen.kind, ordinal)
-      const entry = {
-        number: entries.length + 1,
-        ordinal,
-        ...seen,
-        status: 0,
-        items: 0,
-        fault: null,
-        tooFast: false,
-      }
+      const unanswered = { status: 0, items: 0, fault: null, tooFast: false }
+      const entry = { number: entries.length + 1, ordinal, ...seen, ...unanswered }
       entries.push(entry)
       return entry
     },

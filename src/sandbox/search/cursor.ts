@@ -5,21 +5,15 @@ import { serviceError } from './service-error.ts'
 type CursorPoint = { readonly index: number; readonly page: number; readonly rows: number }
 
 /**
- * Writes a cursor: the point and a signature over the point and every other parameter of the request. So a
- * cursor holds no query (a secret query is as sensitive as its response), lives as long as the key, and
- * works with the same request only.
- * @param requestKey every parameter other than `from`, in one fixed spelling
+ * Signs the point and every other parameter. So a cursor holds no query (a secret one is as sensitive as its response),
+ * lives as long as the key, and works with the same request only. @param requestKey these, in one fixed spelling
  */
 export function writeCursor(key: string, requestKey: string, point: CursorPoint): string {
   const text = `${(point.index + 1).toString(36)}.${point.page.toString(36)}.${point.rows.toString(36)}`
   return Buffer.concat([sign(key, requestKey, text), Buffer.from(text)]).toString('base64url')
 }
 
-/**
- * Reads a cursor back.
- * @throws ServiceError 400 `INVALID_CURSOR` when it is damaged, signed by another key or belongs to
- * another request
- */
+/** @throws ServiceError 400 `INVALID_CURSOR` when it is damaged, signed by another key or belongs to another request */
 export function readCursor(key: string, requestKey: string, cursor: string): CursorPoint {
   const bytes = Buffer.from(cursor, 'base64url')
   const signature = bytes.subarray(0, SIGNATURE_BYTES)

@@ -11,12 +11,8 @@ export type Feed = {
   page(identifier: string | null, parameters: URLSearchParams): { items: unknown[]; next: string | null }
 }
 
-/** What the feeds have. */
 type Arrivals = {
-  /**
-   * Positions on the timeline of what has come so far, in the order in which it came.
-   * @param identifier null: the tenant
-   */
+  /** Positions of what has come so far, in the order in which it came. @param identifier null: the tenant */
   soFar(identifier: number | null): Sequence
   /** A credential as it comes from a feed. Source: the public documentation. */
   item(position: number): unknown
@@ -52,10 +48,8 @@ export function importOrder({ domains }: Settings, { timeline }: Credentials): O
   }
 }
 
-/** What comes is appended. */
 export function arrivals({ seed, now, stateRate }: Settings, data: Credentials, order: Order): Arrivals {
   const { comesAt } = order
-  /** How many have come. */
   const visible = (all: Sequence): number => {
     let [low, high] = [0, all.length]
     while (low < high) {
@@ -93,10 +87,7 @@ export function arrivals({ seed, now, stateRate }: Settings, data: Credentials, 
   }
 }
 
-/**
- * The feeds of the tenant and of its identifiers. Source: the public documentation of the feeds: default size 20, `next`
- * is null at the end.
- */
+/** Source: the public documentation of the feeds: default size 20, `next` is null at the end. */
 export function feed(settings: Settings, arrived: Arrivals): Feed {
   const { seed, cursorKey, now, domains } = settings
   const count = domains.length

@@ -44,10 +44,7 @@ const body = (includes: readonly IncludeValue[]) =>
 const GLOBAL_BODY = body(['known_password_id', 'auth_domains'])
 const SECOND_BODY = body(['known_password_id', 'auth_domains', 'urls'])
 
-/**
- * Reads the body of a credential search; unknown keys are refused.
- * @throws ServiceError 422
- */
+/** Unknown keys are refused. @throws ServiceError 422 */
 export function searchRequest(input: unknown, endpoint: 'global' | 'second'): SearchRequest {
   const parsed = validate(endpoint === 'global' ? GLOBAL_BODY : SECOND_BODY, input, 'body')
   return {

@@ -24,10 +24,7 @@ const EMPTY = 501
 const SHORT = 502
 const TRAILING = 504
 
-/**
- * Credential search. Source: spec 4.2; paging, quota and the second endpoint from the public
- * documentation: bounds inclusive, an empty page is not the end, only `next` decides.
- */
+/** Source: spec 4.2, and the public documentation: bounds are inclusive, and only `next` decides, not an empty page. */
 export function search(settings: Settings, data: Credentials): Search {
   const left = quota(settings)
   const { seed, cursorKey } = settings
@@ -66,11 +63,7 @@ export function search(settings: Settings, data: Credentials): Search {
   return { remaining: left.remaining, respond }
 }
 
-/**
- * Writes a search response with these credentials into one buffer. Strings would have to be glued,
- * flattened and encoded: three copies of six megabytes for a full page.
- * @param tail what follows the items, as JSON text: `,"next":null`
- */
+/** One buffer: glued strings would be three copies of six megabytes. @param tail follows the items: `,"next":null` */
 function renderPage(
   data: Credentials,
   positions: readonly number[],
@@ -108,24 +101,16 @@ type Charge = {
   readonly rows: number
 }
 
-type Quota = {
-  /** Searches left this month. */
-  remaining(): number
-  /** @returns whether the results that are paid for are used up @throws ServiceError 403 when nothing is left */
-  charge(charge: Charge): boolean
-}
-
 const FREE_MS = 10 * 60_000
 
 // Older ones are long over.
 const MAX_REMEMBERED = 10_000
 
 /**
- * The monthly quota. Source: the public documentation: a search retrieves up to 100 credentials, more results are more
- * searches; the same search again, or with other filters, is free within 10 minutes of the first. Whether a page of
- * 10,000 is one search or a hundred it does not say.
+ * Source: the public documentation: a search retrieves up to 100 credentials, more results are more searches; the same
+ * again, or with other filters, is free for 10 minutes. It does not say what a page of 10,000 is: one search or 100.
  */
-function quota(settings: Settings): Quota {
+function quota(settings: Settings) {
   const { rowsPerSearch, now } = settings
   let remaining = settings.quota
   const paidAt = new Map<string, number>()
@@ -154,7 +139,8 @@ function quota(settings: Settings): Quota {
 
   return {
     remaining: () => remaining,
-    charge(charge) {
+    /** @returns whether the results that are paid for are used up @throws ServiceError 403 when nothing is left */
+    charge(charge: Charge): boolean {
       const same = `${charge.requestKey} ${charge.cursor ?? ''}`
       const cost = costOf(same, charge)
       if (cost > 0 && remaining === 0) {

@@ -18,10 +18,7 @@ export const query = z.discriminatedUnion('type', [
 
 export type SearchQuery = z.infer<typeof query>
 
-/**
- * What a query matches: the records of some domains (`slots`), all of them or those that pass a test.
- * An index counts the records of these slots only, in order of time.
- */
+/** The records of some domains (`slots`), all or those that pass a test. An index counts these alone, by time. */
 type Selection = {
   readonly matches: ((position: number) => boolean) | null
   positionAt(index: number): number
@@ -86,10 +83,7 @@ type Page = {
   readonly next: number | null
 }
 
-/**
- * Collects up to `size` matches, going up or down from an index. It looks for one match more than fits:
- * a cursor is handed out only when something follows.
- */
+/** Looks for one match more than `size`: a cursor is handed out only when something follows. */
 export function collectPage(
   selection: Selection,
   range: IndexRange,
@@ -108,10 +102,7 @@ export function collectPage(
   return { positions, next: null }
 }
 
-/**
- * The matches imported between two instants, both inclusive as the service's filter is.
- * @param bounds microseconds since 1970; null leaves an end open
- */
+/** Both instants are inclusive, as in the service's filter. @param bounds microseconds since 1970; null: open */
 export function indexRange(
   data: Credentials,
   selection: Selection,

@@ -1,16 +1,12 @@
 import type * as z from 'zod'
 
-/** A response other than success: becomes a status, headers and the error body of the service. */
 export class ServiceError extends Error {
-  readonly status: number
-  readonly body: unknown
-  readonly headers: Readonly<Record<string, string>>
-
-  constructor(status: number, body: unknown, headers: Readonly<Record<string, string>> = {}) {
+  constructor(
+    readonly status: number,
+    readonly body: unknown,
+    readonly headers: Readonly<Record<string, string>> = {},
+  ) {
     super(`HTTP ${status}`)
-    this.status = status
-    this.body = body
-    this.headers = headers
   }
 }
 
@@ -31,22 +27,14 @@ export function validationError(detail: readonly ValidationDetail[]): ServiceErr
   return new ServiceError(422, { detail })
 }
 
-/**
- * Checks a request part against a schema. The details name paths and types only, never what was found
- * there: the value of a secret query must not come back in an error.
- * @param where first element of every `loc`: 'body', 'query' or 'path'
- * @throws ServiceError 422
- */
+/** Details name paths and types, no values, which may be secret. @param where begins `loc` @throws ServiceError 422 */
 export function validate<T>(schema: z.ZodType<T>, input: unknown, where: 'body' | 'query' | 'path'): T {
   const parsed = schema.safeParse(input)
   if (parsed.success) return parsed.data
   throw validationError(parsed.error.issues.flatMap((issue) => details(issue, where)))
 }
 
-/**
- * Parses a JSON body. The parser's own message is dropped, because it quotes the text.
- * @throws ServiceError 422
- */
+/** The parser's own message is dropped, because it quotes the text. @throws ServiceError 422 */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)

@@ -21,9 +21,7 @@ const TYPES: Readonly<Record<ColumnType, string>> = {
   list: 'ARRAY<STRING>',
 }
 
-/**
- * Source: https://cloud.google.com/bigquery/docs/reference/standard-sql/load-statements and …/data-definition-language
- */
+/** Source: https://cloud.google.com/bigquery/docs/reference/standard-sql/load-statements, …/data-definition-language */
 export const bigquery: Dialect = (input) => {
   const { table, format, path, resource } = input
   const { root, connection } = sourceOf(path)

@@ -2,10 +2,7 @@ import { stringify } from 'yaml'
 import { rulesOf } from '../../core/index.ts'
 import type { Dialect } from './dialect.ts'
 
-/**
- * A source of dbt over the tables that `spillway load` makes. Source:
- * https://docs.getdbt.com/reference/source-properties
- */
+/** A source over the tables that `spillway load` makes. Source: https://docs.getdbt.com/reference/source-properties */
 export const dbt: Dialect = ({ pipeline, table, resource, columns }) =>
   `# dbt: models/sources.yml, over the table that \`spillway load\` fills\n# schema: where that table is: public in PostgreSQL and main in DuckDB, if no --schema was given to load\n${stringify(
     {

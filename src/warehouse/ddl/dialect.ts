@@ -3,7 +3,6 @@ import type { ColumnSpec } from '../../rows/index.ts'
 import type { Manifest } from '../../state/index.ts'
 import { OWN_COLUMNS } from '../table/table.ts'
 
-/** What a dialect has to know of a data set. */
 export type DdlInput = {
   readonly pipeline: string
   /** What the rows are: the folder of the shards. */
@@ -22,7 +21,6 @@ export type DdlInput = {
 /** Writes the table, with comments, and the statement that loads or mounts the data set in one engine. */
 export type Dialect = (input: DdlInput) => string
 
-/** What a table has to be brought in line with. */
 export type SyncInput = DdlInput & { readonly manifest: Pick<Manifest, 'data_set_id' | 'shards'> }
 
 /** Writes the script that brings a table in one engine in line with the manifest. */
@@ -46,7 +44,6 @@ export function tableColumns(columns: readonly ColumnSpec[]): readonly ColumnSpe
   return [...columns, ...OWN_COLUMNS.map((column) => ({ ...column, nullable: true }))]
 }
 
-/** The columns of the files, as a list of names. */
 export function namesOf({ columns }: DdlInput, quoted: (name: string) => string): string {
   return columns.map(({ name }) => quoted(name)).join(', ')
 }
@@ -62,7 +59,6 @@ export function hiveColumns({ partitionBy }: DdlInput): readonly string[] {
   ]
 }
 
-/** Every shard, as a glob. */
 export function shardGlob({ path, resource, extension }: DdlInput): string {
   return `${path}/${resource}/**/*${extension}`
 }

@@ -19,19 +19,12 @@ const TYPES: Readonly<Record<ColumnType, string>> = {
   list: 'ARRAY',
 }
 
-/**
- * A quoted name is taken as it is written, one without quotes in upper case: so that both say the same, names of small
- * letters are quoted in capitals.
- */
+/** Names without quotes are taken in upper case. So that both say the same, small letters are quoted in capitals. */
 function quoted(name: string): string {
   return identifier(/^[a-z_][a-z0-9_$]*$/.test(name) ? name.toUpperCase() : name)
 }
 
-/**
- * Source: https://docs.snowflake.com/en/sql-reference/sql/copy-into-table and …/sql/create-file-format: timestamps of
- * Parquet come right with USE_LOGICAL_TYPE only; backslashes in CSV are escapes unless ESCAPE_UNENCLOSED_FIELD is NONE,
- * and \N and the empty string null unless NULL_IF is empty.
- */
+/** Source: https://docs.snowflake.com/en/sql-reference/sql/copy-into-table and …/sql/create-file-format */
 export const snowflake: Dialect = (input) => {
   const { table, resource, extension } = input
   const pattern = `.*/${resource}/.*part-[0-9]+${extension.replaceAll('.', '[.]')}`
@@ -46,10 +39,7 @@ PATTERN = ${backslashed(pattern)};
 `
 }
 
-/**
- * Reads the missing files alone, a thousand at a time, by a pattern of their paths. Only queries of a stage may use every
- * function.
- */
+/** Reads the missing files alone, a thousand at a time, by a pattern: only queries of a stage may use all functions. */
 export const snowflakeSync: SyncDialect = (input) => {
   const { table } = input
   const [list, stage, lines] = [listOf(table), `${table}_stage`, `${table}_lines`].map(quoted)

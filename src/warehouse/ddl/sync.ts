@@ -9,9 +9,7 @@ type Engine = {
   /** The statement that makes the table if it is missing, and what else has to be there. */
   readonly tables: readonly string[]
   readonly types: Readonly<Record<ColumnType, string>>
-  /** Quotes the name of a column. */
   readonly quoted: (name: string) => string
-  /** Quotes a text. */
   readonly text: (plain: string) => string
   /** A list of texts from its JSON. */
   readonly listFrom: (json: string) => string
@@ -47,10 +45,7 @@ export function ledgerTable(types: Engine['types'], quoted: Engine['quoted'], in
   return `CREATE TABLE IF NOT EXISTS ${into(LEDGER)} (\n${columnLines(LEDGER_COLUMNS, types, quoted)}\n)`
 }
 
-/**
- * The statements that make the table, with a comment for each column, and the ledger, if they are missing.
- * @param text quotes a text
- */
+/** The statements that make the table, with a comment for each column, and the ledger, if they are missing. */
 export function commentedTables(
   { table, columns }: DdlInput,
   types: Engine['types'],
@@ -68,8 +63,7 @@ export function commentedTables(
 }
 
 /**
- * The ledger never has an entry for a shard of which the table lacks rows, or has some twice: an entry is written after
- * the rows, once they have been counted, and deleted before them. So whatever a script that was stopped left behind is
+ * An entry is written after the rows, once they are counted, and deleted before them. So what a stopped script left is
  * deleted by the next one, and copied again. If the manifest cannot be read, the list is empty, and nothing is deleted.
  */
 export function syncScript({ pipeline, table, manifest }: SyncInput, engine: Engine): string {

@@ -7,7 +7,6 @@ import type { DialectName } from './index.ts'
 type Mount = (tables: TableSettings, name: string) => string
 type Mounts = Partial<Readonly<Record<TableFormat, Mount>>>
 
-/** Statements that mount the tables that the data set has, for engines that read them. */
 export function tableMounts(dialect: DialectName, table: string, tables: TableSettings): readonly string[] {
   return tables.formats.flatMap((format) => {
     const mount = MOUNTS[dialect]?.[format]

@@ -25,11 +25,7 @@ const LIMIT_MS = 30_000
 
 type Create = (path: string) => Promise<DuckDBInstance>
 
-/**
- * Opens a DuckDB file exclusively.
- * @throws ExportError `locked` when another process has it open for half a minute, `target` when it cannot be opened,
- *   `config` when it is a file of another kind
- */
+/** @throws ExportError `locked`: another process has it open for half a minute; `target`; `config`: no DuckDB file */
 export async function openDuckdbFile(
   file: string,
   create: Create,
@@ -56,10 +52,7 @@ export async function openDuckdbFile(
 const MAGIC = 'DUCK'
 const MAGIC_AT = 8
 
-/**
- * DuckDB opens an existing CSV, JSON or Parquet file as a view in memory, into which rows would vanish.
- * @throws ExportError `config` when there is such a file, or one of any other kind
- */
+/** DuckDB opens CSV, JSON or Parquet as a view in memory, where rows would vanish. @throws ExportError `config` */
 export async function requireDuckdbFile(file: string): Promise<void> {
   if ((await stat(file).catch(() => null))?.isFile() !== true) return
   const handle = await open(file, 'r')
@@ -77,10 +70,7 @@ export async function requireDuckdbFile(file: string): Promise<void> {
   })
 }
 
-/**
- * Whether another process has the file open, or had it until now. The error of opening a file has no code, so the file
- * is attached to an empty database, whose errors have one.
- */
+/** Attaches the file to an empty database: errors of that have a code, and the error of opening a file has none. */
 async function isLocked(file: string, create: Create): Promise<boolean> {
   const instance = await create(':memory:')
   const connection = await instance.connect()
@@ -152,10 +142,7 @@ type DuckdbError = {
   readonly similar: readonly string[]
 }
 
-/**
- * DuckDB writes its errors as JSON, with their kind and position, instead of as text. It keeps no copies of what it has
- * read of files: they take some 90 kB for each small shard, and a shard is read once.
- */
+/** Errors as JSON, with kind and position. No copies of what was read: they take 90 kB a small shard, read once. */
 export const INSTANCE_OPTIONS = { errors_as_json: 'true', enable_external_file_cache: 'false' } as const
 
 /** Subtypes whose candidates are names of columns or tables. */

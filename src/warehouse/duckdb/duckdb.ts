@@ -21,15 +21,11 @@ type DuckdbOptions = {
 
 const DUCKDB_PACKAGE = '@duckdb/node-api'
 
-/** Whether an error says that DuckDB cannot be used here. */
 export function lacksDuckdb(error: unknown): boolean {
   return isExportError(error, 'config') && error.where === DUCKDB_PACKAGE
 }
 
-/**
- * DuckDB in this process. Loaded where it is needed only: it is an optional dependency of some 70 MB.
- * @throws ExportError `config` when it is not installed, or cannot be loaded
- */
+/** Loaded only where it is needed: it is optional, and has 70 MB. @throws ExportError `config` when it does not load */
 export async function loadDuckdb(): Promise<typeof import('@duckdb/node-api')> {
   try {
     return await import('@duckdb/node-api')
@@ -54,7 +50,6 @@ export async function loadDuckdb(): Promise<typeof import('@duckdb/node-api')> {
 const DUCKDB_VERSION = '1.5.5-r.5'
 const BOTH = `${DUCKDB_PACKAGE}@${DUCKDB_VERSION} @duckdb/node-bindings-${process.platform}-${process.arch}@${DUCKDB_VERSION}`
 
-/** A DuckDB file as a warehouse. */
 export class DuckdbWarehouse implements Warehouse {
   readonly #file: string
   readonly #instance: DuckDBInstance
@@ -66,10 +61,7 @@ export class DuckdbWarehouse implements Warehouse {
     this.#connection = connection
   }
 
-  /**
-   * Opens the file; made, if it is not there. Waits while another process has it open.
-   * @throws ExportError `locked` when that takes too long
-   */
+  /** Makes a missing file; waits while another process has it open. @throws ExportError `locked` after half a minute */
   static async open(file: string, options: DuckdbOptions): Promise<DuckdbWarehouse> {
     const { DuckDBInstance } = await loadDuckdb()
     const create = (path: string) => DuckDBInstance.create(path, INSTANCE_OPTIONS)
@@ -150,7 +142,6 @@ export class DuckdbWarehouse implements Warehouse {
     return (await guarded(this.#file, () => this.#connection.run(sql))).rowsChanged
   }
 
-  /** Values as JavaScript has them. */
   readonly #query = async (sql: string): Promise<readonly Record<string, unknown>[]> => {
     return (await guarded(this.#file, () => this.#connection.runAndReadAll(sql))).getRowObjectsJS()
   }

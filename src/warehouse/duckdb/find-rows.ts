@@ -4,7 +4,6 @@ import { loadDuckdb } from './duckdb.ts'
 import { duckdbError, INSTANCE_OPTIONS } from './duckdb-file.ts'
 import { batchesOf, connected, notAShard, type QueryRow } from './query.ts'
 
-/** Shards that are read together. */
 export type ShardGroup = {
   /** SQL that reads their rows, strings as bytes. */
   readonly sql: string
@@ -19,11 +18,9 @@ export const LOOKUP = 'lookup'
 const MEMORY = '300MB'
 
 /**
- * Reads rows of shards, in their order, by SQL that looks texts up. DuckDB writes nothing: what does not fit into its
- * memory is an error.
+ * Reads rows of shards, in order, by SQL that looks texts up. DuckDB writes nothing to a disk.
  * @param onRows gets some thousand rows at a time
- * @throws ExportError `damaged` when a shard cannot be read; `config` when the texts need too much memory, or DuckDB is
- *   not installed; the reason of `stop`
+ * @throws ExportError `damaged`: a shard cannot be read; `config`: texts need too much memory, DuckDB is not installed
  */
 export async function findRows(
   texts: Iterable<string>,

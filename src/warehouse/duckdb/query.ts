@@ -45,10 +45,9 @@ export type QueryOptions = {
 const INTERRUPT_MS = 50
 
 /**
- * Carries out one SELECT in an embedded DuckDB that cannot write and reads nothing but its source.
+ * Carries out one SELECT in a DuckDB that cannot write and reads nothing but its source.
  * @param take gets the result; it cannot be read any more once this has resolved
- * @throws ExportError `config` when it is not one statement that only reads, or DuckDB does not understand it;
- *   `damaged` when a shard cannot be read
+ * @throws ExportError `config`: it is not one statement that reads, or not understood; `damaged`: a shard is unreadable
  */
 export async function queryDataSet<T>(
   source: QuerySource,
@@ -68,11 +67,7 @@ export async function queryDataSet<T>(
   })
 }
 
-/**
- * Works with a connection, and closes it and its instance.
- * @param stop interrupts statements; its reason is then thrown
- * @param explain makes of an error of DuckDB one that quotes no row
- */
+/** @param stop interrupts statements; its reason is thrown @param explain makes an error that quotes no row */
 export async function connected<T>(
   instance: DuckDBInstance,
   stop: AbortSignal,
@@ -131,9 +126,8 @@ async function shutIn(connection: DuckDBConnection, source: QuerySource, tempora
 }
 
 /**
- * Runs a prepared SELECT. DuckDB itself writes strings and times as text, which is read as bytes: the package drops a
- * U+FEFF at the beginning, and has other words than DuckDB for times without end. What cannot be written in front of a
- * SELECT, such as EXPLAIN, runs as it is.
+ * DuckDB itself writes strings and times as text, which is read as bytes: the package drops a U+FEFF at the beginning,
+ * and words times without end otherwise. What cannot be written in front of a SELECT, such as EXPLAIN, runs as it is.
  */
 async function runQuestion(
   connection: DuckDBConnection,
@@ -256,11 +250,7 @@ async function extract(connection: DuckDBConnection, sql: string): Promise<State
 
 type Statements = Awaited<ReturnType<DuckDBConnection['extractStatements']>>
 
-/**
- * Prepares the one SELECT, or EXPLAIN of one. DuckDB makes several statements of a PIVOT: first one that creates a
- * type.
- * @throws ExportError `config` when there is another statement
- */
+/** DuckDB makes several statements of a PIVOT: the first creates a type. @throws ExportError `config` for any other */
 async function prepareQuestion(statements: Statements): Promise<DuckDBPreparedStatement> {
   const { StatementType } = await loadDuckdb()
   const last = statements.count - 1

@@ -5,10 +5,7 @@ type Environment = Readonly<Record<string, string | undefined>>
 /** Files that the address may name, or a variable. */
 const FILES = ['sslrootcert', 'sslcert', 'sslkey']
 
-/**
- * The address as the driver reads it: over TLS with certificate and host name checked, unless it is on this machine or
- * says otherwise. By itself the driver would connect in clear.
- */
+/** TLS with certificate and host name checked, unless it is here or says otherwise. By itself the driver has none. */
 export function withTls(url: string, env: Environment): string {
   const address = new URL(url)
   const { searchParams: parameters } = address

@@ -22,15 +22,11 @@ type Server = {
   fatal: Error | null
 }
 
-/** The longest wait for a connection. */
 const CONNECT_MS = 30_000
 
 /**
- * Connects to PostgreSQL: over TLS, with the server's certificate checked, unless it is on this machine or the address
- * says otherwise. The password comes from PGPASSWORD or ~/.pgpass.
- * @param label the address as it may be shown
- * @throws ExportError `credentials` when user or password are refused, `target` when there is no way there, `config`
- *   when the address makes no sense; the signal's reason when it aborts
+ * Connects as {@link withTls} says; the password is that of PGPASSWORD or ~/.pgpass. @param label may be shown
+ * @throws ExportError `credentials`: user or password are refused; `target`: no way there; `config`: a wrong address
  */
 export async function connectPostgres(
   url: string,
@@ -47,8 +43,7 @@ export async function connectPostgres(
   const client = clientFor(pg.Client, url, label, socket)
   // With a connection string, the driver ignores this option of the constructor.
   Object.assign(client, { password: () => findPassword(client, label) })
-  // A broken connection fails the current query, or the next one, which then does not know why. It must not end the
-  // process.
+  // A broken connection fails the current query or the next one, which does not know why. It must not end the process.
   client.on('error', (error) => {
     if ('severity' in error) server.fatal ??= error
   })
@@ -63,7 +58,8 @@ export async function connectPostgres(
   const abort = (): void => void socket.destroy()
   stop.throwIfAborted()
   stop.addEventListener('abort', abort, { once: true })
-  const timer = setTimeout(() => socket.destroy(noResponse()), CONNECT_MS)
+  const noResponse = Object.assign(new Error(), { code: 'ETIMEDOUT' })
+  const timer = setTimeout(() => socket.destroy(noResponse), CONNECT_MS)
   try {
     await guarded(() => client.connect())
   } catch (error) {
@@ -99,10 +95,6 @@ function clientFor(Driver: typeof Client, url: string, label: string, socket: So
       cause,
     })
   }
-}
-
-function noResponse(): Error {
-  return Object.assign(new Error(), { code: 'ETIMEDOUT' })
 }
 
 /** @throws ExportError `credentials` when there is none */
@@ -144,16 +136,12 @@ function constraintOf(error: unknown): string {
   return typeof name === 'string' && name !== '' ? `, ${name}` : ''
 }
 
-function tableOf(error: unknown): unknown {
-  return error instanceof Error && 'table' in error ? error.table : null
-}
-
 /** The server's messages may quote a row, so errors are shown by their codes. */
 function refusal(label: string, error: unknown, { isGone }: Server, { host, port }: Client): ExportError {
   const code = codeOf(error)
   const found = lacksTls(error)
     ? NO_TLS
-    : code.startsWith('23') && tableOf(error) === LEDGER
+    : code.startsWith('23') && error instanceof Error && 'table' in error && error.table === LEDGER
       ? LEDGER_CHANGED
       : MEANINGS.find(([codes]) => codes.test(code))
   const [, what, next, kind = 'target'] =

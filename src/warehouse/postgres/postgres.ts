@@ -36,10 +36,7 @@ type PostgresOptions = {
   readonly onWait: (wait: TargetWait) => void
 }
 
-/**
- * A PostgreSQL database as a warehouse. Shards are read by DuckDB, which writes a line of CSV for each row, and go in
- * by COPY.
- */
+/** DuckDB reads the shards, and writes a line of CSV for each row, which goes in by COPY. */
 export class PostgresWarehouse implements Warehouse {
   readonly #postgres: PostgresConnection
   readonly #duckdb: DuckDBInstance
@@ -59,10 +56,7 @@ export class PostgresWarehouse implements Warehouse {
     this.#onWait = onWait
   }
 
-  /**
-   * @param label the address as it may be shown
-   * @throws ExportError as {@link connectPostgres} does
-   */
+  /** @param label the address as it may be shown @throws ExportError as {@link connectPostgres} does */
   static async connect(
     url: string,
     label: string,
@@ -134,10 +128,7 @@ export class PostgresWarehouse implements Warehouse {
       copyInto(this.#postgres.client, this.#reader, shards, select, table, into),
   }
 
-  /**
-   * Settings and locks end with the transaction: behind a pooler, the next one of this connection may be another's.
-   * What is read after the lock is what the load before it has committed, whatever isolation the role has by default.
-   */
+  /** Settings and locks end with it, for poolers. READ COMMITTED sees what the load before has committed. */
   #inTransaction<T>(lock: string, work: () => Promise<T>): Promise<T> {
     const locked = async (): Promise<T> => {
       await this.#run(SETTINGS)
@@ -207,10 +198,7 @@ function inUse(table: TableSpec, holders: readonly string[]): ExportError {
 const SETTINGS =
   "SET LOCAL TimeZone = 'UTC'; SET LOCAL standard_conforming_strings = on; SET LOCAL row_security = off"
 
-/**
- * Marks a table whose indexes are missing: made after its first rows are in, they cost half of what they cost row by
- * row. The mark stays until they exist, also after a load that failed.
- */
+/** Marks a table whose indexes are missing, also after a failed load: made after its first rows, they cost half. */
 const WITHOUT_INDEXES = 'spillway makes the indexes when the first load is complete'
 
 type Run = (sql: string, values?: unknown[]) => Promise<Record<string, unknown>[]>
@@ -246,11 +234,7 @@ async function kindOf(run: Run, name: string): Promise<RelationKind> {
   return (found?.kind ?? null) as RelationKind
 }
 
-/**
- * Makes a view, or replaces it; its options and its comment stay. PostgreSQL replaces no view by one with other columns,
- * so it is dropped then, which takes the rights granted on it.
- * @throws ExportError `config` when something depends on it
- */
+/** Options and comment stay. A view with other columns is dropped, with its rights. @throws ExportError `config` */
 async function makeView(run: Run, name: string, select: string, meaning: string): Promise<void> {
   const [found] = await run(
     `SELECT reloptions AS options, obj_description(oid, 'pg_class') AS remark FROM pg_class WHERE oid = to_regclass($1)`,

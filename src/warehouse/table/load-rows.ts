@@ -20,11 +20,9 @@ export type Loaded = {
   readonly shard: string
   readonly sha256: string
   readonly rows: number
-  /** Keys of its partitions. */
   readonly partitions: readonly string[]
 }
 
-/** The ledger entries of a data set in a table. */
 export async function loadedShards(
   { query }: Database,
   { dataSet, table }: LoadTarget,
@@ -35,13 +33,11 @@ export async function loadedShards(
   return rows.map(({ partitions, ...entry }) => ({ ...entry, partitions: partitions ?? [] })) as Loaded[]
 }
 
-/** The number of rows of a data set in a table. */
 export async function countRows({ query }: Database, { dataSet, table }: LoadTarget): Promise<number> {
   const [counted] = await query(`SELECT count(*)::float8 AS rows FROM ${rowsOf(dataSet, table)}`)
   return Number(counted?.rows)
 }
 
-/** Identities of other data sets of the same pipeline with rows in the table. */
 export async function otherDataSets(
   { query }: Database,
   { dataSet: { id, pipeline }, table }: LoadTarget,
@@ -77,10 +73,7 @@ const NAMES_AT_ONCE = 1000
 
 const LEDGER_NAMES = LEDGER_COLUMNS.map(({ name }) => name).join(', ')
 
-/**
- * Inserts the rows of a few shards, and their ledger entries.
- * @returns the number of rows with strings that were changed to fit
- */
+/** Inserts their ledger entries as well. @returns the number of rows with strings that were changed to fit */
 export async function insertShards(
   database: Database,
   shards: readonly ManifestShard[],
@@ -102,7 +95,6 @@ export async function insertShards(
   return changed
 }
 
-/** The rows of the shards before an upsert. */
 const INCOMING = 'spillway_incoming'
 
 /** Of each credential of a query the row with the latest `imported_at` stays, whatever comes first. */

@@ -34,11 +34,7 @@ export type TableMaker = {
   readonly ledgerKey: string
 }
 
-/**
- * Makes table, ledger and views, or checks that they fit. Ledger entries of a table that did not exist are deleted:
- * their rows were in a table that was dropped.
- * @throws ExportError `config` with the difference, or with the name that something else has
- */
+/** Ledger entries of a dropped table go. @throws ExportError `config` with the difference, or with a taken name */
 export async function prepareTable(
   { run, hasSchema, findColumns, kindOf, makeView, types, afterCreation, ledgerKey }: TableMaker,
   table: TableSpec,
@@ -79,7 +75,6 @@ export async function prepareTable(
   }
 }
 
-/** The columns of the ledger, in their order. */
 export const LEDGER_COLUMNS: readonly ColumnSpec[] = [
   ledgerColumn('data_set', 'text', 'identity of the data set'),
   ledgerColumn('shard', 'text', 'path of the shard within it'),
@@ -169,7 +164,6 @@ function latest(table: TableSpec, time: string, meaning: string): View {
   }
 }
 
-/** A column as the database describes it. */
 export type FoundColumn = {
   readonly name: string
   readonly type: string
@@ -177,12 +171,7 @@ export type FoundColumn = {
   readonly optional: boolean
 }
 
-/**
- * Compares a table of the database with the one that the rows need.
- * @param types names of the types as the database gives them back
- * @returns columns to be added
- * @throws ExportError `config` with every difference, when it doesn't fit
- */
+/** @returns columns to be added @throws ExportError `config` with every difference */
 function missingColumns(
   table: TableSpec,
   found: readonly FoundColumn[],

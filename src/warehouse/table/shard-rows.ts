@@ -11,11 +11,7 @@ type ShardSource = {
   readonly format: Format
 }
 
-/**
- * SQL by which DuckDB reads the rows of shards with the types of the table, `spillway_data_set` and `spillway_shard`
- * last.
- * @param dataSet its identity
- */
+/** SQL by which DuckDB reads rows with the types of the table, `spillway_data_set` and `spillway_shard` last. */
 export function shardRows(
   source: ShardSource,
   dataSet: string,
@@ -34,10 +30,7 @@ export function shardRows(
 /** The column with the path of the file that a row is read from. */
 const FILE = 'spillway_file'
 
-/**
- * The same rows of a whole data set, without these two.
- * @param maxLineBytes of CSV: a longer line cannot be read
- */
+/** The same rows of a whole data set, without these two. @param maxLineBytes of CSV: a longer line cannot be read */
 export function dataSetRows(
   source: ShardSource,
   columns: readonly ColumnSpec[],
@@ -59,17 +52,13 @@ function readerOf(
   columns: readonly ColumnSpec[],
   maxLineBytes = MAX_LINE_BYTES,
 ): string {
-  const file = `[${paths.map((path) => literal(duckdbPath(pathOf(source, path)))).join(', ')}]`
+  const file = `[${paths.map((path) => literal(duckdbPath(join(source.root, path)))).join(', ')}]`
   const common = `hive_partitioning = false, filename = ${literal(FILE)}`
   if (source.format.kind === 'parquet') return `read_parquet(${file}, ${common})`
   const types = columns.map(({ name }) => `${literal(name)}: 'VARCHAR'`).join(', ')
   // By default DuckDB reads "" as null, guesses types and, by the name, the compression, and takes sixteen times the
   // longest line for a buffer.
   return `read_csv(${file}, compression = ${literal(source.format.compression)}, header = true, auto_detect = false, columns = {${types}}, delim = ',', quote = '"', escape = '"', new_line = '\\n', nullstr = '', allow_quoted_nulls = false, max_line_size = ${maxLineBytes}, buffer_size = ${maxLineBytes}, parallel = false, ${common})`
-}
-
-function pathOf({ root }: ShardSource, path: string): string {
-  return join(root, path)
 }
 
 /** A column of a shard, cast to the type of the table. */
@@ -91,7 +80,6 @@ function typedValue({ name, type }: ColumnSpec, format: Format): string {
   }
 }
 
-/** The table's columns as a list of names. */
 export function columnList(table: TableSpec): string {
   return table.columns.map(({ name }) => identifier(name)).join(', ')
 }

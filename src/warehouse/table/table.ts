@@ -1,14 +1,12 @@
 import { ExportError, kindOfRows, type Pipeline, type Resource } from '../../core/index.ts'
 import { type ColumnSpec, type ColumnType, columnsOf } from '../../rows/index.ts'
 
-/** A table that holds rows of a data set. */
 export type TableSpec = {
-  /** DuckDB: the name of the opened file, which may be that of a schema too. `hold` adds it. */
+  /** DuckDB: the name of the opened file, which may be that of a schema too. `find` adds it. */
   readonly catalog?: string
-  /** null: the default of the connection, until `hold` has resolved it. */
+  /** null: the default of the connection, until `find` has resolved it. */
   readonly schema: string | null
   readonly name: string
-  /** What its rows are. */
   readonly resource: Resource
   /** The columns of the rows, in their order, then {@link OWN_COLUMNS}. */
   readonly columns: readonly ColumnSpec[]
@@ -47,11 +45,7 @@ export const POSTGRES_TYPES: Readonly<Record<ColumnType, string>> = {
   list: 'text[]',
 }
 
-/**
- * The indexes of a table in PostgreSQL: the columns that are looked up most. An index adds a third to the time of a load.
- * A B-tree takes no value of more than 2,704 bytes, and identities may be longer.
- * @param name quoted
- */
+/** What is looked up most: an index adds a third to a load. A B-tree takes at most 2,704 bytes. @param name quoted */
 export function postgresIndexes(name: string, columns: readonly ColumnSpec[]): readonly string[] {
   return ['USING hash (identity_name)', '(domain)', '(imported_at)']
     .filter((index) => columns.some((column) => index.includes(`(${column.name})`)))
@@ -66,7 +60,6 @@ export function replicaIdentity(name: string): string {
 /** The name of the ledger, in the schema of the tables. */
 export const LEDGER = 'spillway_loads'
 
-/** Endings of the names of views, after the name of the table. */
 export const VIEW_ENDINGS = {
   latest: '_latest',
   bySource: '_by_source',
@@ -76,10 +69,7 @@ export const VIEW_ENDINGS = {
 // PostgreSQL cuts longer names without an error. Two names could become one.
 const POSTGRES_MAX_BYTES = 63
 
-/**
- * Checks the names that the user gave against the limits of the database.
- * @throws ExportError `config` when one is empty, too long, or the ledger's
- */
+/** @throws ExportError `config` when a name is empty, too long for the database, or the ledger's */
 export function requireNames(
   kind: 'duckdb' | 'postgres',
   { schema, table }: { readonly schema: string | null; readonly table: string | null },
@@ -119,7 +109,6 @@ export function tableOf(pipeline: Pipeline, schema: string | null, name: string 
   return { schema, name: name ?? kindOfRows(resource), resource, columns }
 }
 
-/** The columns of the rows. */
 export function rowColumns({ columns }: TableSpec): readonly ColumnSpec[] {
   return columns.slice(0, -OWN_COLUMNS.length)
 }
@@ -141,7 +130,6 @@ export function shownName({ schema }: Pick<TableSpec, 'schema'>, name: string): 
   return schema === null ? name : `${schema}.${name}`
 }
 
-/** Double quotes. */
 export function identifier(name: string): string {
   return `"${name.replaceAll('"', '""')}"`
 }

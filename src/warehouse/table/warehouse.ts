@@ -9,7 +9,6 @@ export type LoadMode = 'append' | 'upsert' | 'replace'
 
 export const LOAD_MODES: readonly LoadMode[] = ['append', 'upsert', 'replace']
 
-/** A data set as a warehouse knows it. */
 export type DataSet = {
   /** `data_set_id` of its manifest. */
   readonly id: string
@@ -21,15 +20,9 @@ export type DataSet = {
 export type Warehouse = {
   /** @returns the table by its full name, which all other methods need */
   find(table: TableSpec): Promise<TableSpec>
-  /**
-   * Makes table, ledger and views, or checks that they fit. Deletes ledger entries of a table that did not exist.
-   * @throws ExportError `config` with the difference
-   */
+  /** Makes table, ledger and views, or checks that they fit. @throws ExportError `config` with the difference */
   prepare(table: TableSpec, options: { readonly evolve: boolean }): Promise<void>
-  /**
-   * Does work in one transaction, all of it or nothing, and sees all that was committed before it began. Waits while
-   * another load is in one of the same table.
-   */
+  /** All of it or nothing. It sees what was committed before, and waits for another load's in the same table. */
   transaction<T>(table: TableSpec, work: (database: Database) => Promise<T>): Promise<T>
   /** Makes what is faster to make after the rows are loaded: indexes, if they are missing. */
   finish(table: TableSpec): Promise<void>
@@ -42,11 +35,8 @@ export type Database = {
   /** @returns the number of rows that the statement changed */
   readonly run: (sql: string) => Promise<number>
   /**
-   * Inserts the rows of a few shards.
-   * @param select SQL of the rows, as DuckDB reads them, with data set and shard as last columns
-   * @param into qualified name of the table
-   * @returns the number of rows with strings that were changed to fit
-   * @throws ExportError `damaged` when there are more or fewer than the manifest says
+   * @param select SQL of the rows, as DuckDB reads them, with data set and shard as last columns @param into qualified
+   * @returns how many rows have strings changed to fit @throws ExportError `damaged` when another number is listed
    */
   readonly insert: (
     shards: readonly ManifestShard[],
