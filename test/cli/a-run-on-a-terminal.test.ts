@@ -15,11 +15,8 @@ it.skipIf(!hasTerminals)(
       { faults: [{ kind: 'status', status: 429, retryAfter: '5', requests: [5] }] },
     )
     expect((await here.call('run', '--max-requests', '3')).code).toBe(4)
-    const { code, screens, written } = await onTerminal(['run', PIPELINE], {
-      cwd: here.folder,
-      env: here.env,
-      columns: 80,
-    })
+    const { folder: cwd, env } = here
+    const { code, screens, written } = await onTerminal(['run', PIPELINE], { cwd, env, columns: 80 })
     expect(code, written).toBe(0)
     expect(written).toMatch(COLOUR)
     const pauses = screens.map((screen) => /requests go on in (\d) s/.exec(screen)?.[1])

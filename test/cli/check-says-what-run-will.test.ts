@@ -1,10 +1,8 @@
 import all from 'node:fs'
-import { createServer } from 'node:http'
 import { syncBuiltinESMExports } from 'node:module'
 import { afterEach, expect, it } from 'vitest'
 import { withDiskFault } from '../fault/disk-fault-here.ts'
-import { portOf } from '../support/listening.ts'
-import { newWorkspace, type Workspace } from '../support/workspace.ts'
+import type { Workspace } from '../support/workspace.ts'
 import { trial } from './trial.ts'
 
 const { fsync } = all
@@ -19,15 +17,6 @@ async function verdicts(here: Workspace) {
   const run = await here.call('run')
   return { check, run, searches: here.searches() }
 }
-
-it('a service that redirects to a login is refused by both', async () => {
-  const login = createServer((_request, response) => response.writeHead(302, { location: '/login' }).end())
-  const here = await newWorkspace({ service: { retries: 0 } })
-  const env = { ...here.env, SPILLWAY_BASE_URL: `http://127.0.0.1:${await portOf(login)}` }
-  const { check, run } = await verdicts({ ...here, ...here.with(env) })
-  expect([check.code, run.code]).toEqual([1, 1])
-  expect(check.stdout).toMatch(/^no {2}service +The search path redirects/m)
-})
 
 it('a disk without room for a page is reported by both, before anything is paid', async () => {
   const here = await trial()

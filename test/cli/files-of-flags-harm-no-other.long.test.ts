@@ -42,8 +42,7 @@ it('a file that a flag names is in no data set, and neither a pipeline file nor 
     ['evidence', PIPELINE, '--output'],
   ]) {
     for (const [name, why] of command[0] === 'run' ? REFUSED : some(REFUSED, 3)) {
-      const { code, stderr } = await here.cli(...command, name)
-      expect([...command, name, code, stderr]).toEqual([...command, name, 2, expect.stringContaining(why)])
+      await exits(2, here.cli(...command, name), why)
     }
   }
   expect(await treeHashes(here.folder)).toEqual(before)
@@ -54,16 +53,14 @@ it('a device or a pipe is no file, and is not replaced', async () => {
   const { here, path } = await exported()
   expect(spawnSync('mkfifo', [path('pipe')]).status).toBe(0)
   for (const name of ['/dev/null', 'pipe', '.']) {
-    const { code, stderr } = await here.cli('run', PIPELINE, '--metrics-file', name)
-    expect([name, code, stderr]).toEqual([name, 2, expect.stringContaining('is no file')])
+    await exits(2, here.cli('run', PIPELINE, '--metrics-file', name), 'is no file')
   }
 })
 
 it('a metrics file in the folder of a data set that is still to be made is refused', async () => {
   const { sandbox, output, call } = await trial()
   mkdirSync(output)
-  const refused = await call('run', '--metrics-file', 'out/run.prom')
-  expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('in the folder of the data set') })
+  await exits(2, call('run', '--metrics-file', 'out/run.prom'), 'in the folder of the data set')
   expect(readdirSync(output)).toEqual([])
   expect(sandbox.requests).toEqual([])
 })

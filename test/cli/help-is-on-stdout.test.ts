@@ -43,32 +43,24 @@ it('help, -h, version and -v work as words and letters do elsewhere', async () =
   }
 })
 
+const WITH_EXAMPLES = 'run plan status verify load query ddl check report sandbox init schema demo'.split(' ')
+
 it.each(['80', '60'])('no help is wider than %s columns, and its examples can be copied', async (COLUMNS) => {
   for (const name of ['', ...Object.keys(COMMANDS)]) {
     const { stdout } = await command([...(name === '' ? [] : [name]), '--help'], { COLUMNS })
     expect(stdout.split('\n').filter((line) => line.length > Number(COLUMNS))).toEqual([])
-    const [, examples = ''] = stdout.split('Examples:\n')
-    if (examples === '') continue
-    const script = examples.trimEnd().split('\n\n')[0]!
+    // Types, which yargs would put right behind a description that fills the line.
+    expect(stdout).not.toMatch(/\[(?:string|boolean|number|array)\]/)
+    const [, examples] = stdout.split('Examples:\n')
+    const least = WITH_EXAMPLES.includes(name) ? 2 : 0
+    if (examples === undefined && least === 0) continue
+    const script = examples!.trimEnd().split('\n\n')[0]!
     execFileSync('/bin/sh', ['-n', '-c', script])
     // A shell joins the lines that a backslash ends.
     const lines = script.replace(/ \\\n +/g, ' ').split('\n')
     for (const line of lines) expect(line).toMatch(/^ {2}(?:# |spillway )/)
+    expect(lines.filter((line) => line.startsWith('  spillway ')).length).toBeGreaterThanOrEqual(least)
   }
-})
-
-it('each command explains its flags', async () => {
-  const { code, stdout, stderr } = await command(['run', '--help'])
-  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-  for (const flag of [
-    ...['from', 'until', 'domain', 'output', 'format', 'max-requests', 'concurrency', 'fail-fast', 'fresh'],
-    ...['yes', 'allow-plaintext', 'json', 'log-format', 'log-level', 'no-progress'],
-  ]) {
-    expect(stdout).toContain(`--${flag}`)
-  }
-  expect(stdout).toContain('Examples:')
-  // Types, which yargs would put right behind a description that fills the line.
-  expect(stdout).not.toMatch(/\[(?:string|boolean|number|array)\]/)
 })
 
 it('the help of a flag names its choices and its default', async () => {
@@ -79,17 +71,6 @@ it('the help of a flag names its choices and its default', async () => {
       for (const choice of choices) expect(describe).toContain(String(choice))
       if (byDefault !== undefined && typeof byDefault !== 'boolean') expect(describe).toMatch(/\[.*\]$/)
     }
-  }
-})
-
-const WITH_EXAMPLES = 'run plan status verify load query ddl check report sandbox init schema demo'.split(' ')
-
-it('the help of each command ends with two examples or more', async () => {
-  const helps = WITH_EXAMPLES.map((name) => command([name, '--help']))
-  for (const { stdout } of await Promise.all(helps)) {
-    const examples = stdout.slice(stdout.indexOf('Examples:')).trimEnd().split('\n').slice(1)
-    expect(examples.filter((line) => line.startsWith('  spillway ')).length, stdout).toBeGreaterThan(1)
-    expect(examples.filter((line) => !line.startsWith('  '))).toEqual([])
   }
 })
 

@@ -32,41 +32,23 @@ it('intact files and completeness are two results, and --complete requires both'
     expect(run.stdout).toContain(part)
   expect(run.stderr).toContain('503')
   const partitions = { total: 3, done: 2, failed: 1, pending: 0 }
-  expect(await json('verify')).toMatchObject({
-    code: 0,
-    ok: true,
-    complete: false,
-    partitions,
-    shards: 2,
-  })
+  expect(await json('verify')).toMatchObject({ code: 0, ok: true, complete: false, partitions, shards: 2 })
   expect(await json('verify', '--complete')).toMatchObject({ code: 1, ok: true, complete: false })
   const printed = await call('verify')
-  expect(printed).toMatchObject({
-    code: 0,
-    stdout: expect.stringMatching(/the files are intact: 2 shards, \d+ rows$/m),
-  })
+  expect(printed.code).toBe(0)
+  expect(printed.stdout).toMatch(/the files are intact: 2 shards, \d+ rows$/m)
   expect(printed.stdout).toMatch(INCOMPLETE_LINE)
 
   expect((await call('run')).code).toBe(0)
-  const done = { total: 3, done: 3, failed: 0, pending: 0 }
-  expect(await json('verify', '--complete')).toMatchObject({
-    code: 0,
-    ok: true,
-    complete: true,
-    partitions: done,
-  })
+  const done = { code: 0, ok: true, complete: true, partitions: { total: 3, done: 3, failed: 0, pending: 0 } }
+  expect(await json('verify', '--complete')).toMatchObject(done)
   expect((await call('verify')).stdout).toContain('The export is complete: all 3 partitions.\n')
 })
 
 it('a data set in which every partition failed is not reported as intact', async () => {
   const { call, json, run } = await world([{ kind: 'status', status: 503 }])
   expect(run.code).toBe(1)
-  expect(await json('verify', '--complete')).toMatchObject({
-    code: 1,
-    ok: true,
-    complete: false,
-    shards: 0,
-  })
+  expect(await json('verify', '--complete')).toMatchObject({ code: 1, ok: true, complete: false, shards: 0 })
   const { stdout } = await call('verify')
   expect(stdout).toContain('there is no file to check')
   expect(stdout).toContain('INCOMPLETE: 3 of 3 partitions failed.')
@@ -117,10 +99,7 @@ it('newly planned windows, a stopped run and a moved data set without state are 
   expect((await call('run', '--max-requests', '1')).code).toBe(4)
   expect((await call('verify')).stdout).toMatch(/INCOMPLETE: [23] of 6 partitions not done\./)
   expect((await call('run')).code).toBe(0)
-  expect(await json('verify', '--complete')).toMatchObject({
-    code: 0,
-    partitions: { total: 6, done: 6 },
-  })
+  expect(await json('verify', '--complete')).toMatchObject({ code: 0, partitions: { total: 6, done: 6 } })
   rmSync(join(here.output, '_SUCCESS'))
   expect((await call('verify')).stdout).toContain('INCOMPLETE: it has no _SUCCESS.')
   rmSync(join(here.output, '_state'), { recursive: true })

@@ -40,16 +40,9 @@ it('so is what they print, and traces of theirs are off: they hold passwords', a
   expect(quiet.stderr).toBe('')
   const debug = await here.call('status', '--log-level', 'debug')
   expect(debug.stderr).toContain('printed by a library')
-  const traced = await newWorkspace(
-    {},
-    {},
-    {
-      NODE_OPTIONS: '--no-deprecation',
-      DEBUG: 'ioredis:*',
-      AZURE_LOG_LEVEL: 'verbose',
-      SPILLWAY_QUEUE_URL: 'redis://:correct-horse@127.0.0.1:1',
-    },
-  )
+  const env = { NODE_OPTIONS: '--no-deprecation', DEBUG: 'ioredis:*', AZURE_LOG_LEVEL: 'verbose' }
+  const SPILLWAY_QUEUE_URL = 'redis://:correct-horse@127.0.0.1:1'
+  const traced = await newWorkspace({}, {}, { ...env, SPILLWAY_QUEUE_URL })
   const { stderr } = await exits(1, traced.cli('submit', 'pipeline.yaml'))
   expect(stderr).not.toMatch(/ioredis:|correct-horse/)
 })

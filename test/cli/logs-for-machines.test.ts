@@ -1,16 +1,7 @@
 import { expect, it } from 'vitest'
-import { exits } from '../support/run-cli.ts'
+import { exits, jsonLines } from '../support/run-cli.ts'
 import { PIPELINE } from '../support/workspace.ts'
 import { ONE_SLOT, THREE_MONTHS, trial } from './trial.ts'
-
-type Line = { readonly event: string; readonly run: string } & Readonly<Record<string, unknown>>
-
-function linesOf(text: string): readonly Line[] {
-  return text
-    .trimEnd()
-    .split('\n')
-    .map((line) => JSON.parse(line) as Line)
-}
 
 const JSON_LOG = ['--log-format', 'json']
 
@@ -26,28 +17,20 @@ it('a run logs its events as JSON, each line with the run id', async () => {
     },
   )
   const { stderr } = await exits(1, call('run', ...JSON_LOG, '--log-level', 'debug'))
-  const lines = linesOf(stderr)
+  const lines = jsonLines(stderr)
   expect(new Set(lines.map(({ run }) => run)).size).toBe(1)
   for (const line of lines) {
     expect(line).toMatchObject({
-      level: expect.any(String),
+      ...{ level: expect.any(String), event: expect.any(String), msg: expect.any(String), pipeline: 'trial' },
       time: expect.stringMatching(/^\d{4}-.*Z$/),
       run: expect.stringMatching(/^[0-9a-f-]{36}$/),
-      event: expect.any(String),
-      pipeline: 'trial',
-      msg: expect.any(String),
     })
   }
   const of = (event: string) => lines.filter((line) => line.event === event)
   expect(lines[0]).toMatchObject({ event: 'run.start', partitions_total: 3, partitions_done: 0 })
   expect(lines.at(-1)).toMatchObject({
-    event: 'run.finish',
-    status: 'failed',
-    partitions_done: 2,
-    partitions_failed: 1,
-    partitions_pending: 0,
-    retries: 2,
-    error_kind: null,
+    ...{ event: 'run.finish', status: 'failed', retries: 2, error_kind: null },
+    ...{ partitions_done: 2, partitions_failed: 1, partitions_pending: 0 },
   })
   expect(of('retry')).toMatchObject([
     { retry: 1, of: 8, wait_ms: expect.any(Number), reason: expect.stringContaining('503') },
@@ -72,13 +55,9 @@ it('a run logs its events as JSON, each line with the run id', async () => {
   expect(requests).toHaveLength(sandbox.requests.length)
   expect(requests.map(({ status }) => status)).toEqual(expect.arrayContaining([200, 503, 429, 400]))
   expect(requests[0]).toMatchObject({
-    level: 'debug',
-    request: 'domain.scatterholt.com/2024-01-01..2024-02-01, page 1',
-    method: 'POST',
+    ...{ level: 'debug', request: 'domain.scatterholt.com/2024-01-01..2024-02-01, page 1', method: 'POST' },
     path: '/firework/v4/credentials/global/_search',
-    attempt: 1,
-    status: 200,
-    duration_ms: expect.any(Number),
+    ...{ attempt: 1, status: 200, duration_ms: expect.any(Number) },
   })
   expect(requests.find(({ attempt }) => attempt === 2)).toMatchObject({ request: requests[1]!.request })
 })
@@ -93,7 +72,7 @@ it('stderr is JSON to the last line, also after a signal or a wrong command line
   running.child.kill('SIGTERM')
   const { code, stderr } = await running.result
   expect(code).toBe(143)
-  const lines = linesOf(stderr)
+  const lines = jsonLines(stderr)
   expect(lines.map(({ event }) => event)).toEqual(expect.arrayContaining(['run.start', 'stop', 'run.finish']))
   expect(lines.find(({ event }) => event === 'stop')).toMatchObject({ signal: 'SIGTERM' })
   const said = 'Stopping after the work in progress. Another signal ends it at once; nothing is lost.'
@@ -106,7 +85,7 @@ it('stderr is JSON to the last line, also after a signal or a wrong command line
     ['run', 'nowhere.yaml', ...JSON_LOG],
   ]) {
     const wrong = await exits(2, cli(...args))
-    expect(linesOf(wrong.stderr)).toMatchObject([{ event: 'error', kind: 'config', level: 'error' }])
+    expect(jsonLines(wrong.stderr)).toMatchObject([{ event: 'error', kind: 'config', level: 'error' }])
   }
 })
 

@@ -56,43 +56,37 @@ it('a run replaces its metrics in one step, readable for others; a failed run ke
     expect(readdirSync(folder).filter((name) => name.includes('.prom'))).toEqual(['spillway.prom'])
     return { ...result, samples: samplesOf(readFileSync(path, 'utf8')) }
   }
-  const own = (name: string) => `spillway_${name}{pipeline="trial"}`
-  const states = (done: number, pending: number) => [
-    [`spillway_partitions{pipeline="trial",state="done"}`, done],
-    [`spillway_partitions{pipeline="trial",state="failed"}`, 0],
-    [`spillway_partitions{pipeline="trial",state="pending"}`, pending],
-  ]
+  const nameOf = (name: string) => `spillway_${name}{pipeline="trial"}`
+  const own = (values: Readonly<Record<string, unknown>>) =>
+    Object.fromEntries(Object.entries(values).map(([name, value]) => [nameOf(name), value]))
+  const states = (done: number, pending: number) =>
+    Object.fromEntries(
+      Object.entries({ done, failed: 0, pending }).map(([state, count]) => [
+        `spillway_partitions{pipeline="trial",state="${state}"}`,
+        count,
+      ]),
+    )
 
   const stopped = await exits(4, run(PIPELINE, '--max-requests', '3'))
   expect(Object.fromEntries(stopped.samples)).toMatchObject({
-    ...Object.fromEntries(states(0, 3)),
-    [own('running')]: 0,
-    [own('last_run_success')]: 0,
-    [own('last_run_requests')]: 3,
-    [own('last_run_searches')]: 2,
-    [own('page_size_rows')]: 2,
-    [own('last_run_retries')]: 1,
-    [own('last_run_rows')]: 4,
-    [own('searches_left')]: 999_999,
-    [own('exit_code')]: 4,
+    ...states(0, 3),
+    ...own({ running: 0, last_run_success: 0, last_run_requests: 3, last_run_searches: 2, exit_code: 4 }),
+    ...own({ page_size_rows: 2, last_run_retries: 1, last_run_rows: 4, searches_left: 999_999 }),
   })
   const version = (JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }).version
   expect(stopped.samples.get(`spillway_info{pipeline="trial",version="${version}"}`)).toBe(1)
-  expect(stopped.samples.has(own('last_success_timestamp_seconds'))).toBe(false)
+  expect(stopped.samples.has(nameOf('last_success_timestamp_seconds'))).toBe(false)
   expect(statSync(path).mode & 0o777).toBe(0o644)
 
   const before = Date.now() / 1000
   const complete = await run(PIPELINE)
-  const success = complete.samples.get(own('last_success_timestamp_seconds'))
+  const success = complete.samples.get(nameOf('last_success_timestamp_seconds'))
   expect(success).toBeGreaterThanOrEqual(before - 1)
+  const { rows } = JSON.parse(complete.stdout)
   expect(Object.fromEntries(complete.samples)).toMatchObject({
-    ...Object.fromEntries(states(3, 0)),
-    [own('last_run_success')]: 1,
-    [own('last_run_rows')]: JSON.parse(complete.stdout).rows,
-    [own('last_run_failures')]: 0,
-    [own('last_run_quarantined')]: 0,
-    [own('last_run_duration_seconds')]: expect.any(Number),
-    [own('exit_code')]: 0,
+    ...states(3, 0),
+    ...own({ last_run_success: 1, last_run_rows: rows, last_run_failures: 0, last_run_quarantined: 0 }),
+    ...own({ last_run_duration_seconds: expect.any(Number), exit_code: 0 }),
   })
 
   // A run that cannot begin, and one whose file is invalid, keep the earlier metrics.
@@ -102,8 +96,8 @@ it('a run replaces its metrics in one step, readable for others; a failed run ke
   ] as const) {
     const refused = await run(...flags)
     expect(refused.code).toBe(2)
-    expect(refused.samples.get(own('last_run_success'))).toBe(lastRun)
-    expect(refused.samples.get(own('last_success_timestamp_seconds'))).toBe(success)
+    expect(refused.samples.get(nameOf('last_run_success'))).toBe(lastRun)
+    expect(refused.samples.get(nameOf('last_success_timestamp_seconds'))).toBe(success)
     expect(refused.samples.get(`spillway_exit_code{pipeline="${name}"}`)).toBe(2)
   }
 })

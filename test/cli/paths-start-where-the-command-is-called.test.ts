@@ -2,6 +2,7 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { inThisProcess } from '../support/in-this-process.ts'
+import { exits } from '../support/run-cli.ts'
 import { newWorkspace } from '../support/workspace.ts'
 
 it('a command from another directory says where it looked, and where there is a data set', async () => {
@@ -10,8 +11,7 @@ it('a command from another directory says where it looked, and where there is a 
   const elsewhere = join(here.folder, 'elsewhere')
   mkdirSync(elsewhere)
   for (const command of ['verify', 'query']) {
-    const { code, stderr } = await inThisProcess([command, '../pipeline.yaml'], elsewhere, here.env)
-    expect([command, code]).toEqual([command, 2])
+    const { stderr } = await exits(2, inThisProcess([command, '../pipeline.yaml'], elsewhere, here.env))
     expect(stderr).toContain(join(elsewhere, 'out'))
     expect(stderr).toContain(`${here.output} holds a data set: relative paths start in the working directory`)
   }
@@ -21,9 +21,8 @@ it('a command from another directory says where it looked, and where there is a 
 
 it('~ is refused, with what to write: no shell expands it there', async () => {
   const here = await newWorkspace({ load: { path: '~/out' } })
-  const { code, stderr } = await here.call('run')
   // biome-ignore lint/suspicious/noTemplateCurlyInString: a reference of the file's own
-  expect([code, stderr]).toEqual([2, expect.stringContaining('write ${HOME}/out')])
+  await exits(2, here.call('run'), 'write ${HOME}/out')
 })
 
 it('a command that finds no data set proposes the run with the folder that was given', async () => {
@@ -35,12 +34,8 @@ it('a command that finds no data set proposes the run with the folder that was g
     ['load', '--to', 'duckdb:x.db'],
     ['summary'],
   ]) {
-    const { code, stdout, stderr } = await call(command[0]!, ...command.slice(1), '--output', 'my data')
-    expect([command, code, stdout, stderr]).toEqual([
-      command,
-      2,
-      command.includes('--json') ? expect.stringMatching(/^\{"error":/) : '',
-      expect.stringContaining("Run the pipeline first: `spillway run pipeline.yaml --output 'my data'`."),
-    ])
+    const said = "Run the pipeline first: `spillway run pipeline.yaml --output 'my data'`."
+    const { stdout } = await exits(2, call(command[0]!, ...command.slice(1), '--output', 'my data'), said)
+    expect(stdout).toMatch(command.includes('--json') ? /^\{"error":/ : /^$/)
   }
 })

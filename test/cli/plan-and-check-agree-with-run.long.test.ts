@@ -15,88 +15,44 @@ import { ONE_SLOT, threeMonths, trial } from './trial.ts'
 
 const KEY = { SPILLWAY_MASK_KEY: 'k'.repeat(32) }
 /** Exports the first month whole and the second one half. */
-const BEGUN: PipelineParts = {
-  extract: { ...ONE_SLOT, max_requests: 3 },
-  transform: { secret: 'hmac' },
-}
+const BEGUN: PipelineParts = { extract: { ...ONE_SLOT, max_requests: 3 }, transform: { secret: 'hmac' } }
 const PLAINTEXT = { transform: { secret: 'plaintext' } }
 
 type Trial = {
-  readonly name: string
   /** What the pipeline file has instead. */
   readonly parts?: PipelineParts
   /** What is done to the data set. */
   readonly harm?: (output: string, call: Workspace['call']) => void | Promise<void>
   readonly env?: Environment
   readonly flags?: readonly string[]
-  readonly code: number
-  /** What all three commands print. */
-  readonly message: string
+  /** Default: 2. */
+  readonly code?: number
 }
 
-const trials: readonly Trial[] = [
-  {
-    name: 'another masking',
-    parts: { ...BEGUN, transform: { secret: 'redact' } },
-    code: 2,
-    message: 'transform.secret was "hmac" and is now "redact"',
-  },
-  {
-    name: 'the folder of another pipeline',
-    parts: { ...BEGUN, name: 'other' },
-    code: 2,
-    message: 'The folder belongs to the pipeline "trial"',
-  },
-  {
-    name: 'a window that is half exported and cut',
-    flags: ['--until', '2024-02-15'],
-    code: 2,
-    message: '2024-02-01',
-  },
-  { name: 'another mask key', env: { SPILLWAY_MASK_KEY: 'l'.repeat(32) }, code: 2, message: 'mask key' },
-  { name: 'no mask key', env: { SPILLWAY_MASK_KEY: '' }, code: 2, message: 'SPILLWAY_MASK_KEY is empty' },
-  {
-    name: 'plaintext without consent',
-    parts: { ...PLAINTEXT, name: 'plain', load: { path: 'plain' } },
-    code: 2,
-    message: 'plaintext needs consent',
-  },
-  {
-    name: 'plaintext with consent, after another masking',
-    parts: { ...BEGUN, ...PLAINTEXT },
-    flags: ['--allow-plaintext'],
-    code: 2,
-    message: 'transform.secret was',
-  },
-  {
-    name: 'a damaged checkpoint',
+/** By what all three commands print. */
+const trials: Readonly<Record<string, Trial>> = {
+  'transform.secret was "hmac" and is now "redact"': { parts: { ...BEGUN, transform: { secret: 'redact' } } },
+  'The folder belongs to the pipeline "trial"': { parts: { ...BEGUN, name: 'other' } },
+  // A window that is half exported is cut.
+  '2024-02-01': { flags: ['--until', '2024-02-15'] },
+  'mask key': { env: { SPILLWAY_MASK_KEY: 'l'.repeat(32) } },
+  'SPILLWAY_MASK_KEY is empty': { env: { SPILLWAY_MASK_KEY: '' } },
+  'plaintext needs consent': { parts: { ...PLAINTEXT, name: 'plain', load: { path: 'plain' } } },
+  // With consent, after another masking.
+  'transform.secret was': { parts: { ...BEGUN, ...PLAINTEXT }, flags: ['--allow-plaintext'] },
+  'of the checkpoint does not match its checksum': {
     harm: (output) => damageLine(join(output, '_state/checkpoint.jsonl')),
     code: 1,
-    message: 'of the checkpoint does not match its checksum',
   },
-  {
-    name: 'a lost shard',
-    harm: (output) => rmSync(firstShard(output)),
-    code: 1,
-    message: 'A shard is missing',
-  },
-  {
-    name: 'a shard that grew',
-    harm: (output) => appendFileSync(firstShard(output), 'x'),
-    code: 1,
-    message: 'A shard holds',
-  },
-  {
-    name: 'a file where the data set should be',
+  'A shard is missing': { harm: (output) => rmSync(firstShard(output)), code: 1 },
+  'A shard holds': { harm: (output) => appendFileSync(firstShard(output), 'x'), code: 1 },
+  'A part of the path is a file': {
     harm: (output) => {
       rmSync(output, { recursive: true })
       writeFileSync(output, '')
     },
-    code: 2,
-    message: 'A part of the path is a file',
   },
-  {
-    name: 'a link among the folders',
+  'symbolic link': {
     harm: (output) => {
       rmSync(output, { recursive: true })
       mkdirSync(join(output, '../elsewhere'))
@@ -104,32 +60,26 @@ const trials: readonly Trial[] = [
       symlinkSync('../elsewhere', join(output, 'credentials'))
     },
     code: 1,
-    message: 'symbolic link',
   },
-  {
-    name: 'tables of another program',
+  'Another program': {
     parts: { ...BEGUN, load: { table_formats: ['delta'] } },
     harm: (output) => {
       mkdirSync(join(output, '_delta_log'))
       writeFileSync(join(output, '_delta_log/00000000000000000000.json'), '{"metaData":{"id":"theirs"}}\n')
     },
-    code: 2,
-    message: 'Another program',
   },
-  {
-    name: 'a lost list of forgotten people',
+  'The list of forgotten people': {
     async harm(output, call) {
       writeFileSync(join(output, '../people.txt'), 'somebody@scatterholt.com\n')
       await call('forget', '--identities', 'people.txt', '--yes')
       rmSync(join(output, '_state/suppression.json'))
     },
     code: 1,
-    message: 'The list of forgotten people',
   },
-]
+}
 
-it.each(some(trials, 4))('$name: plan and check exit $code as run does', async (given) => {
-  const { parts = BEGUN, harm = () => {}, env = {}, flags = [], code, message } = given
+it.each(some(Object.entries(trials), 4))('plan and check say %s as run does', async (message, given) => {
+  const { parts = BEGUN, harm = () => {}, env = {}, flags = [], code = 2 } = given
   const here = await trial(BEGUN, {}, KEY)
   expect((await here.call('run')).code).toBe(4)
   await harm(here.output, here.call)

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { exits } from '../support/run-cli.ts'
 import { newWorkspace } from '../support/workspace.ts'
 
@@ -33,61 +33,53 @@ async function begin(
   return { call }
 }
 
-describe('plan', () => {
-  it('counts one chain for each query, and estimates new windows from the last ones', async () => {
-    const { call } = await begin()
-    expect(JSON.parse(await call('plan', { until: '2024-07-01' }, '--json'))).toMatchObject({
-      partitions: { total: 72, done: 0, pending: 72 },
-      min_requests: 12,
-      min_seconds: 0.12,
-      expected_requests: null,
-      expected_seconds: null,
-      expected_searches: null,
-    })
-    await call('run', { until: '2024-05-01' })
-    // Sixty-one days more, a row a day: two pages of forty for each query.
-    const more = JSON.parse(await call('plan', { until: '2024-07-01' }, '--json'))
-    expect(more).toMatchObject({ partitions: { total: 72, done: 48, pending: 24 }, min_requests: 12 })
-    expect(more.expected_requests).toBe(24)
-    expect(more.expected_seconds).toBeGreaterThanOrEqual(0.24)
-    expect(more.expected_searches).toBe(24)
-    expect(JSON.parse(await call('plan', { until: '2024-05-01' }, '--json'))).toMatchObject({
-      min_requests: 0,
-      expected_requests: 0,
-    })
+it('plan counts one chain for each query, and estimates new windows from the last ones', async () => {
+  const { call } = await begin()
+  expect(JSON.parse(await call('plan', { until: '2024-07-01' }, '--json'))).toMatchObject({
+    ...{ partitions: { total: 72, done: 0, pending: 72 }, min_requests: 12, min_seconds: 0.12 },
+    ...{ expected_requests: null, expected_seconds: null, expected_searches: null },
   })
+  await call('run', { until: '2024-05-01' })
+  // Sixty-one days more, a row a day: two pages of forty for each query.
+  const more = JSON.parse(await call('plan', { until: '2024-07-01' }, '--json'))
+  expect(more).toMatchObject({ partitions: { total: 72, done: 48, pending: 24 }, min_requests: 12 })
+  expect(more.expected_requests).toBe(24)
+  expect(more.expected_seconds).toBeGreaterThanOrEqual(0.24)
+  expect(more.expected_searches).toBe(24)
+  const done = JSON.parse(await call('plan', { until: '2024-05-01' }, '--json'))
+  expect(done).toMatchObject({ min_requests: 0, expected_requests: 0 })
+})
 
-  it('says before the first run what a page costs, by service.rows_per_search', async () => {
-    const { call } = await begin()
-    const first = await call('plan', { until: '2024-07-01', page_size: 10_000, monthly_searches: 500 })
-    expect(first).toContain('a page of 10,000 rows costs 100 searches of the quota')
-    expect(first).toContain('share of a month: 500 searches, 0 of them spent')
-    const small = await call('plan', { until: '2024-07-01' })
-    expect(small).toContain('a page of 40 rows costs 1 search of the quota')
-    const page = await call('plan', { until: '2024-07-01', page_size: 10_000, rows_per_search: 'page' })
-    expect(page).toContain('a page of 10,000 rows costs 1 search of the quota')
-  })
+it('plan says before the first run what a page costs, by service.rows_per_search', async () => {
+  const { call } = await begin()
+  const first = await call('plan', { until: '2024-07-01', page_size: 10_000, monthly_searches: 500 })
+  expect(first).toContain('a page of 10,000 rows costs 100 searches of the quota')
+  expect(first).toContain('share of a month: 500 searches, 0 of them spent')
+  const small = await call('plan', { until: '2024-07-01' })
+  expect(small).toContain('a page of 40 rows costs 1 search of the quota')
+  const page = await call('plan', { until: '2024-07-01', page_size: 10_000, rows_per_search: 'page' })
+  expect(page).toContain('a page of 10,000 rows costs 1 search of the quota')
+})
 
-  it('names windows.per_chain where one long chain is slower than the rate limit', async () => {
-    const { call } = await begin({ latencyMs: 60 }, ['d0.example'])
-    await call('run', { until: '2024-07-01', page_size: 4 })
-    const advice = 'extract.windows.per_chain lets several requests of a query run at a time'
-    expect(await call('plan', { until: '2024-12-31', every: '1d', page_size: 2 })).toContain(advice)
-    expect(await call('plan', { until: '2024-08-01', page_size: 4 })).not.toContain(advice)
-  })
+it('plan names windows.per_chain where one long chain is slower than the rate limit', async () => {
+  const { call } = await begin({ latencyMs: 60 }, ['d0.example'])
+  await call('run', { until: '2024-07-01', page_size: 4 })
+  const advice = 'extract.windows.per_chain lets several requests of a query run at a time'
+  expect(await call('plan', { until: '2024-12-31', every: '1d', page_size: 2 })).toContain(advice)
+  expect(await call('plan', { until: '2024-08-01', page_size: 4 })).not.toContain(advice)
+})
 
-  it('prints how many runs it takes, and the share of the searches that are left', async () => {
-    const { call } = await begin({ quota: 100, rowsPerSearch: 0 })
-    await call('run', { until: '2024-05-01' })
-    const printed = await call('plan', { until: '2024-07-01', max_requests: 10 })
-    expect(printed).toContain('at least 12 requests')
-    expect(printed).toContain('further pages of 40 items')
-    expect(printed).toContain('by the export so far about 24 requests')
-    expect(printed).toContain('budget of one run: 10 requests, so about 3 runs')
-    const unlimited = await call('plan', { until: '2024-07-01' }, '--max-requests', 'none')
-    expect(unlimited).not.toContain('budget of one run')
-    expect(printed).toContain('about 24 searches of the quota')
-    // Four pages of forty for each of twelve queries are spent.
-    expect(printed).toMatch(/searches left when the service last said so: (?:4[5-9]|5[0-9])\n/)
-  })
+it('plan prints how many runs it takes, and the share of the searches that are left', async () => {
+  const { call } = await begin({ quota: 100, rowsPerSearch: 0 })
+  await call('run', { until: '2024-05-01' })
+  const printed = await call('plan', { until: '2024-07-01', max_requests: 10 })
+  expect(printed).toContain('at least 12 requests')
+  expect(printed).toContain('further pages of 40 items')
+  expect(printed).toContain('by the export so far about 24 requests')
+  expect(printed).toContain('budget of one run: 10 requests, so about 3 runs')
+  const unlimited = await call('plan', { until: '2024-07-01' }, '--max-requests', 'none')
+  expect(unlimited).not.toContain('budget of one run')
+  expect(printed).toContain('about 24 searches of the quota')
+  // Four pages of forty for each of twelve queries are spent.
+  expect(printed).toMatch(/searches left when the service last said so: (?:4[5-9]|5[0-9])\n/)
 })

@@ -3,20 +3,10 @@ import { progressText } from '../../src/cli/progress/progress-text.ts'
 import type { Progress } from '../../src/run/index.ts'
 
 const PROGRESS: Progress = {
-  partitionsTotal: 48,
-  partitionsDone: 22,
-  partitionsDoneBefore: 10,
-  partitionsAdvanced: 12.5,
-  partitionsFailed: 1,
-  rows: 5700,
-  requests: 59,
-  retries: 2,
-  quarantined: 0,
-  searchesSpent: 57,
-  searchesRemaining: 999_943,
+  ...{ partitionsTotal: 48, partitionsDone: 22, partitionsDoneBefore: 10, partitionsAdvanced: 12.5 },
+  ...{ partitionsFailed: 1, rows: 5700, requests: 59, retries: 2, quarantined: 0, retrying: 0 },
+  ...{ searchesSpent: 57, searchesRemaining: 999_943, pausedUntilMs: null },
   requestsAllowed: { requests: 441, by: 'budget' },
-  pausedUntilMs: null,
-  retrying: 0,
 }
 const NOW = 1_700_000_000_000
 

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { planShape, statusShape } from '../support/json-shapes.ts'
 import { exits } from '../support/run-cli.ts'
 import { PIPELINE } from '../support/workspace.ts'
 import { ONE_SLOT, THREE_MONTHS, trial } from './trial.ts'
@@ -12,34 +13,19 @@ const ESCAPE = /\x1b/
 const PLANNED = /^trial: 3 of 3 partitions to do, pace: [^\n]*\n$/
 
 it('--json prints the summary, and a second run sends nothing', async () => {
-  const { sandbox, output, call } = await trial()
-  const first = await call('run', '--json')
+  const { sandbox, output, run } = await trial()
+  const first = await run()
   expect(first).toMatchObject({ code: 0, stderr: expect.stringMatching(PLANNED) })
-  const rows = JSON.parse(first.stdout).rows as number
-  expect(rows).toBeGreaterThan(0)
-  expect(JSON.parse(first.stdout)).toEqual({
-    pipeline: 'trial',
-    status: 'complete',
-    partitions: { total: 3, done: 3, failed: 0, pending: 0 },
-    rows,
-    shards: 3,
-    bytes: expect.any(Number),
-    requests: 1,
-    retries: 0,
-    quarantined: 0,
-    repeated: 0,
-    searches_spent: expect.any(Number),
-    searches_remaining: expect.any(Number),
-    service: { page_size: 10_000 },
-    duration_ms: expect.any(Number),
-    manifest: join(output, '_manifest.json'),
-    error: null,
-    failures: [],
+  expect(first.summary.rows).toBeGreaterThan(0)
+  expect(JSON.parse(first.stdout)).toMatchObject({
+    ...{ pipeline: 'trial', status: 'complete', partitions: { total: 3, done: 3, failed: 0, pending: 0 } },
+    ...{ shards: 3, requests: 1, retries: 0, quarantined: 0, repeated: 0, service: { page_size: 10_000 } },
+    ...{ manifest: join(output, '_manifest.json'), error: null, failures: [] },
   })
   expect(existsSync(join(output, '_SUCCESS'))).toBe(true)
 
-  const second = await exits(0, call('run', '--json'))
-  expect(JSON.parse(second.stdout)).toMatchObject({ status: 'complete', rows: 0, shards: 0, requests: 0 })
+  const second = await exits(0, run())
+  expect(second.summary).toMatchObject({ status: 'complete', rows: 0, shards: 0, requests: 0 })
   expect(sandbox.requests).toHaveLength(1)
 })
 
@@ -59,14 +45,10 @@ it('without a terminal the summary has no colours, and names the next command', 
 it('plan, status, verify and check agree', async () => {
   const here = await trial({ extract: { ...ONE_SLOT, max_requests: 4 } })
   const { sandbox, call, searches } = here
-  const json = async (command: string) => JSON.parse((await call(command, '--json')).stdout)
-  expect(await json('plan')).toEqual({
-    partitions: { total: 3, done: 0, partial: 0, pending: 3, pruned: 0 },
-    min_requests: 1,
-    min_seconds: 0.001,
-    expected_requests: null,
-    expected_seconds: null,
-    expected_searches: null,
+  const json = async (command: string) => JSON.parse((await exits(0, call(command, '--json'))).stdout)
+  expect(planShape.parse(await json('plan'))).toMatchObject({
+    partitions: { total: 3, done: 0, partial: 0, pending: 3 },
+    ...{ min_requests: 1, min_seconds: 0.001, expected_requests: null, expected_seconds: null },
   })
   expect(sandbox.requests).toHaveLength(0)
   expect((await call('run')).code).toBe(4)
@@ -85,25 +67,12 @@ it('plan, status, verify and check agree', async () => {
   expect(status.partitions).toHaveLength(3)
   const rows = status.partitions.reduce((sum: number, each: { rows: number }) => sum + each.rows, 0)
   expect(status.totals).toMatchObject({ partial: 1, failed: 0, pending: 0, rows })
-  expect(status.partitions[0]).toEqual({
+  expect(statusShape.parse(status).partitions[0]).toMatchObject({
     key: 'domain.scatterholt.com/2024-01-01..2024-02-01',
-    query: 'domain.scatterholt.com',
     window: { from: '2024-01-01T00:00:00Z', until: '2024-02-01T00:00:00Z' },
-    state: 'done',
-    rows: expect.any(Number),
-    redo: false,
-    repeated: 0,
-    requests: expect.any(Number),
-    next: null,
-    error: null,
+    ...{ query: 'domain.scatterholt.com', state: 'done', next: null, error: null },
   })
-  const verified = await call('verify', '--json')
-  expect({ code: verified.code, ...JSON.parse(verified.stdout) }).toMatchObject({
-    code: 0,
-    ok: true,
-    shards: 2,
-    problems: [],
-  })
+  expect(await json('verify')).toMatchObject({ ok: true, shards: 2, problems: [] })
   const checked = await call('check')
   expect(checked).toMatchObject({ code: 0, stderr: '' })
   expect(checked.stdout).toContain('2 done')
@@ -128,9 +97,6 @@ it('--fresh without a terminal needs --yes', async () => {
     stderr: expect.stringContaining('--yes'),
   })
   const allowed = await call('run', '--fresh', '--yes', '--json')
-  expect(JSON.parse(allowed.stdout)).toMatchObject({
-    status: 'complete',
-    requests: 1,
-    partitions: { done: 3 },
-  })
+  const partitions = { done: 3 }
+  expect(JSON.parse(allowed.stdout)).toMatchObject({ status: 'complete', requests: 1, partitions })
 })

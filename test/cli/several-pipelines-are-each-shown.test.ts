@@ -22,7 +22,7 @@ it('status, plan, verify and check of several files: each in full, and the grave
   }
   const missing = await exits(2, cli('status', 'done.yaml', 'nowhere.yaml', '--json'))
   expect(missing.stdout).toContain(
-    '"file":"nowhere.yaml","error":{"kind":"config","what":"The pipeline file does not exist',
+    '{"pipeline":null,"file":"nowhere.yaml","error":{"kind":"config","what":"The pipeline file does not exist',
   )
   const { stdout } = await exits(0, cli('check', 'done.yaml', 'fresh.yaml', '--resolved'))
   expect(parseAllDocuments(stdout).map((document) => document.toJS().name)).toEqual(['done', 'fresh'])

@@ -75,16 +75,9 @@ async function problems(here: Workspace, key = 'pub.pem') {
 it('a signed export is valid for verify and for openssl alone', async () => {
   const here = await exported()
   const { value } = await exits(0, here.json('sign', '--key', 'key.pem'))
-  const { totals } = await here.manifest()
+  const { rows, bytes: size } = (await here.manifest()).totals
   const signature = join(here.output, '_manifest.sig')
-  expect(value).toMatchObject({
-    pipeline: 'trial',
-    signature,
-    complete: true,
-    shards: 3,
-    rows: totals.rows,
-    bytes: totals.bytes,
-  })
+  expect(value).toMatchObject({ pipeline: 'trial', signature, complete: true, shards: 3, rows, bytes: size })
   expect(await problems(here)).toEqual([])
   expect((await verifying(here, 'pub.pem')).stdout).toContain('signed under this key')
 
@@ -109,38 +102,24 @@ it('every changed, missing or foreign file is one clear problem', async () => {
   expect(unsigned).toMatchObject([{ path: '_manifest.sig', problem: expect.stringContaining('is missing') }])
   expect((await sign(here)).code).toBe(0)
   const file = (name: string): string => join(here.output, name)
-  const edit = async (name: string, change: (text: string) => string): Promise<void> =>
-    writeFile(file(name), change(await readFile(file(name), 'utf8')))
-
-  const damages = [
-    {
-      what: 'another manifest',
-      name: '_manifest.json',
-      damage: () => edit('_manifest.json', (text) => text.replace('"retries": 0', '"retries": 1')),
-      path: '_manifest.sig',
-      problem: /does not fit: the manifest was changed/,
-    },
-    {
-      what: 'another shard',
-      name: first,
-      damage: () => copyFile(file(second), file(first)),
-      path: first,
-      problem: /holds \d+ bytes instead of|SHA-256/,
-    },
-    {
-      what: 'half a signature',
-      name: '_manifest.sig',
-      damage: () => truncate(file('_manifest.sig'), 32),
-      path: '_manifest.sig',
-      problem: /holds 32 bytes instead of 64/,
-    },
+  const manifest = await readFile(file('_manifest.json'), 'utf8')
+  const other = manifest.replace('"retries": 0', '"retries": 1')
+  const damages: [name: string, damage: () => Promise<void>, path: string, problem: RegExp][] = [
+    [
+      '_manifest.json',
+      () => writeFile(file('_manifest.json'), other),
+      '_manifest.sig',
+      /manifest was changed/,
+    ],
+    [first, () => copyFile(file(second), file(first)), first, /holds \d+ bytes instead of|SHA-256/],
+    ['_manifest.sig', () => truncate(file('_manifest.sig'), 32), '_manifest.sig', /32 bytes instead of 64/],
   ]
-  for (const { what, name, damage, path, problem } of damages) {
+  for (const [name, damage, path, problem] of damages) {
     const before = await readFile(file(name))
     await damage()
     const found = await problems(here)
     await writeFile(file(name), before)
-    expect(found, what).toMatchObject([{ path, problem: expect.stringMatching(problem) }])
+    expect(found, name).toMatchObject([{ path, problem: expect.stringMatching(problem) }])
   }
   const foreign = [{ path: '_manifest.sig', problem: expect.stringContaining('under another key') }]
   expect(await problems(here, 'other.pem')).toMatchObject(foreign)
@@ -236,7 +215,10 @@ it('a signature stays until what it signs changes: a run with nothing to do leav
   }
   // What it signs is signed again, although runs have come since.
   expect((await sign(here)).code).toBe(0)
+  const changed = 'the data set has changed since it was signed'
+  expect((await here.call('status')).stdout).not.toContain(changed)
   const again = await exits(0, here.call('run', '--redo', '*'))
+  expect((await here.call('status')).stdout).toContain(`to do: ${changed}`)
   expect(again.stderr).toContain('its former signature was removed')
   expect(await problems(here)).toMatchObject([{ path: '_manifest.sig', problem: /missing/ }])
   // A foreign file is kept.
@@ -274,11 +256,8 @@ it('a signature that is gone is told from damaged files, with what removed it la
   await exits(0, here.call('forget', '--identities', 'people.txt', '--yes'))
   expect((await sign(here)).code).toBe(0)
   await exits(0, here.call('prune', '--older-than', '1d', '--yes'))
-  const { code, stdout } = await verifying(here, 'pub.pem')
-  expect([code, stdout]).toEqual([
-    1,
-    expect.stringMatching(/is missing.*Partitions were pruned at 20.*makes earlier signatures stale/),
-  ])
+  const { stdout } = await exits(1, verifying(here, 'pub.pem'))
+  expect(stdout).toMatch(/is missing.*Partitions were pruned at 20.*makes earlier signatures stale/)
   const verdict = stdout.trimEnd().split('\n').at(-1)
   expect(verdict).toMatch(/^The export is NOT SIGNED as it is, see above\..*`verify` without --signature/)
   expect(verdict).not.toContain('--redo')
@@ -321,11 +300,8 @@ describe('a wrong key', () => {
     await writeFile(join(folder, 'pipeline.yaml'), pipelineText(PARTS))
     for (const [name, text] of Object.entries(KEYS)) await writeFile(join(folder, name), text)
     const access = { SPILLWAY_BASE_URL: 'http://127.0.0.1:1', ...env }
-    const { stdout, stderr } = await exits(
-      2,
-      inThisProcess([...args, '--log-level', 'debug'], folder, access),
-      why,
-    )
+    const refused = inThisProcess([...args, '--log-level', 'debug'], folder, access)
+    const { stdout, stderr } = await exits(2, refused, why)
     for (const secret of [...BODIES, OPENED.SPILLWAY_SIGNING_PASSPHRASE]) {
       expect(stdout + stderr).not.toContain(secret)
     }
@@ -340,37 +316,35 @@ it('an encrypted key signs like the same key without encryption, given its passp
   for (const secret of [...BODIES, PASSPHRASE]) expect(stdout + stderr).not.toContain(secret)
 })
 
-describe('files that are not on record', () => {
-  const FOLDER = 'credentials/query=domain.scatterholt.com/import_window=2024-01-01'
-  const ADDED = [
-    ...['credentials/data.parquet', 'credentials/part-0.parquet', 'credentials/part-00000.csv'],
-    ...['credentials/foo=bar/part-00000.parquet', 'credentials/a/b/c/data.csv.gz'],
-    'credentials/query=x.csv',
-    ...['credentials/PART-00001.CSV', `${FOLDER}/part-00000.csv.parquet`, `${FOLDER}/part-00001.csv`],
-    ...[`${FOLDER}/part-00000 copy.csv`, `${FOLDER}/more/part-00000.csv`, 'reports/part-00000.csv'],
-    ...['reports/x', 'data.parquet', 'data.csv.gz', 'Credentials/part-00000.parquet'],
-    'more/query=x/DATA.CSV',
-  ]
-  /** No pattern for shards matches these, or readers skip them. */
-  const HARMLESS = [
-    ...['README.md', 'Credentials/notes.txt', '_more/data.parquet', 'credentials/.DS_Store'],
-    ...['credentials/.hidden.parquet', 'credentials/_x/part-00000.parquet'],
-  ]
+const FOLDER = 'credentials/query=domain.scatterholt.com/import_window=2024-01-01'
+const ADDED = [
+  ...['credentials/data.parquet', 'credentials/part-0.parquet', 'credentials/part-00000.csv'],
+  ...['credentials/foo=bar/part-00000.parquet', 'credentials/a/b/c/data.csv.gz'],
+  'credentials/query=x.csv',
+  ...['credentials/PART-00001.CSV', `${FOLDER}/part-00000.csv.parquet`, `${FOLDER}/part-00001.csv`],
+  ...[`${FOLDER}/part-00000 copy.csv`, `${FOLDER}/more/part-00000.csv`, 'reports/part-00000.csv'],
+  ...['reports/x', 'data.parquet', 'data.csv.gz', 'Credentials/part-00000.parquet'],
+  'more/query=x/DATA.CSV',
+]
+/** No pattern for shards matches these, or readers skip them. */
+const HARMLESS = [
+  ...['README.md', 'Credentials/notes.txt', '_more/data.parquet', 'credentials/.DS_Store'],
+  ...['credentials/.hidden.parquet', 'credentials/_x/part-00000.parquet'],
+]
 
-  it('are a problem each, whatever their names; empty folders are none', async () => {
-    const here = await exported()
-    for (const path of [...ADDED, ...HARMLESS]) {
-      await mkdir(dirname(join(here.output, path)), { recursive: true })
-      await writeFile(join(here.output, path), '')
-    }
-    await mkdir(join(here.output, 'credentials/empty=1/empty'), { recursive: true })
-    const [shard] = (await shardPaths(here.output)).filter((path) => path.startsWith(FOLDER))
-    await symlink(join(here.output, shard!), join(here.output, 'credentials/link.csv'))
-    const { stdout } = await exits(1, here.call('verify', '--json'))
-    const { problems } = JSON.parse(stdout) as { problems: Problem[] }
-    const found = problems.map(({ path, cause }) => `${path} ${cause}`).sort()
-    expect(found).toEqual([...ADDED, 'credentials/link.csv'].map((path) => `${path} not_on_record`).sort())
-  })
+it('files that are not on record are a problem each, whatever their names; empty folders are none', async () => {
+  const here = await exported()
+  for (const path of [...ADDED, ...HARMLESS]) {
+    await mkdir(dirname(join(here.output, path)), { recursive: true })
+    await writeFile(join(here.output, path), '')
+  }
+  await mkdir(join(here.output, 'credentials/empty=1/empty'), { recursive: true })
+  const [shard] = (await shardPaths(here.output)).filter((path) => path.startsWith(FOLDER))
+  await symlink(join(here.output, shard!), join(here.output, 'credentials/link.csv'))
+  const { stdout } = await exits(1, here.call('verify', '--json'))
+  const { problems } = JSON.parse(stdout) as { problems: Problem[] }
+  const found = problems.map(({ path, cause }) => `${path} ${cause}`).sort()
+  expect(found).toEqual([...ADDED, 'credentials/link.csv'].map((path) => `${path} not_on_record`).sort())
 })
 
 describe('the signed export of another data set in place of this one', () => {
@@ -429,11 +403,8 @@ it.skipIf(process.platform === 'win32')('a key that others may read is named, an
 it('an older signed export is valid, with its time shown, unless --not-before gives a later time', async () => {
   const here = await exported()
   expect((await sign(here)).code).toBe(0)
-  const plain = await verifying(here, 'pub.pem')
-  expect([plain.code, plain.stdout]).toEqual([
-    0,
-    expect.stringContaining('does not show that they are the latest'),
-  ])
+  const plain = await exits(0, verifying(here, 'pub.pem'))
+  expect(plain.stdout).toContain('does not show that they are the latest')
   const { runs } = await here.manifest()
   const ended = runs.at(-1)!.finished_at!
   const later = new Date(Date.parse(ended) + 1).toISOString()
@@ -446,10 +417,7 @@ it('an older signed export is valid, with its time shown, unless --not-before gi
     expect([code, stdout]).toEqual([1, expect.stringContaining('is older than required')])
   }
   for (const time of ['yesterday', '2024-02-30', '']) {
-    expect(await verifying(here, 'pub.pem', '--not-before', time)).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining('--not-before'),
-    })
+    await exits(2, verifying(here, 'pub.pem', '--not-before', time), '--not-before')
   }
   expect((await here.call('verify', '--not-before', '2024-07-01')).code).toBe(2)
 })

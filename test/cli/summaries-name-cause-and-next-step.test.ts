@@ -51,7 +51,7 @@ it('without a terminal a run prints its plan at once, and a 429 takes one line',
 
 it('an outage that all chains meet is one warning, and another one once it is over', async () => {
   const domains = Array.from({ length: 6 }, (_, i) => `d${i}.example`)
-  const down = { kind: 'status' as const, status: 503, requests: [1, 2, 3, 4, 9] }
+  const down = { kind: 'status' as const, status: 503, requests: [1, 2, 3, 4, 5, 9] }
   const { call } = await trial({ extract: { domains } }, { domains, faults: [down] })
   const { stderr } = await exits(0, call('run', ...QUIET))
   expect(stderr.match(/trying again/g)).toHaveLength(2)

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { exits } from '../support/run-cli.ts'
 import { newWorkspace, type PipelineParts, type Workspace } from '../support/workspace.ts'
 
@@ -19,55 +19,48 @@ async function exported(): Promise<Workspace> {
 }
 
 /** What `tables` says of both tables, with the rows and shards of the manifest. */
-async function expected({ folder, manifest }: Workspace, path = 'out') {
+async function expected({ folder, manifest }: Workspace) {
   const { shards } = await manifest()
   const each = { rows: shards.reduce((sum, { rows }) => sum + rows, 0), files: shards.length }
   return [
-    {
-      format: 'iceberg',
-      location: `file://${folder}/${path}/_iceberg`,
-      snapshot: expect.any(Number),
-      ...each,
-    },
-    { format: 'delta', location: `file://${folder}/${path}`, snapshot: 0, ...each },
+    { format: 'iceberg', location: `file://${folder}/out/_iceberg`, snapshot: expect.any(Number), ...each },
+    { format: 'delta', location: `file://${folder}/out`, snapshot: 0, ...each },
   ]
 }
 
-describe('tables', () => {
-  it('prints each table with its snapshot, rows and shards, as text and as JSON', async () => {
-    const here = await exported()
-    const tables = await expected(here)
-    const json = await here.json('tables')
-    expect(json).toMatchObject({ code: 0, stderr: '' })
-    expect(json.value).toEqual({ tables })
-    const { tables: found } = json.value as { tables: { snapshot: number }[] }
-    const { code, stdout } = await here.call('tables')
-    const { rows, files } = tables[0]!
-    expect(code).toBe(0)
-    expect(stdout.trimEnd().split('\n')).toEqual([
-      `iceberg: file://${here.folder}/out/_iceberg, snapshot ${found[0]!.snapshot}: ${files} shards with ${rows} rows`,
-      `delta: file://${here.folder}/out, snapshot 0: ${files} shards with ${rows} rows`,
-    ])
-  })
+it('tables prints each table with its snapshot, rows and shards, as text and as JSON', async () => {
+  const here = await exported()
+  const tables = await expected(here)
+  const json = await here.json('tables')
+  expect(json).toMatchObject({ code: 0, stderr: '' })
+  expect(json.value).toEqual({ tables })
+  const { tables: found } = json.value as { tables: { snapshot: number }[] }
+  const { code, stdout } = await here.call('tables')
+  const { rows, files } = tables[0]!
+  expect(code).toBe(0)
+  expect(stdout.trimEnd().split('\n')).toEqual([
+    `iceberg: file://${here.folder}/out/_iceberg, snapshot ${found[0]!.snapshot}: ${files} shards with ${rows} rows`,
+    `delta: file://${here.folder}/out, snapshot 0: ${files} shards with ${rows} rows`,
+  ])
+})
 
-  it('says so when there are none, and removes those whose formats have gone', async () => {
-    const here = await exported()
-    await here.write(parts({ table_formats: [] }))
-    expect(await here.call('tables')).toMatchObject({
-      code: 0,
-      stdout: 'no tables: load.table_formats names none\n',
-    })
-    expect((await here.json('tables')).value).toEqual({ tables: [] })
-    for (const name of ['_iceberg', '_delta_log']) expect(existsSync(join(here.output, name))).toBe(false)
+it('tables says so when there are none, and removes those whose formats have gone', async () => {
+  const here = await exported()
+  await here.write(parts({ table_formats: [] }))
+  expect(await here.call('tables')).toMatchObject({
+    code: 0,
+    stdout: 'no tables: load.table_formats names none\n',
   })
+  expect((await here.json('tables')).value).toEqual({ tables: [] })
+  for (const name of ['_iceberg', '_delta_log']) expect(existsSync(join(here.output, name))).toBe(false)
+})
 
-  it('says so when nothing is exported yet of which there could be tables', async () => {
-    const here = await newWorkspace({ ...parts(), service: { retries: 0 } }, { errorRate: 1 })
-    expect((await here.run()).code).toBe(1)
-    expect(await here.call('tables')).toMatchObject({
-      code: 0,
-      stdout: 'no tables: there are no shards yet\n',
-    })
+it('tables says so when nothing is exported yet of which there could be tables', async () => {
+  const here = await newWorkspace({ ...parts(), service: { retries: 0 } }, { errorRate: 1 })
+  expect((await here.run()).code).toBe(1)
+  expect(await here.call('tables')).toMatchObject({
+    code: 0,
+    stdout: 'no tables: there are no shards yet\n',
   })
 })
 

@@ -1,4 +1,4 @@
-import { appendFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { appendFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { exits } from '../support/run-cli.ts'
@@ -20,7 +20,7 @@ async function halfDone() {
     return { ...ended, lines: ended.stdout.trimEnd().split('\n') }
   }
   const run = await exits(4, call('run', '--max-requests', '4'))
-  return { call, run, output: here.output }
+  return { call, run, output: here.output, manifest: here.manifest }
 }
 
 it('status and plan show a line for each query, and on request for each partition', async () => {
@@ -92,11 +92,10 @@ const REPAIR = [
 ]
 
 it('verify shows each cause in one line, and on request each problem', async () => {
-  const { call, output } = await halfDone()
+  const { call, output, manifest } = await halfDone()
   const before = await call('verify')
   expect(before).toMatchObject({ code: 0, stdout: expect.stringMatching(/the files are intact: 3 shards/) })
-  const { shards } = JSON.parse(readFileSync(join(output, '_manifest.json'), 'utf8'))
-  const paths: string[] = shards.map(({ path }: { path: string }) => path)
+  const paths = (await manifest()).shards.map((shard) => shard.path)
   const [path, second, third] = paths
   for (const each of [second!, third!]) appendFileSync(join(output, each), each)
   const strays = [1, 2, 3, 4].map((n) => `credentials/stray-${n}.parquet`)

@@ -60,39 +60,17 @@ describe('columns of a terminal', () => {
   })
 })
 
-describe('quantities', () => {
-  it.each([
-    [0, '0 B'],
-    [999, '999 B'],
-    [1000, '1.0 kB'],
-    [999_949, '999.9 kB'],
-    [999_950, '1.0 MB'],
-    [8_140_000_000, '8.1 GB'],
-  ])('%d bytes are %s', (value, text) => expect(bytes(value)).toBe(text))
-
-  it.each([
-    [0, '0.0 s'],
-    [9_949, '9.9 s'],
-    [9_950, '10 s'],
-    [59_600, '1 min 0 s'],
-    [3_599_000, '59 min 59 s'],
-    [3_599_600, '1 h 0 min'],
-    [86_399_000, '1 d 0 h'],
-  ])('%d ms are %s', (value, text) => expect(duration(value)).toBe(text))
-
-  it.each([
-    [0, '5 s'],
-    [11_000, '15 s'],
-    [56_000, '1 min'],
-    [61_000, '2 min'],
-    [3_599_000, '1 h 0 min'],
-  ])('%d ms that are estimated are %s', (value, text) => expect(roughly(value)).toBe(text))
-
-  it.each([
-    [0, '0:00'],
-    [7_400, '0:07'],
-    [3_599_600, '1:00:00'],
-  ])('%d ms on the stopwatch are %s', (value, text) => expect(stopwatch(value)).toBe(text))
+it.each([
+  [
+    bytes,
+    { 0: '0 B', 999: '999 B', 1000: '1.0 kB', 999949: '999.9 kB', 999950: '1.0 MB', 8140000000: '8.1 GB' },
+  ],
+  [duration, { 0: '0.0 s', 9949: '9.9 s', 9950: '10 s', 59600: '1 min 0 s', 3599000: '59 min 59 s' }],
+  [duration, { 3599600: '1 h 0 min', 86399000: '1 d 0 h' }],
+  [roughly, { 0: '5 s', 11000: '15 s', 56000: '1 min', 61000: '2 min', 3599000: '1 h 0 min' }],
+  [stopwatch, { 0: '0:00', 7400: '0:07', 3599600: '1:00:00' }],
+])('quantities are short: %o %o', (shown, expected) => {
+  for (const [value, text] of Object.entries(expected)) expect(shown(Number(value))).toBe(text)
 })
 
 it.each([

@@ -29,10 +29,10 @@ it('a working directory that was deleted is exit 2', () => {
     `mkdir d && cd d && rmdir ../d && exec ${SPILLWAY} check a.yaml`,
     scratchFolder(),
   )
-  expect([code, stderr]).toEqual([
-    2,
+  expect(code).toBe(2)
+  expect(stderr).toBe(
     'spillway: The working directory is gone. Change to a folder that is there, then run again.\n',
-  ])
+  )
 })
 
 it('a defect outside of any command shows its stack at --log-level debug alone', async () => {

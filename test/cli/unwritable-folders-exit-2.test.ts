@@ -1,9 +1,8 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
+import { spawnSync } from 'node:child_process'
 import { chmodSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { CLI } from '../support/run-cli.ts'
+import { CLI, exits } from '../support/run-cli.ts'
 import { newWorkspace, PIPELINE } from '../support/workspace.ts'
 import { trial } from './trial.ts'
 
@@ -15,10 +14,8 @@ it('a path that is a file, or lies below one, is exit 2, and no request is sent'
   for (const path of ['taken', 'taken/below', 'taken/below/that', 'half']) {
     await write({ load: { path } })
     for (const [command = '', ...flags] of [['run'], ['run', '--fresh', '--yes'], ['plan']]) {
-      const ended = await call(command, ...flags)
-      expect([path, command, ended.code]).toEqual([path, command, 2])
-      expect(ended.stderr).toContain('A part of the path is a file, not a folder')
-      expect(ended.stderr).toMatch(/, pipeline\.yaml:\d+:5\)/)
+      const said = /A part of the path is a file, not a folder.*, pipeline\.yaml:\d+:5\)/s
+      await exits(2, call(command, ...flags), said)
     }
   }
   expect(readdirSync(join(folder, 'half'))).toEqual(['_state'])
@@ -33,12 +30,7 @@ it.skipIf(process.platform === 'win32')('so is a folder without write permission
   const dropped = process.getuid?.() === 0 ? ['setpriv', '--bounding-set=-all', '--inh-caps=-all'] : []
   const [command = '', ...args] = [...dropped, process.execPath, CLI, 'run', PIPELINE]
   const env = { PATH: process.env.PATH ?? '', ...access }
-  const child = spawn(command, args, { cwd: folder, env })
-  let stderr = ''
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    stderr += text
-  })
-  const [code] = (await once(child, 'close')) as [number | null]
-  expect([code, stderr]).toEqual([2, expect.stringContaining('Writing or reading is not permitted')])
+  const { status, stderr } = spawnSync(command, args, { cwd: folder, env, encoding: 'utf8' })
+  expect([status, stderr]).toEqual([2, expect.stringContaining('Writing or reading is not permitted')])
   expect(sandbox.requests).toEqual([])
 })

@@ -95,8 +95,11 @@ it('a missing shard is exported anew by the --redo that the message names, also 
   const [path] = (await shardPaths(here.output)) as [string]
   await rm(join(here.output, path))
   const stopped = await exits(1, here.run())
+  const lost = [expect.stringMatching(/_SUCCESS is not there: `verify` says why$/)]
+  expect((await here.json('status')).value).toMatchObject({ overdue: lost })
   await exits(0, here.run('--redo', /--redo (\S+?)`/.exec(stopped.stderr)?.[1] ?? ''))
   await holdsEverything(here)
+  expect((await here.json('status')).value).toMatchObject({ overdue: [] })
 })
 
 it('a --fresh that is killed leaves no manifest that names shards which are gone', async () => {

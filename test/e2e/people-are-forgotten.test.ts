@@ -205,7 +205,7 @@ it('lines that are no identity are named by their numbers, which count empty lin
   const { notes } = value as { notes: string[] }
   expect(value).toMatchObject({ identities: 2 })
   expect(notes).toEqual([
-    expect.stringMatching(/^No identity, .*: line 4, 5\. /),
+    expect.stringMatching(/^No identity, .*: lines 4, 5\. /),
     expect.stringMatching(/^Each address of a line is one of theirs, .*: line 3\./),
   ])
   expect(notes.join()).not.toContain(second)

@@ -52,37 +52,24 @@ describe('a request is sent again', () => {
     socket.write(`HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: ${body.length}\r\n\r\n`)
     socket.write(body)
   }
+  const reset = (socket: Socket): void => void socket.resetAndDestroy()
+  const end = (socket: Socket): void => void socket.end()
+  const sends =
+    (text: string, then: (socket: Socket) => void = () => {}) =>
+    (socket: Socket): void =>
+      void socket.write(`HTTP/1.1 200 OK\r\n${text}`, () => then(socket))
+  const flipped = gzipSync(PAGE).map((byte, at) => (at === 12 ? byte ^ 1 : byte)) as Buffer
   it.each<[string, (socket: Socket) => void]>([
-    ['the connection is reset before the headers', (socket) => socket.resetAndDestroy()],
-    ['the connection is closed before the headers', (socket) => socket.end()],
-    [
-      'the connection is reset within the headers',
-      (socket) => socket.write('HTTP/1.1 200 OK\r\nconte', () => socket.resetAndDestroy()),
-    ],
-    [
-      'the connection is reset after the headers',
-      (socket) =>
-        socket.write('HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{', () => socket.resetAndDestroy()),
-    ],
-    [
-      'the body is shorter than announced',
-      (socket) => socket.end(`HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n${PAGE}`),
-    ],
-    [
-      'a chunked body ends too early',
-      (socket) => socket.end(`HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n19\r\n${PAGE}\r\n`),
-    ],
+    ['the connection is reset before the headers', reset],
+    ['the connection is closed before the headers', end],
+    ['the connection is reset within the headers', sends('conte', reset)],
+    ['the connection is reset after the headers', sends('content-length: 100\r\n\r\n{', reset)],
+    ['the body is shorter than announced', sends(`content-length: 100\r\n\r\n${PAGE}`, end)],
+    ['a chunked body ends too early', sends(`transfer-encoding: chunked\r\n\r\n19\r\n${PAGE}\r\n`, end)],
     ['a compressed body is cut short', (socket) => compressed(socket, gzipSync(PAGE).subarray(0, -10))],
-    [
-      'a compressed body has a wrong byte',
-      (socket) =>
-        compressed(socket, gzipSync(PAGE).map((byte, at) => (at === 12 ? byte ^ 1 : byte)) as Buffer),
-    ],
+    ['a compressed body has a wrong byte', (socket) => compressed(socket, flipped)],
     ['the response is not HTTP', (socket) => socket.write('SSH-2.0-OpenSSH_9.6\r\n\r\n')],
-    [
-      'the response has no end of headers',
-      (socket) => socket.write(`HTTP/1.1 200 OK\r\nx: ${'x'.repeat(100_000)}`),
-    ],
+    ['the response has no end of headers', sends(`x: ${'x'.repeat(100_000)}`)],
   ])('when %s', (_name, fault) => recovers(fault))
 
   it('when no response begins in time', () => recoversFromLate(() => {}))
@@ -97,22 +84,19 @@ describe('a request is sent again', () => {
     ))
 })
 
-it('a response that ends with its connection is complete', async () => {
-  const server = await serveRaw((socket) => socket.end(`HTTP/1.1 200 OK\r\n\r\n${PAGE}`))
-  expect(await collect(open(server.url), domainChain())).toHaveLength(1)
+it.each([
+  ['ends with its connection', `HTTP/1.1 200 OK\r\n\r\n${PAGE}`],
+  ['follows an interim one', `HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n${WHOLE}`],
+])('a response that %s is complete', async (_name, response) => {
+  const server = await serveRaw((socket) => socket.end(response))
+  expect(await collect(open(server.url), domainChain())).toMatchObject([{ requests: 1, page: { items: 1 } }])
 })
 
-it.each([
-  ['nothing listens', 'http://127.0.0.1:1', /Nothing accepts connections at 127\.0\.0\.1:1 \(ECONNREFUSED\)/],
-  [
-    'the name is unknown',
-    'http://no-such-host.invalid',
-    /The name no-such-host\.invalid .* \((?:ENOTFOUND|EAI_AGAIN)\)/,
-  ],
-])('the cause is named when %s', async (_name, url, code) => {
-  const error = await failure(collect(open(url, { settings: { retries: 0 } }), domainChain()))
+it('the cause is named when the name is unknown', async () => {
+  const service = open('http://no-such-host.invalid', { settings: { retries: 0 } })
+  const error = await failure(collect(service, domainChain()))
   expect(error.kind).toBe('transient')
-  expect(error.message).toMatch(code)
+  expect(error.message).toMatch(/The name no-such-host\.invalid .* \((?:ENOTFOUND|EAI_AGAIN)\)/)
 })
 
 it('the wait for a connection ends in time where the server accepts it and says no more', async () => {

@@ -13,13 +13,6 @@ describe('the request budget', () => {
     expect(service.counters.requests).toBe(7)
   })
 
-  it('includes retries', async () => {
-    const server = await serve((_request, response) => response.writeHead(500).end())
-    const service = open(server.url, { clock: fakeClock(), limits: { maxRequests: 2 } })
-    expect((await failure(collect(service, domainChain()))).kind).toBe('quota')
-    expect(server.received).toHaveLength(2)
-  })
-
   it('includes a request repeated with a new token', async () => {
     const secrets = { TOKEN: 'old' }
     const server = await serve((_request, response) => {
@@ -42,18 +35,6 @@ describe('the request budget', () => {
     await collect(service, domainChain())
     expect((await failure(collect(service, domainChain()))).kind).toBe('quota')
     expect(clock.waits).toEqual([])
-  })
-
-  it('of 0 sends nothing', async () => {
-    const service = open('http://127.0.0.1:9', { limits: { maxRequests: 0 } })
-    expect((await failure(collect(service, domainChain()))).message).toContain('extract.max_requests')
-  })
-
-  it('excludes requests that could not be written', async () => {
-    // Nothing listens on the port next to discard.
-    const service = open('http://127.0.0.1:1', { clock: fakeClock(), limits: { maxRequests: 3 } })
-    expect((await failure(collect(service, domainChain()))).kind).toBe('transient')
-    expect(service.counters).toMatchObject({ requests: 0, retries: 0 })
   })
 })
 

@@ -1,79 +1,66 @@
+import type { ServerResponse } from 'node:http'
 import { inspect } from 'node:util'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import { learnSecret } from '../../src/core/index.ts'
 import { chainOf, collect, domainChain, failure, open, sendJson, serve } from './support.ts'
 
-async function messageFor(body: unknown, status = 400): Promise<string> {
-  const server = await serve((_request, response) => sendJson(response, body, { status }))
+async function messageOf(respond: (response: ServerResponse) => void): Promise<string> {
+  const server = await serve((_request, response) => respond(response))
   return (await failure(collect(open(server.url), domainChain()))).message
 }
 
+const messageFor = (body: unknown, status = 400): Promise<string> =>
+  messageOf((response) => sendJson(response, body, { status }))
+
 describe('an error quotes the service', () => {
-  it('as code and message', async () => {
-    const message = await messageFor({
-      error: { code: 'BAD_QUERY', message: 'fqdn is no domain', data: { a: 1 } },
-    })
-    expect(message).toContain('responded with 400: BAD_QUERY: fqdn is no domain (POST http://127.0.0.1:')
-    expect(message).toContain(
-      '/v4/credentials/global/_search, domain.acme.example/2024-07-01..2024-08-01, page 1)',
-    )
-  })
-
-  it('as a list of fields', async () => {
-    const detail = [
-      { loc: ['body', 'query', 'fqdn'], msg: 'field required', type: 'missing', input: 'private' },
-      { loc: ['body', 'include', 0], msg: 'unknown value', type: 'enum' },
-    ]
-    expect(await messageFor({ detail }, 422)).toContain(
-      'responded with 422: body.query.fqdn: field required; body.include.0: unknown value (',
-    )
-  })
-
-  it('as one sentence', async () => {
-    expect(await messageFor({ detail: 'Not Found' }, 404)).toContain('responded with 404: Not Found (')
-  })
+  const WHERE =
+    /\(POST http:\/\/127\.0\.0\.1:\d+\/v4\/credentials\/global\/_search, domain\.acme\.example\/2024-07-01\.\.2024-08-01, page 1\)/
+  const FIELDS = [
+    { loc: ['body', 'query', 'fqdn'], msg: 'field required', type: 'missing', input: 'private' },
+    { loc: ['body', 'include', 0], msg: 'unknown value', type: 'enum' },
+  ]
 
   it.each([
-    [{ error: { code: 7 } }],
-    [{ error: 'text' }],
-    [{ detail: [{ loc: 'body' }] }],
-    [[]],
-    [null],
-    ['text'],
-  ])('or only the status when the body has another shape: %j', async (body) => {
-    expect(await messageFor(body)).toContain('responded with 400 (')
-  })
+    [400, { error: { code: 'BAD_QUERY', message: 'no domain', data: { a: 1 } } }, ': BAD_QUERY: no domain'],
+    [422, { detail: FIELDS }, ': body.query.fqdn: field required; body.include.0: unknown value'],
+    [404, { detail: 'Not Found' }, ': Not Found'],
+    // Of any other shape.
+    [400, { error: { code: 7 } }, ''],
+    [400, { error: 'text' }, ''],
+    [400, { detail: [{ loc: 'body' }] }, ''],
+    [400, [], ''],
+    [400, null, ''],
+    [400, 'text', ''],
+  ])(
+    'as code and message, as a list of fields, as one sentence, or not: %i %j',
+    async (status, body, said) => {
+      const message = await messageFor(body, status)
+      expect(message).toContain(`responded with ${status}${said} (`)
+      expect(message).toMatch(WHERE)
+    },
+  )
 
   it.each([
     ['text/html', 'oops'],
     ['application/octet-stream', '<!doctype html>oops'],
   ])('but not an HTML page: %s', async (contentType, body) => {
-    const server = await serve((_request, response) =>
+    const message = await messageOf((response) =>
       response.writeHead(400, { 'content-type': contentType }).end(body),
     )
-    const { message } = await failure(collect(open(server.url), domainChain()))
     expect(message).toContain('responded with 400 and an HTML page (')
     expect(message).not.toContain('oops')
   })
 
-  it('decompressed, if it is compressed', async () => {
-    const server = await serve((_request, response) =>
-      response.writeHead(400, { 'content-encoding': 'gzip' }).end(gzipSync('{"detail":"Not this"}')),
-    )
-    expect((await failure(collect(open(server.url), domainChain()))).message).toContain('400: Not this (')
-  })
-
   it.each([
-    ['broken', 'gzip', '{"detail":"Not this"}'],
-    ['unknown', 'br', '{"detail":"Not this"}'],
-  ])('or only the status when its compression is %s', async (_name, coding, body) => {
-    const server = await serve((_request, response) =>
+    ['decompressed', 'gzip', gzipSync('{"detail":"Not this"}'), ': Not this'],
+    ['by its status, if that is broken', 'gzip', '{"detail":"Not this"}', ''],
+    ['by its status, if that is unknown', 'br', '{"detail":"Not this"}', ''],
+  ])('a compressed one %s', async (_name, coding, body, said) => {
+    const message = await messageOf((response) =>
       response.writeHead(400, { 'content-encoding': coding }).end(body),
     )
-    expect((await failure(collect(open(server.url), domainChain()))).message).toContain(
-      'responded with 400 (',
-    )
+    expect(message).toContain(`responded with 400${said} (`)
   })
 
   it('on one line, without control characters, truncated', async () => {
@@ -85,7 +72,7 @@ describe('an error quotes the service', () => {
   })
 
   it('of an endless body: only its beginning is received', async () => {
-    const server = await serve((_request, response) => {
+    const message = await messageOf((response) => {
       response.writeHead(400)
       const chunk = Buffer.alloc(65_536, 'x')
       const more = (): void => {
@@ -94,9 +81,7 @@ describe('an error quotes the service', () => {
       response.on('drain', more)
       more()
     })
-    expect((await failure(collect(open(server.url), domainChain()))).message).toContain(
-      'responded with 400 (',
-    )
+    expect(message).toContain('responded with 400 (')
   })
 })
 
@@ -161,14 +146,7 @@ describe('a token or key that the service echoes is left out', () => {
     )
     const service = open(server.url, {
       secrets: { API_KEY: 'fk_1234567890abcdef' },
-      settings: {
-        auth: {
-          kind: 'api-key',
-          apiKeyEnv: 'API_KEY',
-          tokenUrl: '/tokens/generate',
-          tenantId: null,
-        },
-      },
+      settings: { auth: { kind: 'api-key', apiKeyEnv: 'API_KEY', tokenUrl: '/tokens', tenantId: null } },
     })
     const error = await failure(collect(service, domainChain()))
     expect(inspect(error, { depth: 20 })).not.toContain('fk_1234')

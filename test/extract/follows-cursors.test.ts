@@ -50,17 +50,6 @@ describe('a chain of cursors', () => {
     expect(server.received).toHaveLength(100)
   })
 
-  it('requests the next page only when the consumer calls again', async () => {
-    const server = await serve((_request, response, index) => sendPage(response, `c${index}`))
-    const pages = extractPages(open(server.url), domainChain(), decode)
-    await pages.next()
-    expect(server.received).toHaveLength(1)
-    await pages.next()
-    expect(server.received).toHaveLength(2)
-    await pages.return()
-    expect(server.received).toHaveLength(2)
-  })
-
   it.each([
     ['the one just sent', ['a', 'a']],
     ['an older one', ['a', 'b', 'c', 'a']],

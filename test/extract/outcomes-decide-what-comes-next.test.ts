@@ -69,16 +69,3 @@ it('a request that lost its reservation before it was written is sent later, and
   expect(attempts).toEqual([1, 1, 1, 1])
   expect(service.counters).toMatchObject({ requests: 4, retries: 0, searchesRemaining: 188 })
 })
-
-it('each outage is one warning: the next one is another', async () => {
-  const server = await serve((_request, response, index) => {
-    if (index % 3 < 2) response.writeHead(500).end()
-    else sendPage(response, index === 2 ? 'c' : null)
-  })
-  const levels: string[] = []
-  const log = (level: string, message: string): void => {
-    if (message === 'trying again') levels.push(level)
-  }
-  await collect(open(server.url, { clock: fakeClock(), log }), domainChain())
-  expect(levels).toEqual(['warn', 'debug', 'warn', 'debug'])
-})

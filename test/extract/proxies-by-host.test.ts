@@ -18,7 +18,7 @@ it('each scheme has its own variable; lower case takes precedence; the http prox
   expect(hostFor({ HTTPS_PROXY: ENV.HTTPS_PROXY }, 'http://a.example')).toBeNull()
 })
 
-it('NO_PROXY lists hosts with their subdomains, ports, or everything', () => {
+it('NO_PROXY lists hosts with their subdomains, addresses of IPv6 in brackets or not, ports, or everything', () => {
   const straight = (list: string, origin: string) => hostFor({ ...ENV, NO_PROXY: list }, origin) === null
   expect(straight('a.example', 'https://a.example')).toBe(true)
   expect(straight('a.example', 'https://api.a.example')).toBe(true)
@@ -29,10 +29,6 @@ it('NO_PROXY lists hosts with their subdomains, ports, or everything', () => {
   expect(straight('a.example:8443', 'https://a.example')).toBe(false)
   expect(straight('a.example:8443', 'https://a.example:8443')).toBe(true)
   expect(straight('b.example *', 'https://a.example')).toBe(true)
-})
-
-it('NO_PROXY takes addresses of IPv6, with brackets or without', () => {
-  const straight = (list: string, origin: string) => hostFor({ ...ENV, NO_PROXY: list }, origin) === null
   expect(straight('fd00::1', 'https://[fd00::1]')).toBe(true)
   expect(straight('FD00:0:0::0001', 'https://[fd00::1]:8443')).toBe(true)
   expect(straight('[fd00::1]', 'https://[fd00::1]')).toBe(true)
@@ -53,16 +49,15 @@ it('a name that only begins like an address of this machine uses the proxy', () 
   expect(hostFor(ENV, 'http://127.example.com')).not.toBeNull()
 })
 
-it.each(['user:hunter2', 'socks5://me:hunter2@p.example', 'http://', 'http://%:hunter2@p.example'])(
-  'rejects %s without showing user and password',
-  (value) => {
-    const attempt = () => proxiesOf({ HTTPS_PROXY: value })
-    expect(attempt).toThrow('environment variable HTTPS_PROXY')
-    expect(attempt).toThrow(expect.toSatisfy((error) => isExportError(error, 'config')))
-    expect(attempt).not.toThrow('hunter2')
-  },
-)
-
-it.each(['socks5://me:hunter2@p.example', 'http://%:hunter2@p.example'])('names the host of %s', (value) => {
-  expect(() => proxiesOf({ HTTPS_PROXY: value })).toThrow('The proxy p.example is no address')
+it.each([
+  ['user:hunter2', 'The proxy is no address'],
+  ['http://', 'The proxy is no address'],
+  ['socks5://me:hunter2@p.example', 'The proxy p.example is no address'],
+  ['http://%:hunter2@p.example', 'The proxy p.example is no address'],
+])('rejects %s, naming its host, without user and password', (value, host) => {
+  const attempt = () => proxiesOf({ HTTPS_PROXY: value })
+  expect(attempt).toThrow('environment variable HTTPS_PROXY')
+  expect(attempt).toThrow(host)
+  expect(attempt).toThrow(expect.toSatisfy((error) => isExportError(error, 'config')))
+  expect(attempt).not.toThrow('hunter2')
 })

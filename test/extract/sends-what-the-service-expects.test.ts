@@ -24,25 +24,13 @@ describe('a search request', () => {
     )
   })
 
-  it.each<[Query, unknown]>([
-    [
-      { type: 'auth_domain', fqdn: 'acme.example' },
-      { type: 'auth_domain', fqdn: 'acme.example' },
-    ],
-    [
-      { type: 'email', email: 'a@acme.example', as: 'case-17' },
-      { type: 'email', email: 'a@acme.example' },
-    ],
-    [
-      { type: 'keyword', keyword: 'admin' },
-      { type: 'keyword', keyword: 'admin' },
-    ],
-    [
-      { type: 'secret', secretEnv: 'LEAKED' },
-      { type: 'secret', secret: 'hunter"2\n' },
-    ],
+  it.each<[Query, string]>([
+    [{ type: 'auth_domain', fqdn: 'acme.example' }, '{"type":"auth_domain","fqdn":"acme.example"}'],
+    [{ type: 'email', email: 'a@acme.example', as: 'case-17' }, '{"type":"email","email":"a@acme.example"}'],
+    [{ type: 'keyword', keyword: 'admin' }, '{"type":"keyword","keyword":"admin"}'],
+    [{ type: 'secret', secretEnv: 'LEAKED' }, '{"type":"secret","secret":"hunter\\"2\\n"}'],
   ])('contains the query in the service’s own shape: $type', async (query, shape) => {
-    expect(JSON.parse(await bodySent(chainOf(query, { secret: 'hunter"2\n' }))).query).toEqual(shape)
+    expect(await bodySent(chainOf(query, { secret: 'hunter"2\n' }))).toContain(`"query":${shape},`)
   })
 
   it('is sent to the search path below the base, with these headers', async () => {
@@ -111,14 +99,6 @@ describe('reports', () => {
     expect(error.message).toContain('report.title')
     expect(error.message).toContain('report.id')
     expect(error.message).not.toMatch(/private|seven/)
-  })
-
-  it('are one page in an export of chosen ones', async () => {
-    const server = await serve((_request, response) => sendJson(response, { report }))
-    expect(
-      await collect(open(server.url), chainOf({ type: 'report', id: 7 }, { window: null })),
-    ).toHaveLength(1)
-    expect(server.received.map(({ url }) => url)).toEqual(['/v4/threat_flow/reports/7'])
   })
 
   it('are listed page by page in an export of all', async () => {

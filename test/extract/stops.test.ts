@@ -8,32 +8,24 @@ import { portOf } from '../support/listening.ts'
 import { collect, decode, domainChain, failure, fakeClock, open, sendPage, serve } from './support.ts'
 
 describe('stopping', () => {
-  it('ends the wait for a permit', async () => {
-    const server = await serve((_request, response) => sendPage(response, 'a'))
-    const stop = new AbortController()
-    const clock = fakeClock({ auto: false })
-    const service = open(server.url, { clock, stop: stop.signal, settings: { requestsPerSecond: 0.001 } })
-    const run = failure(collect(service, domainChain()))
-    await eventually(() => expect(clock.pending()).toHaveLength(1))
-    stop.abort()
-    expect((await run).kind).toBe('interrupted')
-    expect(server.received).toHaveLength(1)
-  })
-
   it.each([
+    ['stop', 'for a permit', 200],
     ['stop', 'before a retry', 503],
     ['stop', 'after a 429', 429],
     ['abort', 'after a 429', 429],
-  ])('ends a wait (%s), %s', async (how, _when, status) => {
-    const server = await serve((_request, response) =>
-      response.writeHead(status, { 'retry-after': '600' }).end(),
-    )
+  ])('ends a wait (%s) %s', async (how, _when, status) => {
+    const server = await serve((_request, response) => {
+      if (status === 200) sendPage(response, 'a')
+      else response.writeHead(status, { 'retry-after': '600' }).end()
+    })
     const signal = new AbortController()
     const clock = fakeClock({ auto: false })
-    const run = failure(collect(open(server.url, { clock, [how]: signal.signal }), domainChain()))
+    const options = { clock, [how]: signal.signal, settings: { requestsPerSecond: 0.001 } }
+    const run = failure(collect(open(server.url, options), domainChain()))
     await eventually(() => expect(clock.pending()).toHaveLength(1))
     signal.abort()
     expect((await run).kind).toBe('interrupted')
+    expect(server.received).toHaveLength(1)
   })
 
   it('ends the machine’s own long waits, whatever its reason', async () => {

@@ -5,7 +5,6 @@ import {
   type Clock,
   ExportError,
   isFeed,
-  type Measures,
   partition,
   type Query,
   type ServiceSettings,
@@ -23,6 +22,8 @@ import {
 import { nameQuery, visibleLabel } from '../../src/pipeline/index.ts'
 import { type DecodedPage, type DecodePage, SeenCursors } from '../../src/rows/index.ts'
 import { portOf } from '../support/listening.ts'
+
+export { failure } from '../support/failure.ts'
 
 export type Received = {
   readonly method: string
@@ -154,21 +155,16 @@ export function fakeClock({ auto = true, startMs = Date.parse('2024-07-01T00:00:
   }
 }
 
-export type OpenOptions = {
+export type OpenOptions = Partial<ServiceDeps> & {
   settings?: Partial<ServiceSettings>
   limits?: Partial<ServiceLimits>
   addresses?: Partial<ServiceSettings['addresses']>
-  clock?: Clock
   secrets?: Record<string, string>
-  stop?: AbortSignal
-  abort?: AbortSignal
-  log?: ServiceDeps['log']
-  hidesTexts?: boolean
-  measures?: Measures
 }
 
 /** A service at `url` without a rate limit, unless given. */
 export function open(url: string, options: OpenOptions = {}): Service {
+  const { settings, limits, addresses, secrets, ...deps } = options
   const service = new Service(
     {
       baseUrl: url,
@@ -178,26 +174,21 @@ export function open(url: string, options: OpenOptions = {}): Service {
         report_path: '/v4/threat_flow/reports',
         feed_path: '/v2/me/feed/credentials',
         identifier_feed_path: '/v3/identifiers/{id}/feed/credentials',
-        ...options.addresses,
+        ...addresses,
       },
-      organization: null,
-      requestsPerSecond: 10_000,
-      basicRequestsPerSecond: 10_000,
-      rowsPerSearch: 100,
-      timeoutMs: 10_000,
-      retries: 3,
-      maxResponseBytes: 1_000_000,
-      ...options.settings,
+      ...{ organization: null, requestsPerSecond: 10_000, basicRequestsPerSecond: 10_000 },
+      ...{ rowsPerSearch: 100, timeoutMs: 10_000, retries: 3, maxResponseBytes: 1_000_000 },
+      ...settings,
     },
-    { maxRequests: null, minSearchesRemaining: null, monthly: null, connections: 8, ...options.limits },
+    { maxRequests: null, minSearchesRemaining: null, monthly: null, connections: 8, ...limits },
     {
-      clock: options.clock ?? systemClock,
-      readSecret: async (name) => ({ TOKEN: 'the-token', ...options.secrets })[name] ?? null,
-      stop: options.stop ?? new AbortController().signal,
-      abort: options.abort ?? new AbortController().signal,
-      log: options.log ?? (() => {}),
-      hidesTexts: options.hidesTexts ?? false,
-      ...(options.measures === undefined ? {} : { measures: options.measures }),
+      clock: systemClock,
+      readSecret: async (name) => ({ TOKEN: 'the-token', ...secrets })[name] ?? null,
+      stop: new AbortController().signal,
+      abort: new AbortController().signal,
+      log: () => {},
+      hidesTexts: false,
+      ...deps,
     },
   )
   onTestFinished(() => service.close())
@@ -220,22 +211,9 @@ export function chainOf(query: Query, overrides: Partial<Chain> & { window?: Win
     own: () => window,
     partition: () => key,
     isOver: () => false,
-    secret: null,
-    include: [],
-    order: 'asc',
-    pageSize: 10_000,
-    sizes: null,
-    mayRestart: true,
-    isTrial: false,
-    requestsBefore: 0,
-    cursor: null,
-    cursorSize: null,
-    since: null,
-    recent: [],
-    known: [],
-    page: 0,
-    queryValue: 'acme.example',
-    seen: new SeenCursors(),
+    ...{ secret: null, include: [], order: 'asc', pageSize: 10_000, sizes: null, mayRestart: true },
+    ...{ isTrial: false, requestsBefore: 0, cursor: null, cursorSize: null, since: null, page: 0 },
+    ...{ recent: [], known: [], queryValue: 'acme.example', seen: new SeenCursors() },
     onRequest: () => {},
     mayPrefetch: () => false,
     ...rest,
@@ -267,18 +245,9 @@ function parse(body: Uint8Array): { items?: unknown[]; next?: string | null } {
 
 export function emptyPage(page: Partial<DecodedPage>): DecodedPage {
   return {
-    next: null,
-    recordBatch: null,
-    rows: 0,
-    items: 0,
-    repeated: 0,
-    forgotten: [],
-    met: false,
+    ...{ next: null, recordBatch: null, rows: 0, items: 0, repeated: 0, forgotten: [], met: false },
     ids: { rows: new Int32Array(0), rejected: new Int32Array(0) },
-    times: null,
-    span: null,
-    quarantined: [],
-    unknownFields: {},
+    ...{ times: null, span: null, quarantined: [], unknownFields: {} },
     ...page,
   }
 }
@@ -287,15 +256,4 @@ export async function collect(service: Service, chain: Chain, how = decode): Pro
   const pages: ExtractedPage[] = []
   for await (const page of extractPages(service, chain, how)) pages.push(page)
   return pages
-}
-
-/** The ExportError that a promise rejects with. */
-export async function failure(promise: Promise<unknown>): Promise<ExportError> {
-  try {
-    await promise
-  } catch (error) {
-    if (error instanceof ExportError) return error
-    throw error
-  }
-  throw new Error('nothing was thrown')
 }

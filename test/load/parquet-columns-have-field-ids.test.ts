@@ -21,6 +21,7 @@ const credentials = columnsOf({
   },
 })
 const reports = allColumns('reports', [])
+const feed = allColumns('feed', [])
 const own: ColumnSpec = { name: 'severity', type: 'text', nullable: true, meaning: '' }
 
 /** Names and ids in the footer; elements of lists by the name of their column. */
@@ -53,12 +54,12 @@ const PROMISED: Readonly<Record<string, number>> = {
   format_type: 101, title: 102, subtitle: 103, summary: 104, content: 105, tags: 106, 'tags elements': 1106,
   highlights: 107, 'highlights elements': 1107, related_activity_uids: 108, 'related_activity_uids elements': 1108,
   prompt_preset_uid: 109, created_at: 110, published_at: 111, updated_at: 112, reading_time: 113, tenant_id: 114,
-  organization_id: 115,
+  organization_id: 115, remediated_at: 25, ignored_at: 26,
 } // biome-ignore format: a table
 
 describe.each(['MICROS', 'MILLIS'] as const)('field ids, timestamps in %s', (unit) => {
   it('are on every column and on the elements of lists, as they are promised', () => {
-    const found = { ...idsOf(credentials, unit), ...idsOf(reports, unit) }
+    const found = { ...idsOf(credentials, unit), ...idsOf(reports, unit), ...idsOf(feed, unit) }
     expect(found).toEqual(PROMISED)
     expect(credentials).toHaveLength(24)
     expect(new Set(Object.values(PROMISED)).size).toBe(Object.keys(PROMISED).length)

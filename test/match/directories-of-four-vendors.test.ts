@@ -179,7 +179,7 @@ describe('digest', () => {
     const { status, stdout, stderr } = digest(table, '--column', 'mail')
     expect(status).toBe(0)
     expect(stdout).toBe(`name,${COLUMN}\nAda,${digestOf('a@x.example')};${digestOf('b@x.example')}\nBo,\n`)
-    expect(stderr).toContain('1 cell with something that is no address, not looked for: lines 3')
+    expect(stderr).toContain('1 cell with something that is no address, not looked for: line 3')
     expect(stderr).toContain('column "note" has 1 address, not looked for: --column "note" reads it')
   })
 
@@ -219,7 +219,7 @@ describe('digest', () => {
     const expected = ['a@x.example', null, null, null, 'b@x.example', 'c@x.example', 'jdoe']
     expect(stdout).toBe(expected.map((form) => `${form === null ? '' : digestOf(form)}\n`).join(''))
     expect(stderr).toContain('what is no identity has no digest: lines 2, 3, 4')
-    expect(stderr).toContain('each of several identities has a line of its own: lines 5')
+    expect(stderr).toContain('each of several identities has a line of its own: line 5')
   })
 
   it('an identity among the arguments is not repeated', () => {

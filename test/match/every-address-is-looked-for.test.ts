@@ -155,7 +155,7 @@ describe('a directory', () => {
     expect(stderr).not.toContain('repeat')
     const google = await found(`First Name,Last Name,Email Address\nAda,Loam,${A}\nAda,Marsh,${B}\n`)
     expect(google.stderr).toContain('1 line repeats a key with different other cells')
-    expect(google.stderr).toContain('lines 3')
+    expect(google.stderr).toContain('line 3')
     await refused(
       `Blocked,Name,mail\nFalse,Ada,${A}\nFalse,Bo,${B}\nFalse,Cy,cy@x.test\n`,
       'The first column, "Blocked", does not tell people apart',

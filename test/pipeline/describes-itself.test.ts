@@ -58,6 +58,14 @@ test('editors flag what the reader refuses, and accept references', () => {
   expect(accepts(SMALLEST.replace('domains: [acme.com]', 'resource: feed\n  identifiers: [1]'))).toBe(true)
   expect(accepts(`${SMALLEST}load: { csv: { escape_formulas: true } }\n`)).toBe(false)
   expect(accepts(`${SMALLEST}load: { format: csv, csv: { escape_formulas: true } }\n`)).toBe(true)
+  const extra = (columns: string) => `${SMALLEST}transform: { extra_columns: [${columns}] }\n`
+  expect(accepts(extra('source_url, { name: a, path: b, type: int64 }'))).toBe(true)
+  for (const wrong of [
+    'evnt_uid',
+    '{ name: a, path: b, type: text }',
+    '{ name: a, path: b, type: json, of: c }',
+  ])
+    expect(accepts(extra(wrong))).toBe(false)
   expect(accepts(`${SMALLEST}load: { table_snapshots: 5 }\n`)).toBe(false)
   expect(accepts(`${SMALLEST}load: { table_snapshots: 5, table_formats: [delta] }\n`)).toBe(true)
   expect(accepts(SMALLEST.replace('extract:', '  tenant_id: 1\nextract:'))).toBe(false)

@@ -36,14 +36,12 @@ test.each(['${', '${A', '${}', '${1A}', '${A-b}', '${A:-${B}}', '${A B}'])(
 )
 
 test('an unset variable is reported with its location and with what to do', async () => {
-  expect(
-    await problems(SMALLEST.replace('https://api.example.com/firework', '${SPILLWAY_BASE_URL}')),
-  ).toEqual([
+  const text = SMALLEST.replace('https://api.example.com/firework', '${SPILLWAY_BASE_URL}')
+  expect(await problems(text)).toEqual([
     'p.yaml:3:13: service.base_url: the environment variable SPILLWAY_BASE_URL is not set; set it, or give a default: ${SPILLWAY_BASE_URL:-default}',
   ])
   expect(await problems(keyword('${toString}'))).toHaveLength(1)
-  const empty = SMALLEST.replace('https://api.example.com/firework', '${SPILLWAY_BASE_URL}')
-  expect(await problems(empty, { env: { SPILLWAY_BASE_URL: '' } })).toEqual([
+  expect(await problems(text, { env: { SPILLWAY_BASE_URL: '' } })).toEqual([
     expect.stringContaining('the environment variable SPILLWAY_BASE_URL is empty; set it'),
   ])
 })

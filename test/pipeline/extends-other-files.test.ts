@@ -25,25 +25,22 @@ extract:
 load: { format: csv }
 `
 
-test('mappings are merged, everything else is replaced', async () => {
-  const { service, extract, load } = await read(CHILD, { files: { 'base.yaml': BASE } })
-  expect(service).toMatchObject({
-    baseUrl: 'https://api.example.com/firework',
-    auth: { tokenEnv: 'ACME_TOKEN' },
-    retries: 3,
-  })
-  expect(extract).toMatchObject({ include: ['auth_domains'], maxRequests: 200 })
-  expect(load.format).toMatchObject({ kind: 'csv', escapeFormulas: true })
-})
-
-test('a file has precedence over what it extends, however many there are', async () => {
+test('mappings are merged, everything else is replaced, however many files there are', async () => {
   const files = {
     'low.yaml': BASE,
     'base.yaml': 'extends: low.yaml\nservice: { retries: 1, timeout: 10s }\n',
   }
-  const { service, extract } = await read(CHILD.replace('service: { retries: 3 }\n', ''), { files })
-  expect(service).toMatchObject({ retries: 1, timeoutMs: 10_000 })
-  expect(extract.maxRequests).toBe(200)
+  const { service, extract, load } = await read(CHILD, { files })
+  expect(service).toMatchObject({
+    baseUrl: 'https://api.example.com/firework',
+    auth: { tokenEnv: 'ACME_TOKEN' },
+    retries: 3,
+    timeoutMs: 10_000,
+  })
+  expect(extract).toMatchObject({ include: ['auth_domains'], maxRequests: 200 })
+  expect(load.format).toMatchObject({ kind: 'csv', escapeFormulas: true })
+  const own = await read(CHILD.replace('service: { retries: 3 }\n', ''), { files })
+  expect(own.service.retries).toBe(1)
 })
 
 test('a key without a value removes an inherited scalar', async () => {

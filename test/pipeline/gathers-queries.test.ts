@@ -38,6 +38,9 @@ test('every invalid line of a domains file is reported, in order', async () => {
   const lines = Array.from({ length: 10_000 }, (_, i) => `host-${i}.example`)
   lines[16] = 'hunter2 hunter2'
   lines[4_999] = 'https://hunter2.example/'
+  // Not shown.
+  lines[5_000] = 'jane@hunter2.example'
+  lines[5_001] = 'https://me:hunter2@beta.test/x'
   lines[9_998] = '.hunter2'
   lines[9_999] = `${'a'.repeat(250)}.com`
   const found = await problems(fileWith('  domains_file: list.txt'), {
@@ -47,18 +50,11 @@ test('every invalid line of a domains file is reported, in order', async () => {
   expect(found).toEqual([
     `list.txt:17:1: ${expected} "hunter2 hunter2": the character " "`,
     `list.txt:5000:1: ${expected} "https://hunter2.example/": a URL`,
+    expect.stringMatching(/^list\.txt:5001:1: (?!.*hunter2).* an e-mail address$/),
+    expect.stringMatching(/^list\.txt:5002:1: (?!.*hunter2).* a URL$/),
     `list.txt:9999:1: ${expected} ".hunter2": an empty label`,
     `list.txt:10000:1: ${expected} "${'a'.repeat(60)}…": 254 characters`,
   ])
-})
-
-test('an address in a domains file is not shown', async () => {
-  const found = await problems(fileWith('  domains_file: list.txt'), {
-    files: { 'list.txt': 'jane@alpha.test\nhttps://me:hunter2@beta.test/x\n' },
-  })
-  expect(found.join()).not.toMatch(/jane|hunter2|me:/)
-  expect(found[0]).toMatch(/^list\.txt:1:1: .* an e-mail address$/)
-  expect(found[1]).toMatch(/^list\.txt:2:1: .* a URL$/)
 })
 
 test.each([

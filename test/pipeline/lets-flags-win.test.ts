@@ -20,13 +20,8 @@ load:
 test('every flag takes precedence over the file, even over an invalid value', async () => {
   const { extract, load } = await read(FULL, {
     overrides: {
-      from: '2024-01-01',
-      until: 'now',
-      domains: ['Other.com', 'other.com'],
-      output: '/data/$${x}',
-      format: 'csv',
-      maxRequests: 7,
-      concurrency: 9,
+      ...{ from: '2024-01-01', until: 'now', domains: ['Other.com', 'other.com'], output: '/data/$${x}' },
+      ...{ format: 'csv', maxRequests: 7, concurrency: 9 },
     },
   })
   expect(extract).toMatchObject({
@@ -96,13 +91,8 @@ test('--output is relative to the working directory', async () => {
 test('problems name the flag', async () => {
   const found = await problems(SMALLEST, {
     overrides: {
-      from: 'yesterday',
-      until: '2024-02-30',
-      domains: ['a.com', 'a/b'],
-      output: '',
-      format: 'json',
-      maxRequests: 0.5,
-      concurrency: Number.NaN,
+      ...{ from: 'yesterday', until: '2024-02-30', domains: ['a.com', 'a/b'], output: '', format: 'json' },
+      ...{ maxRequests: 0.5, concurrency: Number.NaN },
     },
   })
   expect(found.map((line) => line.replace(/: expected .*, found /, ': found '))).toEqual([
@@ -117,11 +107,10 @@ test('problems name the flag', async () => {
 })
 
 test('a flag that contradicts the file is reported too', async () => {
-  expect(
-    await problems(withLine('extract', 'windows: { from: 2024-01-01 }'), {
-      overrides: { until: '2023-01-01' },
-    }),
-  ).toEqual(['--until: expected a time after the beginning, "2024-01-01", found "2023-01-01"'])
+  const dated = withLine('extract', 'windows: { from: 2024-01-01 }')
+  expect(await problems(dated, { overrides: { until: '2023-01-01' } })).toEqual([
+    '--until: expected a time after the beginning, "2024-01-01", found "2023-01-01"',
+  ])
   expect(await problems(SMALLEST, { overrides: { until: '2023-01-01' } })).toEqual([
     '--until: extract.windows.from: missing; expected a date or date-time that exists, such as 2024-01-31 or 2024-01-31T06:00:00Z',
   ])
@@ -136,9 +125,8 @@ test('a flag that contradicts the file is reported too', async () => {
 })
 
 test('a flag does not hide an invalid section', async () => {
-  expect(
-    await problems(SMALLEST.replace('  domains: [acme.com]', '  windows: soon\n  domains: [a.com]'), {
-      overrides: { from: '2024-01-01' },
-    }),
-  ).toEqual(['p.yaml:5:12: extract.windows: expected a mapping of keys to values, found "soon"'])
+  const text = SMALLEST.replace('  domains: [acme.com]', '  windows: soon\n  domains: [a.com]')
+  expect(await problems(text, { overrides: { from: '2024-01-01' } })).toEqual([
+    'p.yaml:5:12: extract.windows: expected a mapping of keys to values, found "soon"',
+  ])
 })

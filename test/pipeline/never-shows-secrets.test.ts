@@ -4,6 +4,8 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { LEFT_OUT, unlessSecret } from '../../src/core/index.ts'
 import { learnSecrets, readSubmitted, submittedFile } from '../../src/pipeline/index.ts'
+import { pipelineFile } from '../../src/pipeline/schema/file-schema.ts'
+import { keysOf } from '../../src/pipeline/schema/key.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
 import { failure, problems, read, SMALLEST, withLine } from './pipeline-file.ts'
 
@@ -13,45 +15,31 @@ const catalog = (uri: string, more: string) =>
   withLine('load', `{ table_formats: [iceberg], catalog: { uri: "${uri}", namespace: leaks, ${more} } }`)
 
 test.each([
-  ['a token under service', withLine('service', `token: ${SECRET}`)],
-  ['an API key under service', withLine('service', `api_key: ${SECRET}`)],
-  ['a token where its variable belongs', withLine('service', `token_env: ${SECRET}`)],
-  ['an API key where its variable belongs', withLine('service', `api_key_env: ${SECRET}`)],
-  [
-    'a number where a variable belongs',
-    withLine('service', 'token_env: 7355608').replace('7355608', '7355608 # correct'),
-  ],
-  ['a token in place of the section', SMALLEST.replace(/service:\n.*\n/, `service: ${SECRET}\n`)],
-  ['a token in an address', withLine('service', `search_path: "/x?token=${SECRET}"`)],
-  ['a secret in its query', withLine('extract', `queries: [{ type: secret, secret: ${SECRET} }]`)],
-  [
-    'a secret where its variable belongs',
-    withLine('extract', `queries: [{ type: secret, secret_env: ${SECRET} }]`),
-  ],
-  ['a secret as a query', withLine('extract', `queries: [${SECRET}]`)],
-  ['a secret as an e-mail address', withLine('extract', `queries: [{ type: email, email: ${SECRET} }]`)],
-  [
-    'a secret as an overlong keyword',
-    withLine('extract', `queries: [{ type: keyword, keyword: "${SECRET}${'x'.repeat(300)}" }]`),
-  ],
-  ['a password in the address of a catalog', catalog(`https://me:${SECRET}@c.example`, 'oauth2: {}')],
-  [
-    'a secret where the variable of a client id belongs',
-    catalog('/', `oauth2: { client_id_env: ${SECRET} }`),
-  ],
-  [
-    'a secret where the variable of a client secret belongs',
-    catalog('/', `oauth2: { client_secret_env: ${SECRET} }`),
-  ],
-  ['a key under transform', withLine('transform', `mask_key: ${SECRET}`)],
-  ['a key where its variable belongs', withLine('transform', `mask_key_env: ${SECRET}`)],
-  ['an open quote', `${SMALLEST}x: "${SECRET}\n`],
-  ['an extra word', `${SMALLEST}load: {} ${SECRET}\n`],
-  ['a line without a colon', `${SMALLEST}${SECRET}\n`],
-  ['an alias', `${SMALLEST}load: *${SECRET}\n`],
-  ['a tag', `${SMALLEST}load: !${SECRET} x\n`],
-  ['an escape', `${SMALLEST}load: "\\q${SECRET}"\n`],
-])('%s', async (_, text) => {
+  withLine('service', `token: ${SECRET}`),
+  withLine('service', `api_key: ${SECRET}`),
+  withLine('service', `token_env: ${SECRET}`),
+  withLine('service', `api_key_env: ${SECRET}`),
+  withLine('service', 'token_env: 7355608 # correct'),
+  SMALLEST.replace(/service:\n.*\n/, `service: ${SECRET}\n`),
+  withLine('service', `search_path: "/x?token=${SECRET}"`),
+  withLine('extract', `queries: [{ type: secret, secret: ${SECRET} }]`),
+  withLine('extract', `queries: [{ type: secret, secret_env: ${SECRET} }]`),
+  withLine('extract', `queries: [${SECRET}]`),
+  withLine('extract', `queries: [{ type: email, email: ${SECRET} }]`),
+  withLine('extract', `queries: [{ type: keyword, keyword: "${SECRET}${'x'.repeat(300)}" }]`),
+  catalog(`https://me:${SECRET}@c.example`, 'oauth2: {}'),
+  catalog('/', `oauth2: { client_id_env: ${SECRET} }`),
+  catalog('/', `oauth2: { client_secret_env: ${SECRET} }`),
+  withLine('transform', `mask_key: ${SECRET}`),
+  withLine('transform', `mask_key_env: ${SECRET}`),
+  // What is no YAML.
+  `${SMALLEST}x: "${SECRET}\n`,
+  `${SMALLEST}load: {} ${SECRET}\n`,
+  `${SMALLEST}${SECRET}\n`,
+  `${SMALLEST}load: *${SECRET}\n`,
+  `${SMALLEST}load: !${SECRET} x\n`,
+  `${SMALLEST}load: "\\q${SECRET}"\n`,
+])('%j', async (text) => {
   const error = await failure(read(text))
   expect(error.message).not.toMatch(/correct|horse|battery|7355608/)
   expect(error.stack).not.toMatch(/correct|horse|battery|7355608/)
@@ -85,25 +73,11 @@ test('a key for a secret is refused, with the key that names its variable', asyn
 })
 
 test('values of variables are not shown in any problem', async () => {
-  const lines = {
-    service: [
-      ...['base_url', 'allow_http', 'token_url', 'tenant_id', 'search_path', 'requests_per_second'],
-      ...['timeout', 'retries', 'max_response_bytes', 'token_env', 'x'],
-    ],
-    extract: [
-      ...['resource', 'domains', 'domains_file', 'queries', 'ids', 'all', 'windows', 'lag', 'order'],
-      ...['page_size', 'include', 'concurrency', 'max_requests', 'x'],
-    ],
-    transform: ['secret', 'identity', 'mask_key_env', 'columns', 'on_invalid', 'x'],
-    load: [
-      ...['format', 'engine', 'partition_by', 'shard_rows', 'compression', 'file_mode', 'csv', 'parquet'],
-      'x',
-    ],
-  }
-  const scalars = Object.entries(lines).map(
-    ([section, keys]) => `${section}:\n${keys.map((key) => `  ${key}: \${V}\n`).join('')}`,
+  const sections = keysOf(pipelineFile).filter(({ keys }) => keys !== null)
+  const scalars = sections.map(
+    ({ name, keys }) => `${name}:\n${keys!.map((key) => `  ${key.name}: \${V}\n`).join('')}`,
   )
-  const text = `name: \${V}\n${scalars.join('')}`
+  const text = `name: \${V}\n${scalars.join('')}  x: \${V}\n`
   const found = await problems(text, { env: { V: SECRET } })
   expect(found.length).toBeGreaterThan(35)
   expect(found.join('\n')).not.toMatch(/correct|horse|battery/)

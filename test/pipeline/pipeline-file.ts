@@ -1,8 +1,9 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { isExportError, type Pipeline } from '../../src/core/index.ts'
+import type { Pipeline } from '../../src/core/index.ts'
 import { type Environment, type Overrides, readPipeline } from '../../src/pipeline/index.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
+import { failure as rejection } from '../support/failure.ts'
 
 /** The smallest pipeline file: line 2 is `service:`, line 4 is `extract:`. */
 export const SMALLEST = `name: acme
@@ -36,18 +37,18 @@ export async function problems(text: string | Uint8Array, setting: Setting = {})
 }
 
 /** The `config` error that a promise rejects with. */
-export async function failure(promise: Promise<unknown>): Promise<Error> {
-  try {
-    await promise
-  } catch (error) {
-    if (isExportError(error, 'config')) return error
-    throw error
-  }
-  throw new Error('expected a config error, and there was none')
-}
+export const failure = (promise: Promise<unknown>): Promise<Error> => rejection(promise, 'config')
 
 /** The smallest file with a line added as the first of a section; `transform` and `load` begin in line 6. */
 export function withLine(section: 'service' | 'extract' | 'transform' | 'load', line: string): string {
   if (section === 'transform' || section === 'load') return `${SMALLEST}${section}:\n  ${line}\n`
   return SMALLEST.replace(`${section}:\n`, `${section}:\n  ${line}\n`)
+}
+
+/** The rows of a table: one a line, its cells between tildes. */
+export function tableOf(text: string): string[][] {
+  return text
+    .trim()
+    .split('\n')
+    .map((row) => row.split(' ~ '))
 }

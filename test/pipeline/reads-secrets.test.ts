@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { readMaskKey, readSecret } from '../../src/pipeline/index.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
-import { failure, read, SMALLEST, withLine } from './pipeline-file.ts'
+import { failure, read, withLine } from './pipeline-file.ts'
 
 function secretFile(content: string | Uint8Array): string {
   const path = join(scratchFolder(), 'secret')
@@ -37,15 +37,6 @@ test('a file that cannot be read is an error that names the variable', async () 
   )
   const binary = secretFile(Uint8Array.of(0xff, 0xfe))
   expect((await failure(readSecret('T', { T_FILE: binary }))).message).toContain('is not UTF-8 text')
-})
-
-test('the masking key is required only for a policy that needs it', async () => {
-  expect(await readMaskKey(await read(SMALLEST), {})).toBeNull()
-  const reports = withLine('transform', 'secret: hmac').replace(
-    'domains: [acme.com]',
-    'resource: reports\n  all: true',
-  )
-  expect(await readMaskKey(await read(reports), {})).toBeNull()
 })
 
 test.each(['secret: hmac', 'identity: hmac'])('%s needs a key of 32 bytes', async (line) => {

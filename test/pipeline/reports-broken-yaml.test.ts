@@ -6,33 +6,26 @@ import { readPipeline } from '../../src/pipeline/index.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
 import { failure, problems, read, SMALLEST } from './pipeline-file.ts'
 
-const EMPTY = 'p.yaml:1:1: the file is empty; `spillway init` writes one to begin with'
+const EMPTY = 'the file is empty; `spillway init` writes one to begin with'
+const INVALID = 'not valid YAML:'
 
 test.each([
-  ['an empty file', '', EMPTY],
-  ['comments alone', '# nothing\n', EMPTY],
-  ['a list', '- a\n', 'p.yaml:1:1: expected a mapping of keys to values, found a list'],
-  ['a word', 'hunter2\n', 'p.yaml:1:1: expected a mapping of keys to values, found a string (not shown)'],
+  ['', '1:1', EMPTY],
+  ['# nothing\n', '1:1', EMPTY],
+  ['- a\n', '1:1', 'expected a mapping of keys to values, found a list'],
+  ['hunter2\n', '1:1', 'expected a mapping of keys to values, found a string (not shown)'],
+  ['a: "hunter2\n', '2:1', `${INVALID} a quote, a bracket, a comma or the space after a colon is missing`],
   [
-    'an open quote',
-    'name: "hunter2\n',
-    'p.yaml:2:1: not valid YAML: a quote, a bracket, a comma or the space after a colon is missing',
+    'a: b\nhunter2\nc: {}\n',
+    '2:1',
+    `${INVALID} a key must be on one line and be followed by a colon and a value`,
   ],
-  [
-    'a missing colon',
-    'name: acme\nhunter2\nservice: {}\n',
-    'p.yaml:2:1: not valid YAML: a key must be on one line and be followed by a colon and a value',
-  ],
-  ['a tag', 'name: !secret hunter2\n', 'p.yaml:1:7: not valid YAML: tags such as !name are not supported'],
-  [
-    'two documents',
-    `${SMALLEST}---\n${SMALLEST}`,
-    'p.yaml:6:1: a second document begins here; a pipeline file holds one',
-  ],
-  ['a nest of lists', '['.repeat(1_000_000), 'p.yaml:1:101: nested deeper than 100 levels'],
-  ['a nest of dashes', '- '.repeat(1_000_000), 'p.yaml:1:1: nested deeper than 100 levels'],
-])('%s', async (_, text, expected) => {
-  expect(await problems(text)).toEqual([expected])
+  ['name: !secret hunter2\n', '1:7', `${INVALID} tags such as !name are not supported`],
+  [`${SMALLEST}---\n${SMALLEST}`, '6:1', 'a second document begins here; a pipeline file holds one'],
+  ['['.repeat(1_000_000), '1:101', 'nested deeper than 100 levels'],
+  ['- '.repeat(1_000_000), '1:1', 'nested deeper than 100 levels'],
+])('%.30s is no pipeline', async (text, at, expected) => {
+  expect(await problems(text)).toEqual([`p.yaml:${at}: ${expected}`])
 })
 
 test.each(['!!binary aGk=', '!!set { a }', '!!timestamp 2024-01-01', '!!omap [a: 1]'])(

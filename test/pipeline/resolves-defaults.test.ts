@@ -2,6 +2,14 @@
 import { expect, test } from 'vitest'
 import { failure, problems, read, SMALLEST, withLine } from './pipeline-file.ts'
 
+const GENERATE = 'https://api.example.com/tokens/generate'
+const CSV = 'format: csv, engine: csv-stringify, compression: gzip'
+const UNTIL_NOW = { from: 1_704_067_200_000_000, until: 'now', every: null, lagMs: 900_000, perChain: null }
+const DEV = 'http://127.0.0.1:10000/dev'
+const AT_DEV = expect.stringMatching(`^${DEV}`)
+const IN_AZURE = { kind: 'azure', container: 'leaks', prefix: 'team/acme', endpoint: AT_DEV }
+const IN_CSV = { kind: 'csv', engine: 'csv-stringify', compression: 'gzip' }
+
 test('the smallest file gets every default', async () => {
   const pipeline = await read(SMALLEST)
   expect(pipeline).toEqual({
@@ -25,88 +33,36 @@ test('the smallest file gets every default', async () => {
         identifier_feed_path: '/v3/identifiers/{id}/feed/credentials',
       },
       organization: null,
-      requestsPerSecond: 1,
-      basicRequestsPerSecond: 4,
-      rowsPerSearch: 100,
-      timeoutMs: 60_000,
-      retries: 8,
-      maxResponseBytes: 256_000_000,
+      ...{ requestsPerSecond: 1, basicRequestsPerSecond: 4, rowsPerSearch: 100 },
+      ...{ timeoutMs: 60_000, retries: 8, maxResponseBytes: 256_000_000 },
     },
     extract: {
       resource: 'credentials',
       queries: [{ type: 'domain', fqdn: 'acme.com' }],
-      windows: null,
-      unfiltered: null,
-      order: 'asc',
-      pageSize: 10_000,
-      include: [],
-      concurrency: 4,
-      maxRequests: 500,
-      minSearchesRemaining: 100,
-      monthlySearches: null,
+      ...{ windows: null, unfiltered: null, order: 'asc', pageSize: 10_000, include: [] },
+      ...{ concurrency: 4, maxRequests: 500, minSearchesRemaining: 100, monthlySearches: null },
     },
     transform: {
-      secret: 'redact',
-      identity: 'keep',
-      maskKeyEnv: 'SPILLWAY_MASK_KEY',
+      ...{ secret: 'redact', identity: 'keep', maskKeyEnv: 'SPILLWAY_MASK_KEY' },
       columns: [
         ...['id', 'domain', 'identity_name', 'hash', 'hash_type', 'imported_at', 'source_id'],
         ...['source_name', 'source_description_en', 'source_description_fr', 'source_is_alert_enabled'],
         ...['source_breached_at', 'source_leaked_at', 'query_type', 'query_value'],
       ],
-      extraColumns: [],
-      secretFacts: null,
-      onInvalid: 'quarantine',
+      ...{ extraColumns: [], secretFacts: null, onInvalid: 'quarantine' },
       maxQuarantined: { kind: 'share', percent: 1 },
     },
     load: {
       path: expect.stringMatching(/\/output\/acme$/),
       pathAsGiven: 'output/acme',
       location: { kind: 'disk', root: expect.stringMatching(/\/output\/acme$/) },
-      format: {
-        kind: 'parquet',
-        engine: 'columnar',
-        compression: 'snappy',
-        encodings: 'compact',
-      },
+      format: { kind: 'parquet', engine: 'columnar', compression: 'snappy', encodings: 'compact' },
       partitionBy: ['query', 'window'],
       shardRows: 1_000_000,
       tables: { formats: [], root: expect.stringMatching(/^file:\/\/\/.*\/output\/acme$/), snapshots: 10 },
-      keep: null,
-      fileMode: 0o600,
-      catalog: null,
-      dirMode: 0o700,
+      ...{ keep: null, catalog: null, fileMode: 0o600, dirMode: 0o700 },
     },
   })
-})
-
-test('encodings are compact by default, if the engine supports that', async () => {
-  const encodings = async (load: string) => (await read(withLine('load', load))).load.format
-  expect(await encodings('format: parquet')).toMatchObject({ encodings: 'compact' })
-  expect(await encodings('parquet: { encodings: plain }')).toMatchObject({ encodings: 'plain' })
-  expect(await encodings('engine: parquetjs-lite')).toMatchObject({ encodings: 'plain' })
-})
-
-test('windows with only a from end now, with a lag of 15 minutes', async () => {
-  const { extract } = await read(withLine('extract', 'windows: { from: 2024-01-01T02:00:00+02:00 }'))
-  expect(extract.windows).toEqual({
-    from: Date.UTC(2024, 0, 1) * 1000,
-    until: 'now',
-    every: null,
-    lagMs: 900_000,
-    perChain: null,
-  })
-})
-
-test.each([
-  ['6h', { unit: 'hour', count: 6 }],
-  ['30d', { unit: 'day', count: 30 }],
-  ['week', { unit: 'week' }],
-  ['month', { unit: 'month' }],
-  ['year', { unit: 'year' }],
-])('windows.every: %s', async (every, expected) => {
-  const { extract } = await read(withLine('extract', `windows: { from: 2024-01-01, every: ${every} }`))
-  expect(extract.windows?.every).toEqual(expected)
 })
 
 test('reports have ten to a page and are requested by id, each once', async () => {
@@ -123,71 +79,68 @@ test('reports have ten to a page and are requested by id, each once', async () =
   expect(all.extract.queries).toEqual([{ type: 'reports' }])
 })
 
-test('an API key is exchanged at the host of the base URL', async () => {
-  const { service } = await read(withLine('service', 'api_key_env: KEY'))
-  expect(service.auth).toEqual({
-    kind: 'api-key',
-    apiKeyEnv: 'KEY',
-    tokenUrl: 'https://api.example.com/tokens/generate',
-    tenantId: null,
-  })
-})
-
 test.each([
   ['https://API.example.com/firework///', 'https://api.example.com/firework'],
   ['https://api.example.com', 'https://api.example.com'],
   ['http://localhost:8080/x/', 'http://localhost:8080/x'],
   ['http://127.3.2.1/x', 'http://127.3.2.1/x'],
   ['"http://[::1]:80/x"', 'http://[::1]/x'],
+  ['http://api.example.com\n  allow_http: true', 'http://api.example.com'],
 ])('base_url %s is %s', async (given, expected) => {
   const { service } = await read(SMALLEST.replace('https://api.example.com/firework', given))
   expect(service.baseUrl).toBe(expected)
 })
 
-test('addresses are kept as paths, or as URLs', async () => {
-  const { service } = await read(
-    withLine(
-      'service',
-      ['search_path: https://other.example.com/astp/v2/credentials/_search', 'report_path: /v5/reports'].join(
-        '\n  ',
-      ),
-    ),
-  )
-  expect(service.addresses.search_path).toBe('https://other.example.com/astp/v2/credentials/_search')
-  expect(service.addresses.report_path).toBe('/v5/reports')
-})
-
-test.each([
-  ['timeout: 500ms', 'timeoutMs', 500],
-  ['timeout: 15m', 'timeoutMs', 900_000],
-  ['timeout: 2h', 'timeoutMs', 7_200_000],
-  ['timeout: 1d', 'timeoutMs', 86_400_000],
-  ['requests_per_second: 0.25', 'requestsPerSecond', 0.25],
-  ['max_response_bytes: 64MB', 'maxResponseBytes', 64_000_000],
-  ['max_response_bytes: 64MiB', 'maxResponseBytes', 64 * 1024 * 1024],
-  ['max_response_bytes: 4096', 'maxResponseBytes', 4096],
-] as const)('service: %s', async (line, key, expected) => {
-  expect((await read(withLine('service', line))).service[key]).toBe(expected)
-})
-
-test.each([
-  ['query', ['query']],
-  ['window', ['window']],
-  ['none', []],
-  ['[]', []],
-  ['[window, query, window]', ['query', 'window']],
-])('partition_by: %s', async (given, expected) => {
-  expect((await read(withLine('load', `partition_by: ${given}`))).load.partitionBy).toEqual(expected)
-})
-
-test.each([
-  ["'0640'", 0o640, 0o750],
-  ['0640', 0o640, 0o750],
-  ['0o644', 0o644, 0o755],
-  ["'664'", 0o664, 0o775],
-])('file_mode: %s is octal in any notation', async (given, file, folder) => {
-  const { load } = await read(withLine('load', `file_mode: ${given}`))
-  expect([load.fileMode, load.dirMode]).toEqual([file, folder])
+test.each<[line: string, path: string, value: unknown]>([
+  ['windows: { from: 2024-01-01T02:00:00+02:00 }', 'extract.windows', UNTIL_NOW],
+  ['windows: { from: 2024-01-01, every: 6h }', 'extract.windows.every', { unit: 'hour', count: 6 }],
+  ['windows: { from: 2024-01-01, every: 30d }', 'extract.windows.every', { unit: 'day', count: 30 }],
+  ['windows: { from: 2024-01-01, every: week }', 'extract.windows.every', { unit: 'week' }],
+  ['windows: { from: 2024-01-01, every: month }', 'extract.windows.every', { unit: 'month' }],
+  ['windows: { from: 2024-01-01, every: year }', 'extract.windows.every', { unit: 'year' }],
+  ['search_path: https://a.test/_search', 'service.addresses.search_path', 'https://a.test/_search'],
+  ['report_path: /v5/reports', 'service.addresses.report_path', '/v5/reports'],
+  ['api_key_env: K', 'service.auth', { kind: 'api-key', apiKeyEnv: 'K', tokenUrl: GENERATE, tenantId: null }],
+  ['timeout: 500ms', 'service.timeoutMs', 500],
+  ['timeout: 15m', 'service.timeoutMs', 900_000],
+  ['timeout: 2h', 'service.timeoutMs', 7_200_000],
+  ['timeout: 1d', 'service.timeoutMs', 86_400_000],
+  ['requests_per_second: 0.25', 'service.requestsPerSecond', 0.25],
+  ['max_response_bytes: 64MB', 'service.maxResponseBytes', 64_000_000],
+  ['max_response_bytes: 64MiB', 'service.maxResponseBytes', 64 * 1024 * 1024],
+  ['max_response_bytes: 4096', 'service.maxResponseBytes', 4096],
+  ['max_quarantined: 0', 'transform.maxQuarantined', { kind: 'count', items: 0 }],
+  ['max_quarantined: 2500', 'transform.maxQuarantined', { kind: 'count', items: 2500 }],
+  ['max_quarantined: 0%', 'transform.maxQuarantined', { kind: 'share', percent: 0 }],
+  ['max_quarantined: 0.25%', 'transform.maxQuarantined', { kind: 'share', percent: 0.25 }],
+  ['max_quarantined: 100%', 'transform.maxQuarantined', { kind: 'share', percent: 100 }],
+  ['max_quarantined: ${LIMIT}', 'transform.maxQuarantined', { kind: 'count', items: 7 }],
+  ['max_quarantined: ${SHARE}', 'transform.maxQuarantined', { kind: 'share', percent: 7 }],
+  ['parquet: { encodings: plain }', 'load.format.encodings', 'plain'],
+  ['engine: parquetjs-lite', 'load.format.encodings', 'plain'],
+  [`{ ${CSV}, csv: { escape_formulas: true } }`, 'load.format', { ...IN_CSV, escapeFormulas: true }],
+  ['partition_by: query', 'load.partitionBy', ['query']],
+  ['partition_by: window', 'load.partitionBy', ['window']],
+  ['partition_by: none', 'load.partitionBy', []],
+  ['partition_by: []', 'load.partitionBy', []],
+  ['partition_by: [window, query, window]', 'load.partitionBy', ['query', 'window']],
+  [`{ path: 'az://leaks/team/acme/', azure: { endpoint: '${DEV}' } }`, 'load.path', 'az://leaks/team/acme'],
+  [`{ path: 'az://leaks/team/acme/', azure: { endpoint: '${DEV}' } }`, 'load.location', IN_AZURE],
+  [
+    `{ path: 's3://lake/a', s3: { endpoint: 'http://a.test', allow_http: true } }`,
+    'load.location.allowHttp',
+    true,
+  ],
+  [`{ path: 's3://lake/a', s3: { endpoint: 'http://127.0.0.1:9000' } }`, 'load.location.allowHttp', false],
+  [`{ path: 's3://lake/a', s3: { endpoint: 'https://a.test' } }`, 'load.location.allowHttp', false],
+  // Octal in any notation.
+  ["file_mode: '0640'", 'load', expect.objectContaining({ fileMode: 0o640, dirMode: 0o750 })],
+  ['file_mode: 0640', 'load', expect.objectContaining({ fileMode: 0o640, dirMode: 0o750 })],
+  ['file_mode: 0o644', 'load', expect.objectContaining({ fileMode: 0o644, dirMode: 0o755 })],
+  ["file_mode: '664'", 'load', expect.objectContaining({ fileMode: 0o664, dirMode: 0o775 })],
+])('%s: %s', async (line, path, value) => {
+  const text = withLine(path.split('.')[0] as 'load', line)
+  expect(await read(text, { env: { LIMIT: '7', SHARE: '7%' } })).toHaveProperty(path, value)
 })
 
 test.each([
@@ -243,21 +196,6 @@ test('searches are not counted where none are made, and no quarantine is limited
   expect(await problems(withLine('transform', 'on_invalid: fail\n  max_quarantined: 5'))).toEqual([
     expect.stringContaining('max_quarantined: goes with on_invalid: quarantine'),
   ])
-})
-
-test('csv has settings of its own', async () => {
-  const { load } = await read(
-    withLine(
-      'load',
-      '{ format: csv, engine: csv-stringify, compression: gzip, csv: { escape_formulas: true } }',
-    ),
-  )
-  expect(load.format).toEqual({
-    kind: 'csv',
-    engine: 'csv-stringify',
-    compression: 'gzip',
-    escapeFormulas: true,
-  })
 })
 
 test('columns are in output order, without those that a policy drops', async () => {

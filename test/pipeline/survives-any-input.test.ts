@@ -5,6 +5,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { isExportError } from '../../src/core/index.ts'
 import type { Environment } from '../../src/pipeline/index.ts'
+import { edited, edits } from '../fault/fuzz-edits.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
 import { cases } from '../support/thorough.ts'
 import { read, SMALLEST } from './pipeline-file.ts'
@@ -19,56 +20,18 @@ const VALID = [
 ]
 
 const TOKENS = [
-  ...['name', 'service', 'extract', 'transform', 'load', 'base_url', 'domains', 'queries', 'windows', 'from'],
-  ...[
-    ...['type', 'secret', 'columns', 'csv', 'format', 'acme', 'https://a.example', '2024-01-01', 'now'],
-    ...['1', '-1'],
-  ],
-  ...[
-    '0x1f',
-    '1e400',
-    '.nan',
-    'true',
-    'null',
-    '~',
-    '${A}',
-    '${',
-    '$${',
-    '${A:-1}',
-    '${SPILLWAY_TOKEN}',
-    '__proto__',
-    'toString',
-  ],
-  ...[
-    ...[': ', ':', '- ', '? ', ', ', '[', ']', '{', '}', '&a ', '*a', '!t ', '!!str ', '!!binary '],
-    ...['!!set ', '| ', '> ', '"', "'", '#'],
-  ],
-  ...[
-    ...['\n', '\n  ', '\n    ', '\t', '---\n', '...\n', '%YAML 1.1\n', '\0', '\u2028', '\uFEFF', '😀'],
-    ...['\\x4', '<<: '],
-  ],
+  ...'name service extract transform load base_url domains queries windows from type secret'.split(' '),
+  ...'columns csv format acme https://a.example 2024-01-01 now 1 -1 0x1f 1e400 .nan true null ~'.split(' '),
+  ...'${A} ${ $${ ${A:-1} ${SPILLWAY_TOKEN} __proto__ toString : [ ] { } *a " \' # 😀 \\x4'.split(' '),
+  ...[': ', '- ', '? ', ', ', '&a ', '!t ', '!!str ', '!!binary ', '!!set ', '| ', '> ', '<<: ', '\t', '\0'],
+  ...['\n', '\n  ', '\n    ', '---\n', '...\n', '%YAML 1.1\n', '\u2028', '\uFEFF'],
 ]
 
 const scrap = fc.array(fc.constantFrom(...TOKENS), { maxLength: 40 }).map((tokens) => tokens.join(''))
 
 const mutated = fc
-  .tuple(
-    fc.constantFrom(...VALID),
-    fc.array(
-      fc.record({
-        at: fc.double({ min: 0, max: 1, noNaN: true }),
-        remove: fc.nat({ max: 12 }),
-        insert: fc.oneof(fc.constantFrom(...TOKENS, ''), fc.string({ unit: 'binary', maxLength: 3 })),
-      }),
-      { minLength: 1, maxLength: 4 },
-    ),
-  )
-  .map(([text, edits]) =>
-    edits.reduce((now, { at, remove, insert }) => {
-      const start = Math.floor(at * now.length)
-      return now.slice(0, start) + insert + now.slice(start + remove)
-    }, text),
-  )
+  .tuple(fc.constantFrom(...VALID), edits(TOKENS))
+  .map(([text, list]) => edited(Buffer.from(text), list))
 
 /** A pipeline that can be serialized, or one error of the kind `config`. */
 async function parsesOrRejects(

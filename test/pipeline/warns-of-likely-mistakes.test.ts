@@ -10,7 +10,6 @@ async function warnings(text: string, env: Environment = {}): Promise<readonly s
 test.each([
   ['transform: { secret: redacted }', 'redact'],
   ['load: { format: parket }', 'parquet'],
-  ['load: { partition_by: [windows] }', 'window'],
   [`transform: { secret: \${SECRET_POLICY} }`, null],
 ])('%s: the word %s is suggested', async (line, meant) => {
   const [problem = ''] = await problems(`${SMALLEST}${line}\n`, { env: { SECRET_POLICY: 'redacted' } })

@@ -6,22 +6,15 @@ import { WORKED, workThrough } from '../store/conformance/buckets-of-others.ts'
 import { BUCKET, putObject } from '../support/bucket.ts'
 import { some } from '../support/thorough.ts'
 import type { Trouble } from './double/cues.ts'
-import type { OperationName } from './double/operations/index.ts'
+import { CHANGES, type OperationName } from './double/operations/index.ts'
 import { eachInABucket } from './each-in-a-bucket.ts'
 
 const here = eachInABucket()
 
 describe('temporary errors', () => {
   const OPERATIONS: readonly OperationName[] = [
-    'PutObject',
-    'GetObject',
-    'HeadObject',
-    'DeleteObject',
-    'CopyObject',
-    'ListObjectsV2',
-    'CreateMultipartUpload',
-    'UploadPart',
-    'CompleteMultipartUpload',
+    ...(['GetObject', 'HeadObject', 'ListObjectsV2'] as const),
+    ...CHANGES.filter((name) => name !== 'AbortMultipartUpload'),
   ]
   const LOST = 'lost responses'
   const TROUBLES: readonly (readonly [name: string, trouble: Trouble])[] = [
@@ -42,16 +35,14 @@ describe('temporary errors', () => {
     },
   )
 
-  it('a store without lists of uploads works', async () => {
-    const operation = 'ListMultipartUploads'
-    here.double.cues.fail({ operation }, { code: 'NotImplemented', times: 99 })
+  it.each([
+    ['a store without lists of uploads', 'ListMultipartUploads', { code: 'NotImplemented', times: 99 }],
+    ['a write that another one meets', 'PutObject', { code: 'ConditionalRequestConflict' }],
+    ['bodies that break off', 'GetObject', { connection: 'cut-response', times: 2 }],
+  ] as const)('%s: all work is done', async (_, operation, trouble) => {
+    here.double.cues.fail({ operation }, trouble)
     expect(await workThrough(here.open())).toEqual(WORKED)
     expect(here.double.uploads(BUCKET)).toEqual([])
-  })
-
-  it('a write that another one meets is repeated', async () => {
-    here.double.cues.fail({ operation: 'PutObject' }, { code: 'ConditionalRequestConflict' })
-    expect(await workThrough(here.open())).toEqual(WORKED)
   })
 
   it('a store that says that an object exists, and has none, is no store that has it', async () => {
@@ -61,11 +52,6 @@ describe('temporary errors', () => {
     expect(error).toMatchObject({ kind: 'storage', where: '_state/sealed/4' })
     here.double.cues.clear()
     expect(await own.create('_state/sealed/4', ['rows'])).toBe(true)
-  })
-
-  it('bodies that break off are requested again', async () => {
-    here.double.cues.fail({ operation: 'GetObject' }, { connection: 'cut-response', times: 2 })
-    expect(await workThrough(here.open())).toEqual(WORKED)
   })
 })
 

@@ -43,16 +43,6 @@ test('a cursor stays valid after a restart, unless the key or the data changed',
   }
 })
 
-test('the same cursor gives the same page again', async () => {
-  const sandbox = await startSandbox()
-  const { next } = await page(sandbox, search)
-  const [one, two] = [
-    await page(sandbox, { ...search, from: next }),
-    await page(sandbox, { ...search, from: next }),
-  ]
-  expect(one).toEqual(two)
-})
-
 test('the cursors of feeds are accepted by the clock of the machine, which counts parts of milliseconds', async () => {
   const sandbox = await startSandbox()
   for (const path of ['/firework/v2/me/feed/credentials', '/firework/v3/identifiers/1/feed/credentials']) {

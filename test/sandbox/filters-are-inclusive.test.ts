@@ -54,12 +54,6 @@ test('one bound alone, an empty range and a range the wrong way round', async ()
   expect(await count({ gte: null })).toBe(100)
 })
 
-test('a broken service that ignores filters can be emulated', async () => {
-  const sandbox = await startSandbox({ records: 100, ignoreFilters: true })
-  const filters = { imported_at: { gte: '2024-07-01', lte: '2024-07-02' } }
-  expect(await searchAll(sandbox, { query, filters, size: 1000 })).toHaveLength(100)
-})
-
 /** The instant some microseconds later, in UTC; `more` are digits after the sixth. */
 function shifted(time: string, by: bigint, more = ''): string {
   const at = micros(time) + by

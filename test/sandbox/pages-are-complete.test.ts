@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { COMMON_PASSWORDS, DEMO_DOMAINS, type SearchQuery, startSandbox } from '../support/sandbox.ts'
-import { micros, page, pages, SECOND_SEARCH, searchAll } from './client.ts'
+import { micros, page, pages, searchAll } from './client.ts'
 
 const options = { records: 1500, nastyRate: 0.05 }
 
@@ -50,15 +50,6 @@ describe('following next to the end finds every match once', () => {
       if (query.type !== 'domain') expect(ids.length).toBeGreaterThan(0)
     }
   })
-
-  test('on the second endpoint too, which knows urls', async () => {
-    const sandbox = await startSandbox({ records: 300, quota: 0 })
-    const query = { type: 'domain', fqdn: 'quillmere.net' } as const
-    const include = ['urls', 'auth_domains', 'known_password_id']
-    const found = await searchAll(sandbox, { query, include, order: 'asc', size: 100 }, SECOND_SEARCH)
-    expect(found).toEqual([...sandbox.expected({ query, include })])
-    expect(found.some((item) => item.urls!.length > 0)).toBe(true)
-  })
 })
 
 test('the defaults are ten items, newest first', async () => {
@@ -87,11 +78,4 @@ test.each(['asc', 'desc'] as const)('empty and short pages hide nothing, %s', as
   expect(sizes.some((size) => size > 0 && size < 20)).toBe(true)
   const filters = { imported_at: { gte: '2030-01-01' } }
   expect(await searchAll(sandbox, { query, order, filters })).toEqual([])
-})
-
-test('the last page may leave next out', async () => {
-  const sandbox = await startSandbox({ lastNext: 'missing' })
-  const last = await page(sandbox, { query: { type: 'domain', fqdn: 'quillmere.net' }, size: 10_000 })
-  expect(last.items).toHaveLength(1000)
-  expect(last).not.toHaveProperty('next')
 })

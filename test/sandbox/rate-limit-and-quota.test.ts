@@ -32,15 +32,7 @@ test('a search that comes too early gets the documented 429 and costs nothing', 
   expect(await statusAfter(4)).toBe(200)
   const last = await search()
   expect(last.headers.get('x-flare-global-searches-remaining')).toBe('999997')
-  expect(sandbox.requests.map((request) => request.tooFast)).toEqual([
-    false,
-    true,
-    true,
-    false,
-    true,
-    false,
-    true,
-  ])
+  expect(sandbox.requests.map(({ tooFast }) => Number(tooFast)).join('')).toBe('0110101')
 })
 
 test('all requests except global searches have a rate limit of their own', async () => {
@@ -128,11 +120,4 @@ test('the same search again is free for ten minutes, and so is the first of one 
   expect(await left(filtered)).toBe('97')
   now += 10 * 60_000
   expect(await left(body)).toBe('95')
-})
-
-test('the gateway responds to a request that takes longer than its timeout', async () => {
-  const sandbox = await startSandbox({ records: 100, msPerRow: 0.2, gatewayTimeoutMs: 5 })
-  const late = await post(sandbox, { query, size: 50 }, SECOND_SEARCH)
-  expect([late.status, await late.text()]).toEqual([504, 'upstream request timeout'])
-  expect((await post(sandbox, { query, size: 20 }, SECOND_SEARCH)).status).toBe(200)
 })

@@ -6,18 +6,6 @@ const REPORTS = '/firework/v4/threat_flow/reports'
 
 type Listed = { items: { id: number }[]; next: string | null }
 
-test('one report, wrapped, with all fields of the spec', async () => {
-  const sandbox = await startSandbox()
-  const body = (await (await get(sandbox, `${REPORTS}/7`)).json()) as { report: Record<string, unknown> }
-  expect(Object.keys(body)).toEqual(['report'])
-  expect(Object.keys(body.report)).toEqual([
-    ...['id', 'format_type', 'title', 'subtitle', 'summary', 'content', 'tags', 'highlights'],
-    ...['related_activity_uids', 'prompt_preset_uid', 'created_at', 'published_at', 'updated_at'],
-    ...['reading_time', 'tenant_id', 'organization_id'],
-  ])
-  expect(body.report).toMatchObject({ id: 7, format_type: 'simple_summary' })
-})
-
 test('unknown ids are 404, impossible ones 422', async () => {
   const sandbox = await startSandbox()
   const missing = await get(sandbox, `${REPORTS}/26`)

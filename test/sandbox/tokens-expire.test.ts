@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type Sandbox, sandboxBanner, startSandbox } from '../support/sandbox.ts'
+import { type Sandbox, startSandbox } from '../support/sandbox.ts'
 import { get, post, SEARCH } from './client.ts'
 
 const query = { type: 'domain', fqdn: 'quillmere.net' }
@@ -53,16 +53,4 @@ test('a wrong key, a key with Bearer and a wrong body are refused', async () => 
   expect((await exchange(sandbox, `Bearer ${sandbox.apiKey}`)).status).toBe(401)
   expect((await exchange(sandbox, sandbox.apiKey, { tenant_id: 'one' })).status).toBe(422)
   expect((await exchange(sandbox, sandbox.apiKey, { tenant: 1 })).status).toBe(422)
-})
-
-test('the banner starts with base URL and token', async () => {
-  const sandbox = await startSandbox({ token: 't', apiKey: 'k' })
-  const lines = sandboxBanner(sandbox).split('\n')
-  expect(lines.slice(0, 4)).toEqual([
-    `SPILLWAY_BASE_URL=${sandbox.origin}/firework`,
-    'SPILLWAY_TOKEN=t',
-    'SPILLWAY_API_KEY=k',
-    `SPILLWAY_TOKEN_URL=${sandbox.origin}/tokens/generate`,
-  ])
-  expect(lines[4]).toMatch(/^# /)
 })

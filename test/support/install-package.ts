@@ -8,20 +8,8 @@ export const ROOT = join(import.meta.dirname, '../..')
 
 /** Files of a fresh clone that the build and the package need. */
 const CLONED = [
-  'src',
-  'test',
-  'docs',
-  'pipelines',
-  'package.json',
-  'package-lock.json',
-  'tsconfig.json',
-  'tsconfig.build.json',
-  'rolldown.config.js',
-  'build.mjs',
-  'publish-build.mjs',
-  'README.md',
-  'LICENSE',
-  'CHANGELOG.md',
+  ...'src test docs pipelines package.json package-lock.json tsconfig.json tsconfig.build.json'.split(' '),
+  ...'rolldown.config.js build.mjs publish-build.mjs README.md LICENSE CHANGELOG.md'.split(' '),
 ]
 
 export type PackedFile = { readonly path: string; readonly integrity: string }
@@ -48,15 +36,8 @@ export async function installPackage({ path, integrity }: PackedFile, folder: st
   const { packages } = await json(join(ROOT, 'package-lock.json'))
   const needed = Object.entries<{ dev?: boolean }>(packages).filter(([name, { dev }]) => name !== '' && !dev)
   const manifest = { private: true, type: 'module', dependencies: { spillway: `file:${path}` } }
-  const spillway = {
-    version,
-    resolved: `file:${path}`,
-    integrity,
-    dependencies,
-    optionalDependencies,
-    bin,
-    engines,
-  }
+  const needs = { dependencies, optionalDependencies, bin, engines }
+  const spillway = { version, resolved: `file:${path}`, integrity, ...needs }
   await mkdir(folder, { recursive: true })
   await writeFile(join(folder, 'package.json'), JSON.stringify(manifest))
   await writeFile(

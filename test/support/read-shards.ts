@@ -81,21 +81,11 @@ function csvRecords(text: string): Record<string, string | null>[] {
   })
 }
 
-const TIMESTAMPS: ReadonlySet<string> = new Set([
-  'imported_at',
-  'source_breached_at',
-  'source_leaked_at',
-  'created_at',
-  'published_at',
-  'updated_at',
-])
-const LISTS: ReadonlySet<string> = new Set([
-  'auth_domains',
-  'urls',
-  'tags',
-  'highlights',
-  'related_activity_uids',
-])
+const TIMES = 'imported_at source_breached_at source_leaked_at created_at published_at updated_at'
+const TIMESTAMPS: ReadonlySet<string> = new Set(TIMES.split(' '))
+const LISTS: ReadonlySet<string> = new Set(
+  'auth_domains urls tags highlights related_activity_uids'.split(' '),
+)
 
 function typed(record: Readonly<Record<string, string | null>>): Row {
   return Object.fromEntries(Object.entries(record).map(([name, field]) => [name, cell(name, field)]))

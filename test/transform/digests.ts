@@ -84,7 +84,6 @@ export const DIGESTS: Readonly<Record<string, string>> = {
   'Django sha1': 'sha1$Gs8dBLj6h30ZsLlXM3cwrD$d547556b0c850784d787f727709c9a67fd1ab3df',
   'Django md5': 'md5$2aWq76TrvtKg3Vw57ytfuj$6aef2de432f7dff5f7668f6bcfde84c3',
   'Django unsalted_sha1': 'sha1$$d87a1ee74f2aea82d741e105c636edfed67b69eb',
-  'Django unsalted_md5': 'ae5bf1de906a22bd3c96b7ec4fc4d064',
   'werkzeug pbkdf2:sha256:1000':
     'pbkdf2:sha256:1000$ZTcviHUOdJ02NVSY$090d75b1f589f2cc827fbf3989764237aacac563c7d024375a9dec5fa5006585',
   'werkzeug sha256':

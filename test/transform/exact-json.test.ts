@@ -4,17 +4,6 @@ import { parseExactJson } from '../../src/transform/scan/exact-json.ts'
 
 const exact = (text: string): unknown => parseExactJson(Buffer.from(text))
 
-test('equals JSON.parse if no number is long', () => {
-  const values = [fc.integer(), fc.string(), fc.boolean(), fc.constantFrom(null, 0.5, 1e300, -0)]
-  fc.assert(
-    fc.property(fc.object({ values, maxDepth: 4 }), fc.constantFrom(0, 2), (object, indent) => {
-      const text = JSON.stringify(object, null, indent)
-      expect(exact(text)).toEqual(JSON.parse(text))
-    }),
-    { numRuns: 1000 },
-  )
-})
-
 test('keeps every digit of integers, at any position and in any context', () => {
   const number = fc.bigInt({ min: -(2n ** 70n), max: 2n ** 70n })
   const text = fc.oneof(

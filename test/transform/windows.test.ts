@@ -18,15 +18,6 @@ function ids(
   return rowsOf(decode(credentialsAt(...instants), { order }, context)).map((row) => row.id)
 }
 
-test('a window includes its first instant, and excludes its end', () => {
-  expect(ids(july, 'asc', FROM, INSIDE, UNTIL)).toEqual([1, 2])
-  expect(ids(july, 'desc', UNTIL, INSIDE, FROM)).toEqual([2, 3])
-})
-
-test('without a window every row is exported', () => {
-  expect(ids(pageContext(), 'asc', '1999-01-01', '2200-01-01')).toEqual([1, 2])
-})
-
 /** The requested range is July; two days of it are the chain's own. */
 const OWN = { from: at('2024-07-10T00:00:00Z'), until: at('2024-07-12T00:00:00Z') }
 const twoDays = { ...july, own: OWN }
@@ -114,13 +105,6 @@ test('a broken item that a restarted chain had is left out', () => {
   const broken = credential({ id: 7, imported_at: INSIDE, identity_name: null })
   const page = decode([broken], {}, pageContext({ since: at(INSIDE), known: [refused] }))
   expect(page).toMatchObject({ quarantined: [], rows: 0, repeated: 0 })
-})
-
-test('the span covers all valid items, dropped ones too', () => {
-  const span = (order: 'asc' | 'desc', ...instants: string[]) =>
-    decode(credentialsAt(...instants), { order }, july).span
-  expect(span('asc', FROM, INSIDE, UNTIL)).toEqual({ first: at(FROM), last: at(UNTIL), late: 0 })
-  expect(span('desc', INSIDE, FROM, FROM)).toEqual({ first: at(INSIDE), last: at(FROM), late: 0 })
 })
 
 test('the span says how late rows came, and a repeated one is not late', () => {

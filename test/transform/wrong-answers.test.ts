@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { ExportError } from '../../src/core/index.ts'
 import { createDecoder } from '../../src/transform/index.ts'
 import { credential, response } from './credentials.ts'
-import { decodeSettings, pageContext, rowsOf } from './plans.ts'
+import { decodeSettings, pageContext } from './plans.ts'
 
 const decode = (body: string | Buffer) => createDecoder(decodeSettings())(Buffer.from(body), pageContext())
 
@@ -42,13 +42,6 @@ test('a response with invalid UTF-8 may be requested again, at any offset', () =
       })
     }
   }
-})
-
-test('an escaped half of a surrogate pair becomes a replacement character', () => {
-  const body = response([credential({ domain: 'a?b' })])
-    .toString()
-    .replace('a?b', 'a\\ud800b')
-  expect(rowsOf(decode(body))[0]).toMatchObject({ domain: 'a\ufffdb' })
 })
 
 function errorOf(run: () => unknown): ExportError {

@@ -1,10 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { type Micros, type PartitionBy, parseInstant } from '../../../src/core/index.ts'
+import type { PartitionBy } from '../../../src/core/index.ts'
 import { planPartitions } from '../../../src/pipeline/index.ts'
-import { begunOf, domain, pipelineOf } from './pipeline.ts'
+import { at, begunOf, domain, NOW, pipelineOf } from './pipeline.ts'
 
-const at = (text: string): Micros => parseInstant(text) ?? Number.NaN
-const NOW = at('2030-01-01')
 const windows = {
   from: at('2024-01-01'),
   until: at('2024-03-01'),
@@ -42,15 +40,16 @@ describe('the order of work', () => {
   })
 
   it('stays folder by folder if one query has windows of its own', () => {
-    const plan = planPartitions(pipelineOf({ queries, windows, partitionBy: ['window'] }), NOW, (name) =>
-      name === 'domain.a.com'
-        ? begunOf([
-            { window: { from: at('2024-01-01'), until: at('2024-01-10') }, done: true },
-            { window: { from: at('2024-01-20'), until: at('2024-02-10') }, done: false },
-          ])
-        : null,
-    )
-    expect([...plan.partitions()].map(({ key }) => key)).toEqual([
+    const begun = begunOf([
+      { window: { from: at('2024-01-01'), until: at('2024-01-10') }, done: true },
+      { window: { from: at('2024-01-20'), until: at('2024-02-10') }, done: false },
+    ])
+    const keys = (partitionBy: PartitionBy[]): string[] => {
+      const lookUp = (name: string) => (name === 'domain.a.com' ? begun : null)
+      const plan = planPartitions(pipelineOf({ queries, windows, partitionBy }), NOW, lookUp)
+      return [...plan.partitions()].map(({ key }) => key)
+    }
+    expect(keys(['window'])).toEqual([
       `domain.b.com/${JAN}`,
       'domain.a.com/2024-01-01..2024-01-10',
       'domain.a.com/2024-01-10..2024-01-20',
@@ -58,6 +57,9 @@ describe('the order of work', () => {
       `domain.b.com/${FEB}`,
       'domain.a.com/2024-02-10..2024-03-01',
     ])
+    // Query by query: the other one keeps its windows.
+    const isOfB = (key: string): number => Number(key.startsWith('domain.b.com'))
+    expect(keys(['query'])).toEqual(keys(['window']).sort((a, b) => isOfB(b) - isOfB(a)))
   })
 
   it.each<[PartitionBy[]]>([[['query', 'window']], [['window']]])(

@@ -1,14 +1,20 @@
 import {
+  type Micros,
   type NamedPipeline,
   type NamedQuery,
   type Order,
   type PartitionBy,
+  parseInstant,
   type Window,
   type WindowSettings,
   windowRange,
 } from '../../../src/core/index.ts'
 import { type Begun, type BegunChain, nameQuery } from '../../../src/pipeline/index.ts'
 import { read, withLine } from '../pipeline-file.ts'
+
+export const at = (text: string): Micros => parseInstant(text) ?? Number.NaN
+export const NOW = at('2030-01-01')
+export const HOUR = 3_600_000_000
 
 const READ = await read(withLine('transform', 'columns: [id, hash, imported_at]'))
 

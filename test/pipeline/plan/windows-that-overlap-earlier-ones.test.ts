@@ -1,21 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import {
-  isExportError,
-  type Micros,
-  type Partition,
-  parseInstant,
-  type Window,
-  windowRange,
-} from '../../../src/core/index.ts'
+import { isExportError, type Partition, type Window } from '../../../src/core/index.ts'
 import { planPartitions } from '../../../src/pipeline/index.ts'
 import { type BegunQueries, splitWindows } from '../../../src/pipeline/plan/plan.ts'
 import { cases } from '../../support/thorough.ts'
-import { type BegunWindow, begunOf, domain, pipelineOf } from './pipeline.ts'
-
-const at = (text: string): Micros => parseInstant(text) ?? Number.NaN
-const NOW = at('2030-01-01')
-const HOUR = 3_600_000_000
+import { at, type BegunWindow, begunOf, HOUR, NOW, pipelineOf } from './pipeline.ts'
 
 function begunAs(windows: readonly BegunWindow[]): BegunQueries {
   return () => begunOf(windows)
@@ -43,9 +32,7 @@ const monthly = {
 const someBegun = fc
   .array(
     fc.record({ gap: fc.nat({ max: 40 }), hours: fc.integer({ min: 1, max: 60 }), done: fc.boolean() }),
-    {
-      maxLength: 8,
-    },
+    { maxLength: 8 },
   )
   .map((parts) => {
     let from = at('2024-01-01')
@@ -126,51 +113,7 @@ describe('windows that overlap those of earlier runs', () => {
     )
   })
 
-  it('grow with an open end: the elapsed hour is added', () => {
-    const open = { from: at('2024-01-01'), until: 'now' as const, every: null, lagMs: 0 }
-    const begun = [{ window: window('2024-01-01', '2024-01-01T05:00:00Z'), done: false }]
-    const plan = planPartitions(pipelineOf({ windows: open }), at('2024-01-01T07:59:59Z'), begunAs(begun))
-    expect(windowsOf(plan.partitions())).toEqual([
-      window('2024-01-01', '2024-01-01T05:00:00Z'),
-      window('2024-01-01T05:00:00Z', '2024-01-01T07:00:00Z'),
-    ])
-  })
-
-  it('only affect the query that had them', () => {
-    const queries = [domain('acme.com'), domain('acme.org')]
-    const plan = planPartitions(pipelineOf({ queries, windows: monthly }), NOW, (name) =>
-      name === 'domain.acme.org'
-        ? begunOf([{ window: window('2024-02-10', '2024-02-20'), done: true }])
-        : null,
-    )
-    expect([...plan.partitions()].map(({ key }) => key)).toEqual([
-      'domain.acme.com/2024-01-01..2024-02-01',
-      'domain.acme.com/2024-02-01..2024-03-01',
-      'domain.acme.com/2024-03-01..2024-04-01',
-      'domain.acme.org/2024-01-01..2024-02-01',
-      'domain.acme.org/2024-02-01..2024-02-10',
-      'domain.acme.org/2024-02-10..2024-02-20',
-      'domain.acme.org/2024-02-20..2024-03-01',
-      'domain.acme.org/2024-03-01..2024-04-01',
-    ])
-  })
-
-  it.each([
-    ['the end', window('2024-03-15', '2024-04-15')],
-    ['the beginning', window('2023-12-15', '2024-01-15')],
-  ])('are refused when %s of the range would divide a half-exported one', (_, half) => {
-    const plan = () =>
-      planPartitions(pipelineOf({ windows: monthly }), NOW, begunAs([{ window: half, done: false }]))
-    expect(plan).toThrow(
-      expect.toSatisfy(
-        (error) =>
-          isExportError(error, 'config') &&
-          error.where === 'acme.yaml' &&
-          error.message.includes(`domain.acme.com/${windowRange(half)}`),
-      ),
-    )
-  })
-
+  // What is said: missing-settings-are-named.
   it.each([
     ['without windows, and now with', monthly, null],
     ['with windows, and now without', null, window('2024-01-01', '2024-02-01')],

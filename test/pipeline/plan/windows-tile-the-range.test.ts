@@ -4,16 +4,14 @@ import {
   formatInstant,
   isExportError,
   type Micros,
-  parseInstant,
   type Window,
   type WindowLength,
   type WindowSettings,
 } from '../../../src/core/index.ts'
 import { splitWindows } from '../../../src/pipeline/plan/plan.ts'
 import { cases } from '../../support/thorough.ts'
+import { at, HOUR } from './pipeline.ts'
 
-const at = (text: string): Micros => parseInstant(text) ?? Number.NaN
-const HOUR = 3_600_000_000
 const DAY = 24 * HOUR
 const LATER = at('2200-01-01')
 

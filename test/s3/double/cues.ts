@@ -8,12 +8,6 @@ export type Seen = {
   readonly key: string | null
   readonly query: S3Request['query']
   readonly headers: ReadonlyMap<string, string>
-  /** Counts connections from 0, to show which requests shared one. */
-  readonly connection: number
-  /** Bytes of the request body. */
-  received: number
-  /** Bytes of the response body. */
-  sent: number
   /** Of the response; null while there is none, and for ever when the connection broke before. */
   status: number | null
   /** The code of an error response. */
@@ -23,7 +17,6 @@ export type Seen = {
 /** All given members have to match; with none, every request matches. */
 export type Matcher = {
   readonly operation?: OperationName | readonly OperationName[]
-  readonly bucket?: string
   readonly key?: string | RegExp
   readonly where?: (request: Seen) => boolean
 }
@@ -81,9 +74,8 @@ export class Cues {
   }
 }
 
-export function fits(request: Seen, { operation, bucket, key, where }: Matcher): boolean {
+export function fits(request: Seen, { operation, key, where }: Matcher): boolean {
   if (operation !== undefined && ![operation].flat().some((each) => each === request.operation)) return false
-  if (bucket !== undefined && bucket !== request.bucket) return false
   if (typeof key === 'string' && key !== request.key) return false
   if (key instanceof RegExp && !key.test(request.key ?? '')) return false
   return where?.(request) ?? true

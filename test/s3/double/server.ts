@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import { Cues, fits, type Matcher, type Seen } from './cues.ts'
 import { S3Error } from './errors.ts'
 import { Bucket, type StoredObject, type Upload } from './objects.ts'
@@ -47,7 +47,6 @@ export class S3Double {
   readonly #ignoredConditions: readonly string[]
   readonly #retention: boolean
   readonly #buckets = new Map<string, Bucket>()
-  readonly #connections = new WeakMap<Socket, number>()
   readonly #server: Server
   #requests = 0
 
@@ -59,12 +58,8 @@ export class S3Double {
     this.credentials = [...(credentials ?? [{ accessKeyId: 'double', secretAccessKey: 'not a secret' }])]
     this.limits = { ...S3_LIMITS, ...limits }
     for (const name of buckets ?? []) this.createBucket(name)
-    let connections = 0
     this.#server = createServer({ keepAliveTimeout: 60_000 }, (message, response) => {
       void this.#serve(message, response)
-    })
-    this.#server.on('connection', (socket) => {
-      this.#connections.set(socket, connections++)
     })
   }
 
@@ -106,8 +101,8 @@ export class S3Double {
     let seen: Seen | null = null
     try {
       const request = parseRequest(message)
-      seen = this.#note(request, message)
-      const body = await readBody(message, seen)
+      seen = this.#note(request)
+      const body = await readBody(message)
       // The client is gone, and an incomplete request has no effect.
       if (body === null) return
       await this.#perform(request, body, seen, response, id)
@@ -121,20 +116,10 @@ export class S3Double {
     return Date.now() + this.clockSkewMs
   }
 
-  #note(request: S3Request, message: IncomingMessage): Seen {
+  #note(request: S3Request): Seen {
     const { bucket, key, query, headers } = request
-    const seen: Seen = {
-      operation: operationOf(request) ?? 'Unknown',
-      bucket,
-      key,
-      query,
-      headers,
-      connection: this.#connections.get(message.socket) ?? -1,
-      received: 0,
-      sent: 0,
-      status: null,
-      code: null,
-    }
+    const operation = operationOf(request) ?? 'Unknown'
+    const seen: Seen = { operation, bucket, key, query, headers, status: null, code: null }
     this.log.push(seen)
     return seen
   }
@@ -182,13 +167,10 @@ function without(request: S3Request, names: readonly string[]): S3Request {
 }
 
 /** @returns null when the connection broke before the end */
-async function readBody(message: IncomingMessage, seen: Seen): Promise<Buffer | null> {
+async function readBody(message: IncomingMessage): Promise<Buffer | null> {
   const chunks: Buffer[] = []
   try {
-    for await (const chunk of message as AsyncIterable<Buffer>) {
-      chunks.push(chunk)
-      seen.received += chunk.length
-    }
+    for await (const chunk of message as AsyncIterable<Buffer>) chunks.push(chunk)
   } catch {
     return null
   }
@@ -215,7 +197,6 @@ function send(
   if (seen !== null) {
     seen.status = status
     seen.code = code ?? null
-    seen.sent = hasBody ? body.length : 0
   }
   response.writeHead(status, {
     ...headers,

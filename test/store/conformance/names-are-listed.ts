@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { THOROUGH } from '../../support/thorough.ts'
-import { type MakeWorld, nextOwner, textOf } from './world.ts'
+import { type MakeWorld, nextOwner } from './world.ts'
 
 export function namesAreListed(make: MakeWorld): void {
   describe('names', () => {
@@ -36,18 +36,6 @@ export function namesAreListed(make: MakeWorld): void {
       expect(await world.open().list('credentials')).toEqual(names.slice(0, 10))
       await Promise.all(names.map((name) => own.remove(`_quarantine/${name}`)))
       expect(await world.open().list('')).toEqual(['_state', 'credentials'])
-    })
-
-    it('can be used again after removal', async () => {
-      const world = await make()
-      const own = await nextOwner(world)
-      for (const text of ['first', 'again']) {
-        await own.create('credentials/a/1', [text])
-        expect(await textOf(world.open(), 'credentials/a/1')).toBe(text)
-        await own.remove('credentials/a/1')
-        await own.remove('credentials/a/1')
-        expect(await world.open().read('credentials/a/1')).toBeNull()
-      }
     })
 
     it('are whole whatever is created and removed in a folder at the same time', async () => {

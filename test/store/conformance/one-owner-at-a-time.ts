@@ -66,24 +66,6 @@ export function oneOwnerAtATime(make: MakeWorld): void {
       expect(await names()).toEqual([])
     })
 
-    it('changes files that former owners have written', async () => {
-      const world = await make()
-      for (const text of ['one', 'two', 'three']) {
-        const own = await nextOwner(world)
-        await own.replace('_manifest.json', [text])
-        await own.replace(CHECKPOINT, [text])
-        expect(await own.create(SEALED, [text])).toBe(true)
-        expect(await own.create(SEALED, ['over it'])).toBe(false)
-        await own.remove(PUBLISHED)
-        await own.publish(SEALED, PUBLISHED)
-        const texts = await contentsOf(world.open(), ['_manifest.json', CHECKPOINT, SEALED, PUBLISHED])
-        expect(Object.values(texts)).toEqual([text, text, null, text])
-        await own.replace('_manifest.json', [text, '!'])
-        expect(await textOf(own, '_manifest.json')).toBe(`${text}!`)
-        if (text === 'two') await own.release()
-      }
-    })
-
     it('leaves its files to the next one, and nothing else', async () => {
       const world = await make()
       const { id, own } = await ownerAtWork(world)

@@ -1,7 +1,7 @@
 import { S3Error } from '../errors.ts'
 import { isEtag, multipartEtag, type Part, plainEtag, type Upload } from '../objects.ts'
 import { parameter } from '../request.ts'
-import { elements, type Node, textOf } from '../xml.ts'
+import { elements } from '../xml.ts'
 import {
   bucketOf,
   type Context,
@@ -10,7 +10,6 @@ import {
   type S3Response,
   s3Response,
   storedHeaders,
-  xmlBody,
   xmlResponse,
 } from './operation.ts'
 
@@ -35,7 +34,7 @@ export function uploadPart(context: Context): S3Response {
 export function completeMultipartUpload(context: Context): S3Response {
   const bucket = bucketOf(context)
   const upload = uploadOf(context)
-  const named = xmlBody(context, 'CompleteMultipartUpload').children.filter(({ name }) => name === 'Part')
+  const named = [...context.body.toString().matchAll(/<Part>(.*?)<\/Part>/gs)].map(([, part]) => part!)
   const parts = partsOf(upload, named, context.limits.minPartBytes)
   const { key, headers } = upload
   const etag = multipartEtag(parts)
@@ -57,16 +56,15 @@ function uploadOf(context: Context): Upload {
   return bucketOf(context).upload(parameter(context.request, 'uploadId') ?? '', keyOf(context))
 }
 
-function partsOf(upload: Upload, named: readonly Node[], minPartBytes: number): Part[] {
+function partsOf(upload: Upload, named: readonly string[], minPartBytes: number): Part[] {
   if (named.length === 0) throw new S3Error('MalformedXML')
-  const numbers = named.map((part) => Number(textOf(part, 'PartNumber')))
+  const numbers = named.map((part) => Number(/<PartNumber>(\d+)</.exec(part)?.[1]))
   if (numbers.some((number, index) => index > 0 && number <= numbers[index - 1]!))
     throw new S3Error('InvalidPartOrder')
   const parts = named.map((node, index) => {
     const part = upload.parts.get(numbers[index]!)
-    const etag = textOf(node, 'ETag')
-    if (part === undefined || etag === null || etag === '*' || !isEtag(etag, part.etag))
-      throw new S3Error('InvalidPart')
+    const etag = /<ETag>(?:&quot;|"|&#34;)?(\w[\w-]*)/.exec(node)?.[1]
+    if (part === undefined || etag === undefined || !isEtag(etag, part.etag)) throw new S3Error('InvalidPart')
     return part
   })
   if (parts.slice(0, -1).some(({ bytes }) => bytes.length < minPartBytes)) throw new S3Error('EntityTooSmall')

@@ -1,7 +1,7 @@
 import { S3Error } from '../errors.ts'
 import type { Bucket, Condition } from '../objects.ts'
 import type { S3Request } from '../request.ts'
-import { document, type Node, parseXml, type Xml } from '../xml.ts'
+import { document, type Xml } from '../xml.ts'
 
 /** Limits of S3, which tests may lower. */
 export type Limits = {
@@ -72,17 +72,6 @@ export function conditionOf({ request: { headers } }: Context): Condition {
 export function storedHeaders({ request: { headers } }: Context): Record<string, string> {
   const stored = [...headers].filter(([name]) => /^(?:content-type|x-amz-meta-.+)$/.test(name))
   return { 'content-type': 'binary/octet-stream', ...Object.fromEntries(stored) }
-}
-
-/** @throws S3Error `MalformedXML` */
-export function xmlBody({ body }: Context, name: string): Node {
-  try {
-    const root = parseXml(body.toString())
-    if (root.name === name) return root
-  } catch {
-    // What is wrong with it S3 does not say either.
-  }
-  throw new S3Error('MalformedXML')
 }
 
 /** As in listings and copies; S3 has whole seconds. */
