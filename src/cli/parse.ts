@@ -1,6 +1,7 @@
+import { setTimeout } from 'node:timers/promises'
 import { closest, distance } from 'fastest-levenshtein'
 import yargs, { type ArgumentsCamelCase, type Argv, type PositionalOptions } from 'yargs'
-import type { ExportError } from '../core/index.ts'
+import { type ExportError, isExportError, plainError } from '../core/index.ts'
 import { version } from '../package/index.ts'
 import {
   COMMON,
@@ -16,8 +17,9 @@ import {
   wrongUsage,
 } from './command-line/command.ts'
 import { COMMANDS } from './commands/index.ts'
+import { exitCode, gravest } from './terminal/exit-code.ts'
 import { widthOf as lengthOf } from './terminal/screen.ts'
-import { runSeverally } from './work/several.ts'
+import { plainJson } from './terminal/text.ts'
 
 const PURPOSE =
   'Exports leaked-credential search results into Parquet or CSV: complete, once, masked, resumable.'
@@ -242,4 +244,32 @@ function withoutDoubles(text: string): string {
   )
   const names = unknown.filter((name, i) => name.includes('-') || spellings.indexOf(name) === i)
   return `Unknown argument${names.length === 1 ? '' : 's'}: ${names.join(', ')}`
+}
+
+/** With --json each prints an object a line; YAML is separated by `---`, text by an empty line. */
+export async function runSeverally(
+  { run, eachFile }: Command,
+  args: Parameters<Command['run']>[0],
+  io: Io,
+): Promise<number> {
+  if (eachFile === null) return run(args, io)
+  const { pauseMs } = eachFile
+  const { pipeline, json, resolved } = args
+  // yargs gives a list, as the usage has `<pipeline..>`.
+  const files = [pipeline].flat()
+  if (files.length === 1) return run({ ...args, pipeline: files[0] }, io)
+  const codes: number[] = []
+  for (const [i, file] of files.entries()) {
+    if (i > 0 && pauseMs > 0) await setTimeout(pauseMs)
+    if (i > 0 && json !== true) await io.stdout.line(resolved === true ? '---' : '')
+    try {
+      codes.push(await run({ ...args, pipeline: file }, io))
+    } catch (error) {
+      if (!isExportError(error)) throw error
+      io.reportError(error)
+      codes.push(exitCode(error.kind, io.signals.received))
+      if (json === true) await io.stdout.line(plainJson({ pipeline: null, file, error: plainError(error) }))
+    }
+  }
+  return gravest(codes)
 }

@@ -23,7 +23,7 @@ export async function fillEmptyDataSet(
   const folder = folderOf(extract.resource, first, load.partitionBy)
   const part = state.partsOf.get(folder) ?? 0
   const identity = { shard: state.nextShard, folder, part, partitions: [first.key] }
-  const shard = await rewriteShards(store, pipeline, [], identity, await coderOf(pipeline, options), null)
+  const shard = await rewriteShards(store, pipeline, [], identity, coderOf(pipeline, options), null)
   await journal.append([{ kind: 'seal', ...shard }])
   await publishSealed(store, shard)
   options.onFilled?.(manifestShard(shard))
@@ -41,7 +41,7 @@ export async function renewEmptyShards(
     if (await stands(store, former)) continue
     const { folder } = placeOf(former.path)
     const identity = { ...new FreeNumbers(state).take(folder), partitions: former.partitions }
-    const by = await rewriteShards(store, pipeline, [], identity, await coderOf(pipeline, options), null)
+    const by = await rewriteShards(store, pipeline, [], identity, coderOf(pipeline, options), null)
     await journal.append([{ kind: 'swap', shards: [{ of: [former.shard], by }] }])
     await publishSealed(store, by)
   }

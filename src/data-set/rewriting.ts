@@ -1,11 +1,13 @@
 import { createHash } from 'node:crypto'
 import { ExportError, type NamedPipeline, type OwnedStore, type Pipeline, placeOf } from '../core/index.ts'
 import {
+  createEncoder,
   type EncodeSettings,
   PageRows,
   rewriteShard,
   rowGroupRows,
   type ShardCoder,
+  shardCoder,
   shardExtension,
 } from '../load/index.ts'
 import { columnsOf, encodeRecordBatch, type RowBatch, type RowValue, valueAt } from '../rows/index.ts'
@@ -115,13 +117,8 @@ export function standsFor(shards: readonly SealedShard[]): [number, number][] {
   return ranges
 }
 
-/** Encodes shards. Loaded only here: most commands never encode. */
-export async function coderOf(
-  pipeline: NamedPipeline,
-  options: Parameters<typeof encodeSettings>[1],
-): Promise<ShardCoder> {
-  const { inlineCoder } = await import('./inline-coder.ts')
-  return inlineCoder(encodeSettings(pipeline, options))
+export function coderOf(pipeline: NamedPipeline, options: Parameters<typeof encodeSettings>[1]): ShardCoder {
+  return shardCoder(createEncoder(encodeSettings(pipeline, options)))
 }
 
 /** Numbers of shards and parts that no other shard has had. */

@@ -146,7 +146,7 @@ async function apply(
   { groups, isLeftOut, files, entries, blobs }: Swap<unknown>,
   options: ChangeOptions,
 ): Promise<readonly SealedShard[]> {
-  const coder = groups.length === 0 ? null : await coderOf(pipeline, options)
+  const coder = groups.length === 0 ? null : coderOf(pipeline, options)
   const numbers = new FreeNumbers(journal.state)
   const shards: SwapEntry['shards'][number][] = []
   for (const { of, isEmptied } of groups) {

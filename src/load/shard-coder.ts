@@ -3,7 +3,7 @@ import { decodeRecordBatches } from './encode/decode-record-batches.ts'
 import type { ShardEncoder, WrittenRowGroup } from './encode/encoder.ts'
 
 export type ShardCoder = {
-  begin(): ShardCoding | Promise<ShardCoding>
+  begin(): ShardCoding
 }
 
 export type ShardCoding = {
@@ -14,7 +14,7 @@ export type ShardCoding = {
 
 export type EncodedRows = { readonly parts: readonly Uint8Array[]; readonly rows: number }
 
-export function shardCoder(encoder: ShardEncoder): { begin(): ShardCoding } {
+export function shardCoder(encoder: ShardEncoder): ShardCoder {
   return {
     begin() {
       const hash = createHash('sha256')

@@ -12,11 +12,11 @@ export { serviceFromEnvironment } from './resolve/resolve-service.ts'
 export { resolvedSettings } from './resolved-settings.ts'
 export type { PipelineSettings } from './schema/file-schema.ts'
 export { pipelineJsonSchema } from './schema/json-schema.ts'
-export { maskKeyFault } from './secrets/mask-keys.ts'
 export {
   catalogVariables,
   type Environment,
   learnSecrets,
+  maskKeyFault,
   needsMaskKey,
   readKeyOf,
   readMaskKey,

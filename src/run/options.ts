@@ -1,6 +1,6 @@
 import type { DataSetOptions } from '../data-set/index.ts'
 import type { RunCounts } from '../state/index.ts'
-import type { AllowedRequests } from './chains/allowed-requests.ts'
+import type { AllowedRequests } from './chains/export-chains.ts'
 
 /** The flags of a run, as they are if nobody sets them. */
 export const RUN_FLAGS = {

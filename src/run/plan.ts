@@ -1,12 +1,15 @@
 import {
+  getOrInsert,
   type Measures,
   monthOf,
   type NamedPipeline,
   NOT_MEASURED,
   type Pipeline,
+  parseWindow,
   type ResponseTime,
   rulesOf,
   searchesOf,
+  type Window,
 } from '../core/index.ts'
 import {
   type Continuation,
@@ -33,7 +36,6 @@ import { requireEngine } from '../load/index.ts'
 import type { Plan, PlannedChain } from '../pipeline/index.ts'
 import { type CheckpointState, type PlanStates, searchesByMonth } from '../state/index.ts'
 import { requirePolicies } from './admission/require-policies.ts'
-import { type Forecast, forecast } from './forecast.ts'
 import type { RunOptions } from './options.ts'
 
 export type PlanResult = {
@@ -169,4 +171,56 @@ function millisecondsAPage(times: readonly ResponseTime[], size: number): number
 export function requestRate({ extract, service }: Pick<Pipeline, 'extract' | 'service'>): number {
   const isListed = rulesOf(extract.resource).reading === 'list'
   return isListed ? service.basicRequestsPerSecond : service.requestsPerSecond
+}
+
+/** Estimates the rows of new windows from earlier ones. */
+export type Forecast = {
+  /** By the median of rows a day in its last windows, or in those of all queries; null: there are none. */
+  rowsOf(query: string, range: Window | null): number | null
+}
+
+const LAST = 12
+const SAMPLE = 1000
+
+const MICROS_A_DAY = 86_400_000_000
+
+export function forecast(pipeline: NamedPipeline, state: CheckpointState | null): Forecast {
+  const rates = new Map<string, number | null>()
+  const rateOf = (query: string): number | null => getOrInsert(rates, query, () => rowsADay(state, query))
+  let common: number | null | undefined
+  const commonRate = (): number | null => {
+    const sample = pipeline.extract.queries.slice(0, SAMPLE)
+    common ??= median(sample.flatMap(({ name }) => rateOf(name) ?? []))
+    return common
+  }
+  return {
+    rowsOf(query, range) {
+      if (range === null) return null
+      const rate = rateOf(query) ?? commonRate()
+      return rate === null ? null : (rate * (range.until - range.from)) / MICROS_A_DAY
+    },
+  }
+}
+
+function rowsADay(state: CheckpointState | null, query: string): number | null {
+  const windows = state?.partitions.branches.get(query)
+  if (windows === undefined) return null
+  const done: string[] = []
+  for (const [name, folded] of windows) if (folded.state === 'done') done.push(name)
+  // Names begin with the beginning of the window, so they sort by time.
+  const last = done.sort().slice(-LAST)
+  return median(
+    last.flatMap((name) => {
+      const window = parseWindow(name)
+      if (window === null) return []
+      return (windows.get(name)!.rows * MICROS_A_DAY) / (window.until - window.from)
+    }),
+  )
+}
+
+function median(values: readonly number[]): number | null {
+  if (values.length === 0) return null
+  const sorted = [...values].sort((a, b) => a - b)
+  const middle = sorted.length >> 1
+  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
 }

@@ -54,7 +54,7 @@ export async function openSession(
   try {
     // Made when they are needed: some runs have nothing to decode or to encode.
     let decoder: Promise<Decoder> | null = null
-    let encoder: Promise<ShardCoder> | null = null
+    let encoder: ShardCoder | null = null
     const decode: DecodePage = async (body, context) => {
       decoder ??= import('../transform/index.ts').then(({ createDecoder }) =>
         createDecoder(decodeSettings(pipeline, options.maskKey, suppress)),
@@ -62,9 +62,9 @@ export async function openSession(
       return (await decoder)(body, context)
     }
     const coder: ShardCoder = {
-      async begin() {
+      begin() {
         encoder ??= coderOf(pipeline, options)
-        return (await encoder).begin()
+        return encoder.begin()
       },
     }
     const sealed = { shards: 0, bytes: 0 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { progressText } from '../../src/cli/progress/progress-text.ts'
+import { progressText } from '../../src/cli/progress/progress-view.ts'
 import type { Progress } from '../../src/run/index.ts'
 
 const PROGRESS: Progress = {

@@ -114,8 +114,8 @@ function withEncode(
   encode: (coding: ShardCoding, recordBatches: readonly Uint8Array[]) => Promise<EncodedRows>,
 ): ShardCoder {
   return {
-    async begin() {
-      const coding = await coder.begin()
+    begin() {
+      const coding = coder.begin()
       return { ...coding, encode: (recordBatches) => encode(coding, recordBatches) }
     },
   }

@@ -153,7 +153,7 @@ async function sealShards(
   open: readonly OpenShardOfPeople[],
   { onLog, ...options }: ChangeOptions,
 ): Promise<void> {
-  const coding = { coder: await coderOf(pipeline, options) }
+  const coding = { coder: coderOf(pipeline, options) }
   const folded = open.map(({ shard }) => shard)
   const opened = await ShardSet.open(shardSetOptions(pipeline, store, coding, journal, { onLog }), folded)
   if ('lost' in opened)

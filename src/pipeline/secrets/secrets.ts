@@ -12,7 +12,6 @@ import {
 } from '../../core/index.ts'
 import { STORES } from '../stores/index.ts'
 import { readText } from '../values/read-text.ts'
-import { MIN_MASK_KEY_BYTES, maskKeyFault } from './mask-keys.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
@@ -247,4 +246,19 @@ export function catalogVariables(catalog: CatalogSettings | null): readonly stri
   if (catalog === null || catalog.auth === null) return []
   const { auth } = catalog
   return auth.kind === 'token' ? [auth.tokenEnv] : [auth.clientIdEnv, auth.clientSecretEnv]
+}
+
+/** HMAC-SHA256 keys shorter than the digest weaken it (RFC 2104, section 3). */
+export const MIN_MASK_KEY_BYTES = 32
+
+/** What is wrong with a mask key, as the predicate of a sentence about the key; null: the key is valid. */
+export function maskKeyFault(key: Uint8Array): string | null {
+  if (key.byteLength < MIN_MASK_KEY_BYTES)
+    return `has ${key.byteLength} ${key.byteLength === 1 ? 'byte' : 'bytes'}`
+  return key.every(isBlank) ? 'consists of blanks only' : null
+}
+
+/** ASCII white space: space, tab, line feed, vertical tab, form feed, carriage return. */
+function isBlank(byte: number): boolean {
+  return byte === 0x20 || (byte >= 0x09 && byte <= 0x0d)
 }

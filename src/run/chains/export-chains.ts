@@ -1,11 +1,16 @@
-import { ExportError, isExportError, isFeed, rulesOf, settleAll } from '../../core/index.ts'
+import { ExportError, isExportError, isFeed, rulesOf, searchesOf, settleAll } from '../../core/index.ts'
 import type { PlanCounts } from '../../data-set/index.ts'
-import { PageSizes, type Service } from '../../extract/index.ts'
+import {
+  PageSizes,
+  type RunLimits,
+  requestsLeft,
+  type Service,
+  searchesToSpend,
+} from '../../extract/index.ts'
 import { ownsFolder } from '../../load/index.ts'
 import type { PlannedChain } from '../../pipeline/index.ts'
 import { hasEnded, partitionEntry, presentOf, type RunCounts, type RunStatus } from '../../state/index.ts'
 import type { Progress } from '../options.ts'
-import { allowedRequests } from './allowed-requests.ts'
 import { wrongAddress } from './chain-failure.ts'
 import { ChainProgress } from './chain-progress.ts'
 import { ChainQueue } from './chain-queue.ts'
@@ -194,4 +199,24 @@ function progressOf(
     pausedUntilMs: counters.pausedUntilMs,
     retrying: counters.retrying,
   }
+}
+
+/** Requests that a run may still send, and the limit that applies: the budget of the run, or the rest of the quota. */
+export type AllowedRequests = { readonly requests: number; readonly by: 'budget' | 'quota' }
+
+/** The lower limit, for display; null: none. `searchesRemaining` null: requests cost nothing, or it is not known. */
+export function allowedRequests(
+  limits: Pick<RunLimits, 'maxRequests' | 'sentBefore' | 'minSearchesRemaining'>,
+  service: { readonly requests: number; readonly searchesRemaining: number | null },
+  page: { readonly size: number; readonly rowsPerSearch: number | null },
+): AllowedRequests | null {
+  const { requests, searchesRemaining } = service
+  const budget = requestsLeft(limits, requests)
+  const quota =
+    searchesRemaining === null
+      ? Number.POSITIVE_INFINITY
+      : Math.max(0, searchesToSpend(limits, searchesRemaining)) / searchesOf(page.size, page.rowsPerSearch)
+  const allowed = Math.min(budget, quota)
+  if (!Number.isFinite(allowed)) return null
+  return { requests: Math.floor(allowed), by: budget <= quota ? 'budget' : 'quota' }
 }
