@@ -1,4 +1,3 @@
-export { clientCredentials } from './client-credentials.ts'
 export {
   type HttpClient,
   type HttpRequest,
@@ -18,6 +17,7 @@ export { backoffMs, retryAfterMs } from './retry-waits.ts'
 export { serverTexts } from './server-texts.ts'
 export {
   always,
+  clientCredentials,
   givenToken,
   headerText,
   newToken,

@@ -9,7 +9,7 @@ import {
 import type { ChainIds } from './chain-ids.ts'
 import type { CredentialColumns } from './columns/credential-columns.ts'
 import type { ExtraReader } from './extra/extra-reader.ts'
-import type { Suppression } from './mask/index.ts'
+import type { Suppression } from './mask/suppression.ts'
 import { ignoredFilter, PageRange } from './page-range.ts'
 import { type Quarantine, rejectedId, rejectedTime } from './quarantine.ts'
 import { type RowTexts, repeats } from './row-texts.ts'

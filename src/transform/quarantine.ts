@@ -1,7 +1,7 @@
 import type * as z from 'zod'
 import { type ExtraField, type Int64, type Int64Json, int64, numberOf } from '../core/index.ts'
 import type { RejectedItem } from '../rows/index.ts'
-import { type Mask, type Masks, maskText, REDACTED } from './mask/index.ts'
+import { type Mask, type Masks, maskText, REDACTED } from './mask/mask.ts'
 import { type Hidden, type RowTexts, repeats } from './row-texts.ts'
 import {
   CREDENTIAL_FIELDS,

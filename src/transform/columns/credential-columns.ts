@@ -1,7 +1,7 @@
 import type { ExtraField, Int64 } from '../../core/index.ts'
 import type { Column, DecodeSettings, Group, RecordBatch, Vector } from '../../rows/index.ts'
 import { FactColumns } from '../facts/fact-columns.ts'
-import type { Masks } from '../mask/index.ts'
+import type { Masks } from '../mask/mask.ts'
 import type { Credential } from '../schema.ts'
 import { NumberList } from './lists.ts'
 import { SourceTable } from './source-table.ts'

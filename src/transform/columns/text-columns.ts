@@ -1,5 +1,5 @@
 import { type Column, type Group, TextDictionary } from '../../rows/index.ts'
-import { REDACTED } from '../mask/index.ts'
+import { REDACTED } from '../mask/mask.ts'
 import { IndexList } from './lists.ts'
 import { type FieldRun, STATE, TextList, textVector } from './text-list.ts'
 import { unescapeJson } from './unescape-json.ts'

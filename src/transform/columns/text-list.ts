@@ -1,5 +1,5 @@
 import type { TextVector, Vector } from '../../rows/index.ts'
-import { MASK_ROOM, type Mask } from '../mask/index.ts'
+import { MASK_ROOM, type Mask } from '../mask/mask.ts'
 import { IndexList, Validity } from './lists.ts'
 import { unescapeJson } from './unescape-json.ts'
 

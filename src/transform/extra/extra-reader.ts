@@ -1,6 +1,6 @@
 import { type ExtraField, getOrInsert } from '../../core/index.ts'
 import type { ColumnValue } from '../columns/value-columns.ts'
-import { REDACTED } from '../mask/index.ts'
+import { REDACTED } from '../mask/mask.ts'
 import { type Hidden, repeats } from '../row-texts.ts'
 import { memberAt } from '../scan/json-steps.ts'
 import { CREDENTIAL_FIELDS, SOURCE_FIELDS, unknownNames } from '../schema.ts'
