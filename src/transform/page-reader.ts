@@ -65,23 +65,24 @@ export class PageReader {
     this.#body = body
     this.#walker?.begin(body)
     try {
-      return this.#readResponse(() => new CredentialPage(this.#settings, this.#tools, context))
+      return this.#readResponse(context)
     } catch (error) {
       if (!(error instanceof SyntaxError) && !isExportError(error)) throw error
       // The response counts before a single item. The message of a SyntaxError quotes the JSON, so it is not kept.
       parseResponse(body, context)
-      throw isExportError(error) ? error : wrongShape('has `items` twice', pageLocation(context))
+      throw isExportError(error) ? error : wrongShape('cannot be read', pageLocation(context))
     }
   }
 
   /** `{"items": [...], "next": ...}`, in either order and with other fields between. */
-  #readResponse(newPage: () => CredentialPage): DecodedPage {
+  #readResponse(context: PageContext): DecodedPage {
     const body = this.#body
     let at = skipSpace(body, hasByteOrderMark(body) ? 3 : 0)
     this.#require(at, OPEN_BRACE)
     let page: CredentialPage | null = null
     let next: unknown = null
     let checked = 0
+    const seen = new Set<string>()
     do {
       const key = skipSpace(body, at + 1)
       this.#require(key, QUOTE)
@@ -90,10 +91,12 @@ export class PageReader {
       at = skipSpace(body, keyEnd)
       this.#require(at, COLON)
       const value = skipSpace(body, at + 1)
-      // The last member of a name counts, as in JSON.parse.
-      if (name === 'items') page = null
+      if (name === 'items' || name === 'next') {
+        if (seen.has(name)) throw notUnderstood()
+        seen.add(name)
+      }
       if (name === 'items' && body[value] === OPEN_BRACKET) {
-        page = newPage()
+        page = new CredentialPage(this.#settings, this.#tools, context)
         this.#pages++
         this.#items = 0
         requireUtf8(body.subarray(0, value))

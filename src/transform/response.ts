@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { ExportError, type Query } from '../core/index.ts'
 import { type DecodedPage, hasTooManyValues, type PageContext } from '../rows/index.ts'
 import { parseExactJson } from './scan/exact-json.ts'
+import { COMMA, skipSpace, skipString, skipValue } from './scan/json-steps.ts'
 
 export type Decode<Result = DecodedPage> = (body: Buffer, context: PageContext) => Result
 
@@ -23,7 +24,9 @@ export function parseResponse(body: Buffer, context: PageContext): ParsedRespons
   const { query } = context
   const where = pageLocation(context)
   const text = body.subarray(hasByteOrderMark(body) ? BYTE_ORDER_MARK.length : 0)
-  return checkedResponse(parseJson(text, where), query, where)
+  const response = checkedResponse(parseJson(text, where), query, where)
+  requireOnce(text, where)
+  return response
 }
 
 /** Partition and page for messages, in which pages count from 1 on. */
@@ -46,6 +49,21 @@ function checkedResponse(parsed: unknown, query: Query, where: string): ParsedRe
     throw wrongShape('has a `next` that is neither a string nor null', where)
   }
   return { items, next }
+}
+
+/** Readers differ in which of two members of one name counts, so rows could be lost in silence. */
+function requireOnce(text: Buffer, where: string): void {
+  const seen = new Set<unknown>()
+  let at = skipSpace(text, 0)
+  do {
+    const key = skipSpace(text, at + 1)
+    const end = skipString(text, key)
+    const name: unknown = JSON.parse(text.toString('utf8', key, end))
+    if ((name === 'items' || name === 'next') && seen.has(name))
+      throw wrongShape(`has \`${name}\` twice`, where)
+    seen.add(name)
+    at = skipSpace(text, skipValue(text, skipSpace(text, skipSpace(text, end) + 1)))
+  } while (text[at] === COMMA)
 }
 
 function parseJson(text: Buffer, where: string): unknown {

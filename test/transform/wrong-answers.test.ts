@@ -10,6 +10,7 @@ test('an invalid response may be requested again, and is not quoted', () => {
   const wrong = [
     ...['', ' ', '<html>sunflower-42</html>', 'null', '"sunflower-42"', '[{"hash":"sunflower-42"}]'],
     ...['{"items":{"hash":"sunflower-42"},"next":null}', '{"items":null}', '{"next":null}'],
+    ...['{"items":[],"items":[]}', '{"next":"a","items":[],"n\\u0065xt":null}'],
     ...['{"items":[],"next":7}', '{"items":[],"next":["sunflower-42"]}'],
     ...['{"items":[],"next":null} sunflower-42', `${response([credential()]).toString().slice(0, -1)}`],
     `{"items":[${JSON.stringify(credential())},sunflower-42]}`,

@@ -1,6 +1,6 @@
 import { ExportError, isExportError, type OwnedStore, type Store } from '../../core/index.ts'
 import type { HeaderEntry, JournalEntry } from '../journal-entry.ts'
-import { damaged, LOG_START, type LogEnd } from '../log/commit.ts'
+import { damaged, LOG_START, type LogEnd, REMEDIES } from '../log/commit.ts'
 import { LineWriter, linesOf, parseLine } from '../log/lines.ts'
 import { parseEntry, requireReadable } from '../log/parse-entry.ts'
 import { listLog, readLog } from '../log/read-log.ts'
@@ -156,7 +156,7 @@ function otherVersion(): ExportError {
     kind: 'config',
     what: 'The checkpoint was written by another version of spillway',
     where: CHECKPOINT_PATH,
-    next: 'Run it with the version that wrote it, choose another load.path, or start over with --fresh.',
+    next: `Run it with the version that wrote it, or: ${REMEDIES}`,
   })
 }
 
@@ -166,7 +166,7 @@ function noCheckpoint(): ExportError {
     kind: 'damaged',
     what: 'The file is not a checkpoint of spillway: its first line is not valid',
     where: CHECKPOINT_PATH,
-    next: 'If another program wrote it, move it away. Otherwise restore it from a backup, choose another load.path, or start over with --fresh.',
+    next: REMEDIES,
   })
 }
 

@@ -79,8 +79,11 @@ export async function readBlob(
   return found === null || found.byteLength < bytes || crc32(found) !== crc ? null : found
 }
 
+/** The cheapest first: of the manifest a data set is opened without a request for what is exported. */
+export const REMEDIES =
+  'Restore _state from a backup, or move _state/checkpoint.jsonl away: the next command goes on from the manifest, and requests only what is not exported. `--fresh` would request everything again.'
+
 export function damaged(what: string, where: string): ExportError {
-  const thing = where === LOG_FOLDER ? 'folder' : 'file'
-  const next = `Restore the ${thing} from a backup, or start over with --fresh; nothing was changed.`
+  const next = `${REMEDIES} Nothing was changed.`
   return new ExportError({ kind: 'damaged', what, where, next })
 }
