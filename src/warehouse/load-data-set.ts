@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { ExportError, isExportError, numberOf, type Store, sideBySide } from '../core/index.ts'
+import { ExportError, isExportError, nullIf, numberOf, type Store, sideBySide } from '../core/index.ts'
 import { MANIFEST_PATH, type Manifest, type ManifestShard } from '../state/index.ts'
 import { type LoadStep, nextStep, planOf } from './load-plan.ts'
 import {
@@ -69,7 +69,7 @@ async function fetchAndTurn(load: Load, step: LoadStep): Promise<LoadStep | null
     await load.fetch(step)
     return await load.turn()
   } catch (error) {
-    if (!isExportError(error, 'damaged')) throw error
+    if (!isExportError(error, 'damaged') && !(await load.isGone(step))) throw error
     return load.lookAgain(step, error)
   }
 }
@@ -134,7 +134,15 @@ class Load {
     })
   }
 
-  /** A damaged shard may have been replaced meanwhile. What comes before it is loaded. @throws if it is still listed */
+  /** Whether a command that runs beside the load has removed a shard. */
+  async isGone({ come }: LoadStep): Promise<boolean> {
+    const sizes = await Promise.all(
+      come.map(({ path }) => this.#request.shards.store.size(path).catch(nullIf())),
+    )
+    return sizes.includes(null)
+  }
+
+  /** A shard that is damaged or gone may have been replaced meanwhile. What comes before it is loaded. @throws if it is still listed */
   async lookAgain(step: LoadStep, error: unknown): Promise<LoadStep | null> {
     const failed = step.come.map(({ path }) => path).join('\n')
     if (failed === this.#failed) throw error

@@ -6,13 +6,14 @@ import {
   int64,
   type Micros,
   type Pipeline,
+  type Store,
 } from '../../core/index.ts'
 import { type ColumnType, columnsOf } from '../../rows/index.ts'
-import { checkFingerprint, checkMaskKey } from '../../state/index.ts'
+import { checkFingerprint, checkMaskKey, type Manifest, parseManifest } from '../../state/index.ts'
 import { normalIdentity } from '../../transform/index.ts'
 import { findRows, LOOKUP } from '../../warehouse/index.ts'
-import { openDataSet, requireManifest } from '../open-data-set.ts'
-import { requireListed } from '../read-manifest.ts'
+import { nothingExported, openDataSet } from '../open-data-set.ts'
+import { readSteadily, requireListed } from '../read-manifest.ts'
 import type { Directory, DirectoryAddress } from './directory.ts'
 import { requireIdentities } from './identities.ts'
 import { shardGroups } from './shard-groups.ts'
@@ -52,9 +53,21 @@ export async function matchPeople(
   options: MatchOptions,
 ): Promise<Matches> {
   requireColumns(pipeline, options)
-  const { transform } = pipeline
   const store = openDataSet(pipeline)
-  const manifest = await requireManifest(store, pipeline)
+  return readSteadily(store, async (bytes) => {
+    if (bytes === null) throw nothingExported(pipeline)
+    return matchedBy(parseManifest(bytes), pipeline, store, directory, options)
+  })
+}
+
+async function matchedBy(
+  manifest: Manifest,
+  pipeline: Pipeline,
+  store: Store,
+  directory: Directory,
+  options: MatchOptions,
+): Promise<Matches> {
+  const { transform } = pipeline
   checkMaskKey(manifest, options.maskKey, pipeline)
   for (const fingerprint of directory.fingerprints) checkFingerprint(manifest, fingerprint, pipeline)
   await requireListed(store, manifest)
