@@ -7,7 +7,7 @@ import {
   SUMMARY_PAGE_PATH,
   SUMMARY_PAGE_START,
 } from '../core/index.ts'
-import { listSealed, moveToOrphans, partOf, QUARANTINE_FOLDER, SEALED_FOLDER } from '../load/index.ts'
+import { listSealed, moveToOrphans, QUARANTINE_FOLDER, SEALED_FOLDER } from '../load/index.ts'
 import { removeTables } from '../open-tables/index.ts'
 import {
   CHECKPOINT_PATH,
@@ -20,6 +20,8 @@ import {
   SIGNATURE_BYTES,
   SIGNATURE_PATH,
 } from '../state/index.ts'
+import { CLEARING_PATH, isClearing } from './find-state.ts'
+import { LIKE_A_SHARD, rowFiles } from './row-files.ts'
 import { SUCCESS_PATH } from './success-mark.ts'
 import { bringSuppression } from './suppression.ts'
 import { tableOwner } from './table-owner.ts'
@@ -35,6 +37,7 @@ export async function clearDataSet(
   // Before the checkpoint goes, which names people whom a killed `forget` had committed. A list that is gone may stay so.
   if (state !== null) await bringSuppression(store, state).catch(nullIf('damaged'))
   await accept()
+  if (!(await isClearing(store))) await store.create(CLEARING_PATH, [])
   const manifest = await readManifest(store).catch(nullIf())
   const shards = [...(state?.shards ?? []), ...(manifest?.shards ?? [])]
   const known = new Set([...(state?.invalidated ?? []), ...shards.map(({ path }) => path)])
@@ -54,19 +57,31 @@ export async function clearDataSet(
   await removeTables(store, await tableOwner(store))
   if (state !== null) await clearManifest()
   for (const resource of ROW_FOLDERS) {
-    await clearShards(store, resource, (path) => clear(path, known.has(path)))
+    for await (const path of rowFiles(store, resource))
+      if (LIKE_A_SHARD.test(path)) await clear(path, known.has(path))
   }
   for (const name of await store.list(QUARANTINE_FOLDER))
     if (name.endsWith('.jsonl')) await store.remove(`${QUARANTINE_FOLDER}/${name}`)
   for (const name of await store.list(LOADS_FOLDER)) await store.remove(`${LOADS_FOLDER}/${name}`)
   for (const name of await listSealed(store)) await store.remove(`${SEALED_FOLDER}/${name}`)
   await emptyLog(store, state?.logEnd.file ?? 0)
-  // Removed last, or the manifest without it: until then, a run without --fresh detects that something is missing.
   await clearManifest()
+  // What it names is known as Spillway's own.
   await clearFile(store, CHECKPOINT_PATH, CHECKPOINT_START, clear)
+  await store.remove(CLEARING_PATH)
   if (aside.length === 0) return
   const more = aside.length > 1 ? ` and ${aside.length - 1} more` : ''
   log('warn', `what is not known to be spillway's own was kept: ${aside[0]}${more}`)
+}
+
+/** Removes what is left of a data set that was given up. */
+export async function finishClearing(store: OwnedStore): Promise<void> {
+  if (await isClearing(store))
+    await clearDataSet(
+      store,
+      () => {},
+      async () => {},
+    )
 }
 
 type Clear = (path: string, isOurs: boolean) => Promise<void>
@@ -83,16 +98,4 @@ export async function beginsWith(store: Store, path: string, start: string): Pro
   // It may be a folder, for example.
   const bytes = await store.read(path, 0, start.length).catch(nullIf())
   return Buffer.from(bytes ?? []).toString() === start
-}
-
-async function clearShards(
-  store: OwnedStore,
-  folder: string,
-  clear: (path: string) => Promise<void>,
-): Promise<void> {
-  for (const name of await store.list(folder)) {
-    const path = `${folder}/${name}`
-    if (partOf(name) !== null) await clear(path)
-    else if (/^(?:query|import_window)=/.test(name)) await clearShards(store, path, clear)
-  }
 }

@@ -23,6 +23,7 @@ type FoundState = {
 
 /** Changes nothing. @throws ExportError `damaged`; `config` if another version wrote it and there is no manifest */
 export async function findState(store: Store): Promise<FoundState> {
+  if (await isClearing(store)) return { found: null, manifest: null, state: null }
   let otherVersion: ExportError | null = null
   const found = await findCheckpoint(store).catch((error: unknown) => {
     if (!isExportError(error, 'config') || error.where !== CHECKPOINT_PATH) throw error
@@ -45,6 +46,13 @@ export async function findState(store: Store): Promise<FoundState> {
       next: 'Restore _state from a backup, choose another load.path, or start over with --fresh.',
     })
   return { found, manifest: null, state }
+}
+
+/** There from the moment at which a data set is given up until all of it is gone: any command removes the rest. */
+export const CLEARING_PATH = '_state/clearing'
+
+export async function isClearing(store: Store): Promise<boolean> {
+  return (await store.size(CLEARING_PATH)) !== null
 }
 
 export async function readState(store: Store): Promise<CheckpointState | null> {

@@ -8,7 +8,7 @@ import {
 } from '../core/index.ts'
 import { sealedPath } from '../load/index.ts'
 import { type CheckpointState, type SealedShard, splitPath } from '../state/index.ts'
-import { rowFiles } from './row-files.ts'
+import { LIKE_A_SHARD, rowFiles } from './row-files.ts'
 
 /** A shard that does not stand under its final name. @param size of what does; null: nothing */
 type Missing = { readonly shard: SealedShard; readonly size: number | null }
@@ -78,7 +78,7 @@ async function strangersIn(
         ...(state?.invalidated ?? []),
         ...[...(state?.shards ?? []), ...(state?.redo.sealed.values() ?? [])].map((shard) => shard.path),
       ])
-      if (!known.has(path)) strangers.push(path)
+      if (!known.has(path) && LIKE_A_SHARD.test(path)) strangers.push(path)
     }
   }
   return strangers

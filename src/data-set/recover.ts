@@ -9,6 +9,7 @@ import {
   type Manifest,
   stateOfManifest,
 } from '../state/index.ts'
+import { finishClearing } from './clear-data-set.ts'
 import { findState, requireSuppression } from './find-state.ts'
 import { requireShards } from './look.ts'
 import { publishCommitted, removeSealed } from './publish.ts'
@@ -26,6 +27,7 @@ export async function openChecked<Header extends HeaderEntry | null>(
   header: Header,
   accept: (found: CheckpointState | null) => Promise<readonly number[]> = async () => [],
 ): Promise<Journal | (Header & null)> {
+  await finishClearing(store)
   for (;;) {
     const { found, manifest, state: before } = await findState(store)
     const goes = await accept(before)

@@ -1,6 +1,9 @@
 import { nullIf, type Store } from '../core/index.ts'
 import { partOf } from '../load/index.ts'
 
+/** Names that patterns of readers end with: such a file is counted as rows. */
+export const LIKE_A_SHARD = /\.(?:parquet|csv)(?:\.(?:gz|zst|bz2|snappy))?$/i
+
 /** Files that readers may take for shards: some engines read all but those that begin with `.` or `_`. */
 export async function* rowFiles(store: Store, folder: string): AsyncGenerator<string> {
   for (const name of await store.list(folder)) {

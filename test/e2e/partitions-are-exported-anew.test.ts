@@ -102,15 +102,19 @@ it('a missing shard is exported anew by the --redo that the message names, also 
   expect((await here.json('status')).value).toMatchObject({ overdue: [] })
 })
 
-it('a --fresh that is killed leaves no manifest that names shards which are gone', async () => {
+it('a --fresh that is killed leaves no manifest that names shards which are gone; any command finishes it', async () => {
   const here = await exportedWorkspace(parts())
   const [path] = (await shardPaths(here.output)) as [string]
   await runIsKilled(here, `rmdir ${dirname(path)}`, '--fresh', '--yes')
   expect(await shardPaths(here.output)).not.toContain(path)
   for (const name of ['_SUCCESS', '_manifest.json', '_report.html'])
     expect(existsSync(join(here.output, name)), name).toBe(false)
-  expect((await here.run()).code).toBe(1)
-  await exits(0, here.run('--fresh', '--yes'))
+  await exits(0, here.call('plan'))
+  const { stdout } = await exits(1, here.call('verify'))
+  expect(stdout).toContain('NOT FINISHED')
+  await exits(0, here.call('compact'))
+  expect(await shardPaths(here.output)).toEqual([])
+  await exits(0, here.run())
   await holdsEverything(here)
 })
 

@@ -22,7 +22,10 @@ it.each<[string, ...string[]]>([
     await exits(0, here.call('run'))
   }
   const anyone = 'SELECT min(identity_name) AS mail FROM credentials'
-  await writeFile(join(here.folder, 'people.csv'), (await exits(0, here.call('query', anyone, '--csv'))).stdout)
+  await writeFile(
+    join(here.folder, 'people.csv'),
+    (await exits(0, here.call('query', anyone, '--csv'))).stdout,
+  )
   const undisturbed = await exits(0, here.call(name, ...flags))
   let isCompacted = false
   const compact = async (): Promise<void> => {

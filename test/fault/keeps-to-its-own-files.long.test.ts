@@ -83,7 +83,7 @@ describe('a foreign file', () => {
         '_quarantine/README': 'mine',
         [`${QUERY}/notes.txt`]: 'mine',
         [`${QUERY}/part-1.csv.bak`]: 'mine',
-        'reports/mine/a.csv': 'mine',
+        'others/a.txt': 'mine',
       }
       for (const [name, text] of Object.entries(others)) {
         await mkdir(join(workspace.output, name, '..'), { recursive: true })

@@ -13,9 +13,10 @@ import {
   SIGNATURE_PATH,
 } from '../../state/index.ts'
 import { type Completeness, completenessOf } from '../completeness.ts'
+import { CLEARING_PATH, isClearing } from '../find-state.ts'
 import { namingLocations, nothingExported, openDataSet } from '../open-data-set.ts'
 import { readSteadily } from '../read-manifest.ts'
-import { filesAt, rowFiles } from '../row-files.ts'
+import { filesAt, LIKE_A_SHARD, rowFiles } from '../row-files.ts'
 import { whyStale } from '../scope.ts'
 import { type Problem, type ProblemCause, verifyShard } from './verify-shard.ts'
 
@@ -71,7 +72,7 @@ async function verify(
   const files = await filesOf(store)
   const { signedBy = null } = options
   const unfinished = await readUnfinished(store, manifest, problems)
-  if (bytes === null) {
+  if (bytes === null && !(unfinished.isCut && unfinished.state === null)) {
     const isBegun = unfinished.state !== null
     if (!isBegun && problems.length === 0 && files.length === 0) throw nothingExported(pipeline)
     if (!isBegun || unfinished.state.runs.some(({ finished_at }) => finished_at !== null))
@@ -140,6 +141,11 @@ async function readUnfinished(
   manifest: Manifest | null,
   problems: Problem[],
 ): Promise<Unfinished> {
+  if (await isClearing(store)) {
+    const problem = 'says that the data set is being removed (`run --fresh`)'
+    problems.push({ path: CLEARING_PATH, problem, cause: 'unfinished' })
+    return { state: null, isCut: true, isComing: () => false, isGoing: () => true }
+  }
   const state = await reading(() => readCheckpoint(store), CHECKPOINT_PATH, 'checkpoint', problems)
   if (state === null || (manifest !== null && manifest.data_set_id !== state.header.data_set_id))
     return { state, isCut: false, isComing: () => false, isGoing: () => false }
@@ -214,8 +220,6 @@ async function reading<T>(
     return null
   }
 }
-
-const LIKE_A_SHARD = /\.(?:parquet|csv|csv\.\w+)$/i
 
 /** What readers would take: in folders of rows any file; beside them what ends like a shard, for patterns begin there. */
 async function filesOf(store: Store): Promise<readonly string[]> {
