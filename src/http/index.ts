@@ -1,3 +1,4 @@
+export { clientCredentials } from './client-credentials.ts'
 export {
   type HttpClient,
   type HttpRequest,
@@ -17,7 +18,6 @@ export { backoffMs, retryAfterMs } from './retry-waits.ts'
 export { serverTexts } from './server-texts.ts'
 export {
   always,
-  clientCredentials,
   givenToken,
   headerText,
   newToken,

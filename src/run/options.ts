@@ -1,6 +1,5 @@
 import type { DataSetOptions } from '../data-set/index.ts'
 import type { RunCounts } from '../state/index.ts'
-import type { AllowedRequests } from './chains/export-chains.ts'
 
 /** The flags of a run, as they are if nobody sets them. */
 export const RUN_FLAGS = {
@@ -53,3 +52,6 @@ export type Progress = RunCounts & {
   /** Requests that wait for their retry. */
   readonly retrying: number
 }
+
+/** Requests that a run may still send, and the limit that applies: the budget of the run, or the rest of the quota. */
+export type AllowedRequests = { readonly requests: number; readonly by: 'budget' | 'quota' }

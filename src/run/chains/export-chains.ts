@@ -10,7 +10,7 @@ import {
 import { ownsFolder } from '../../load/index.ts'
 import type { PlannedChain } from '../../pipeline/index.ts'
 import { hasEnded, partitionEntry, presentOf, type RunCounts, type RunStatus } from '../../state/index.ts'
-import type { Progress } from '../options.ts'
+import type { AllowedRequests, Progress } from '../options.ts'
 import { wrongAddress } from './chain-failure.ts'
 import { ChainProgress } from './chain-progress.ts'
 import { ChainQueue } from './chain-queue.ts'
@@ -200,9 +200,6 @@ function progressOf(
     retrying: counters.retrying,
   }
 }
-
-/** Requests that a run may still send, and the limit that applies: the budget of the run, or the rest of the quota. */
-export type AllowedRequests = { readonly requests: number; readonly by: 'budget' | 'quota' }
 
 /** The lower limit, for display; null: none. `searchesRemaining` null: requests cost nothing, or it is not known. */
 export function allowedRequests(
