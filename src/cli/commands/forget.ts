@@ -59,7 +59,7 @@ async function readAll(source: AsyncIterable<Buffer>, where: string): Promise<st
       if (size > MAX_BYTES) break
     }
   } catch (error) {
-    throw none(`The identities cannot be read: ${codeOf(error)}`, 'Correct --identities.')
+    throw none(`The identities in ${where} cannot be read: ${codeOf(error)}`, 'Correct --identities.')
   }
   const bytes = Buffer.concat(parts)
   if (size > MAX_BYTES) throw none(`${where} is larger than 64 MB`, 'Give the identities in several calls.')

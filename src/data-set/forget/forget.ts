@@ -98,9 +98,9 @@ async function forgetting(
   const lists = withPeople(given, people, options)
   const list = (path: string) => (lists === given ? [] : [suppressionFile(lists, path)])
   if (state === null) {
-    // The first run keeps these people out.
     const result = { pipeline: pipeline.name, identities: people.count, rows: 0, shards: 0, quarantined: 0 }
-    return { ...noSwap({ ...result, notes: people.hints() }), files: list(SUPPRESSION_PATH) }
+    const note = `Nothing is exported in ${pipeline.load.path} yet; what is exported there from now on leaves them out.`
+    return { ...noSwap({ ...result, notes: [note, ...people.hints()] }), files: list(SUPPRESSION_PATH) }
   }
   const found = await survey(store, log, pipeline, state, people, options)
   const result = await resultOf(pipeline, store, state, people, found)
