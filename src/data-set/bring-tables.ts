@@ -40,20 +40,24 @@ export function bringTables(given: Pipeline, options: TablesOptions): Promise<Br
     if ((await openDataSet(pipeline).size(MANIFEST_PATH)) === null) throw nothingExported(pipeline)
     return holdDataSet(pipeline, options, async ({ store }) => {
       await requireOwnTables(pipeline, store, options.rebuild === true)
-      // A table is made anew in any case; a catalog that does not follow is found out again.
-      await settleFirst(pipeline, store, options)
-      let committed: readonly TableState[] = []
-      try {
-        const updated = await updateTables(pipeline, store, options, (tables) => {
-          committed = tables
-        })
-        return { ...updated, tables: updated.tables.map(summaryOf), failure: null }
-      } catch (failure) {
-        if (!(failure instanceof CatalogError)) throw failure
-        const { catalog } = pipeline.load
-        const behind = catalog && { table: catalogTable(catalog), metadataLocation: null, inLine: false }
-        return { tables: committed.map(summaryOf), catalog: behind, failure }
+      const { catalog } = pipeline.load
+      let brought: BroughtTables = { tables: [], catalog: null, failure: null }
+      const bringTables = async (): Promise<void> => {
+        let committed: readonly TableState[] = []
+        try {
+          const updated = await updateTables(pipeline, store, options, (tables) => {
+            committed = tables
+          })
+          brought = { ...updated, tables: updated.tables.map(summaryOf), failure: null }
+        } catch (failure) {
+          if (!(failure instanceof CatalogError)) throw failure
+          const behind = catalog && { table: catalogTable(catalog), metadataLocation: null, inLine: false }
+          brought = { tables: committed.map(summaryOf), catalog: behind, failure }
+          throw failure
+        }
       }
+      await settleFirst(pipeline, store, { ...options, bringTables })
+      return brought
     })
   })
 }

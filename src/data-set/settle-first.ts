@@ -3,14 +3,14 @@ import { isOfCatalog, requireOwnInCatalog } from './catalog.ts'
 import { refuseLinks } from './links.ts'
 import { requireOwnCheckpoint } from './open-checkpoint.ts'
 import { openChecked } from './recover.ts'
-import { settle } from './settle.ts'
+import { type SettleOptions, settle } from './settle.ts'
 import type { ChangeOptions } from './swap.ts'
 
 /** For a command that itself commits nothing. A catalog that is out of reach is tried again by the next command. */
 export async function settleFirst(
   pipeline: NamedPipeline,
   store: OwnedStore,
-  options: ChangeOptions,
+  options: ChangeOptions & Pick<SettleOptions, 'bringTables'>,
 ): Promise<void> {
   await refuseLinks(store)
   const journal = await openChecked(store, null, async (state) => {

@@ -22,13 +22,18 @@ import { mark, unmark } from './success-mark.ts'
 import { bringSummaryPage } from './summary-page/write-summary-page.ts'
 import { bringSuppression } from './suppression.ts'
 
-type SettleOptions = Pick<DataSetOptions, 'clock' | 'stop' | 'onLog' | 'version' | 'build' | 'readSecret'> & {
+export type SettleOptions = Pick<
+  DataSetOptions,
+  'clock' | 'stop' | 'onLog' | 'version' | 'build' | 'readSecret'
+> & {
   /** Called with the shard without rows of a data set that has none. */
   readonly onFilled?: (shard: ManifestShard) => void
   /** Called when every shard is published, before the manifest tells of the run. */
   readonly onPublished?: () => Promise<void>
   /** The run that changed the data set, for the snapshots of tables; default: another command did. */
   readonly runId?: string
+  /** In place of {@link updateTables}. */
+  readonly bringTables?: () => Promise<void>
 }
 
 /**
@@ -53,7 +58,7 @@ export async function settle(
   await options.onPublished?.()
   await replaceManifest(pipeline, store, state, options.onLog)
   const failure = await failureOfRemoval(store, state, async () => {
-    await updateTables(pipeline, store, options)
+    await (options.bringTables?.() ?? updateTables(pipeline, store, options))
     if (isStanding) await removeUnnamed(store, state, options.stop)
   })
   const isClean = failure === null && isStanding
