@@ -62,6 +62,7 @@ it('tables says so when nothing is exported yet of which there could be tables',
     code: 0,
     stdout: 'no tables: there are no shards yet\n',
   })
+  expect((await here.json('verify')).value).toMatchObject({ ok: true, complete: false, problems: [] })
 })
 
 it('without code generation Iceberg tables are refused in words, before a request; Delta tables need none', async () => {

@@ -19,7 +19,7 @@ export const everyColumn = specs({
 
 // biome-ignore format: one line reads better
 const nasty = fc.constantFrom(
-  '', ' ', '"', '""', '\0', 'y"\0', ',', '\n', '\r', '\r\n', '\t', "'", '\\', '\\"', '=1+1', '-1', '@x', '+', 'null', '\ufeffx',
+  '', ' ', '"', '""', '\0', 'y"\0', ',', '\n', '\r', '\r\n', '\t', "'", '\\', '\\"', '=1+1', "'=1", "''=1", "'x", '-1', '@x', '+', 'null', '\ufeffx',
   '\ud7ff', '\ue000', '😀', 'é', '\u2028', '\u0001', '\u007f', '[]', '[REDACTED]', 'a,b\n"c"\r', 'x'.repeat(70),
 )
 const text = fc.oneof(nasty, fc.string({ unit: 'binary', maxLength: 12 }), fc.string({ maxLength: 40 }))
@@ -33,6 +33,8 @@ const micros = fc.oneof(
   fc.maxSafeInteger(),
   fc.integer({ min: -2, max: 2 }),
   fc.constantFrom(-1, 1_721_676_352_893_439, 951_782_399_999_999),
+  // Midnights, and the last microseconds of days.
+  fc.integer({ min: -104_000, max: 104_000 }).map((day) => day * 86_400_000_000 - (day & 1)),
 )
 const MAX = 2n ** 63n - 1n
 const largeInteger = fc

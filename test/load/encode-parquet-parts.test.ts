@@ -78,27 +78,6 @@ describe('delta binary packing', () => {
 })
 
 describe('the string dictionary', () => {
-  const intern = (dictionary: TextDictionary, text: string): number => {
-    const bytes = Buffer.from(text)
-    return dictionary.intern(bytes, 0, bytes.length)
-  }
-
-  it('numbers strings in order of their first occurrence', () => {
-    fc.assert(
-      fc.property(fc.array(fc.string({ unit: 'binary', maxLength: 3 }), { maxLength: 100 }), (texts) => {
-        const dictionary = new TextDictionary()
-        const distinct = [...new Set(texts)]
-        const numbers = new Map(distinct.map((text, number) => [text, number]))
-        expect(texts.map((text) => intern(dictionary, text))).toEqual(texts.map((text) => numbers.get(text)))
-        const { offsets, bytes } = dictionary.texts()
-        const kept = distinct.map((_, i) =>
-          Buffer.from(bytes.subarray(offsets[i], offsets[i + 1])).toString(),
-        )
-        expect(kept).toEqual(distinct)
-      }),
-    )
-  })
-
   it('is abandoned when many strings collide, before it becomes slow', () => {
     // The second word cancels the hash of the first, so that all hashes are equal.
     const words = Array.from({ length: 1000 }, (_, i) => {

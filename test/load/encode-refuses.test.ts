@@ -1,22 +1,16 @@
 import { describe, expect, it } from 'vitest'
-import { ExportError, type Format } from '../../src/core/index.ts'
+import type { ExportError, Format } from '../../src/core/index.ts'
 import { createEncoder } from '../../src/load/encode/create-encoder.ts'
 import type { RecordBatch } from '../../src/rows/index.ts'
+import { refusal } from '../disk/errors.ts'
 import { type Row, recordBatchOf, specs } from './record-batch-builder.ts'
 import { createdBy, parquetFormats, plainCsv, snappyParquet } from './shard-fixture.ts'
 
 const SECRET = 'Tr0ub4dor-and-3'
 const columns = specs({ id: 'int64', hash: 'text', tags: 'list?' })
 
-async function failure(format: Format, recordBatch: RecordBatch): Promise<ExportError> {
-  const encoder = createEncoder({ format, columns, createdBy, fileMetadata: {} })
-  const error = await encoder.encode([recordBatch]).then(
-    () => null,
-    (reason: unknown) => reason,
-  )
-  if (!(error instanceof ExportError)) throw new Error('expected an ExportError')
-  return error
-}
+const failure = (format: Format, recordBatch: RecordBatch): Promise<ExportError> =>
+  refusal(createEncoder({ format, columns, createdBy, fileMetadata: {} }).encode([recordBatch]))
 
 describe.each(parquetFormats)('parquet by $engine, $encodings, $compression', (format) => {
   it('refuses a null in a required column, without values in the message', async () => {

@@ -61,8 +61,6 @@ describe.each(['MICROS', 'MILLIS'] as const)('field ids, timestamps in %s', (uni
   it('are on every column and on the elements of lists, as they are promised', () => {
     const found = { ...idsOf(credentials, unit), ...idsOf(reports, unit), ...idsOf(feed, unit) }
     expect(found).toEqual(PROMISED)
-    expect(credentials).toHaveLength(24)
-    expect(new Set(Object.values(PROMISED)).size).toBe(Object.keys(PROMISED).length)
   })
 
   it('are derived from the name if only a pipeline file defines the column', () => {

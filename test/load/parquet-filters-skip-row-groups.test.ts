@@ -1,10 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { columnChunksOf, pagesOf } from './parquet-pages.ts'
 import { type Row, recordBatchOf, specs } from './record-batch-builder.ts'
-import { duckdb, encodeShard, shardFolder, snappyParquet } from './shard-fixture.ts'
+import { encodeShard, shardFolder, snappyParquet, sql } from './shard-fixture.ts'
 
 const write = shardFolder()
-const sql = await duckdb()
 
 const columns = specs({
   id: 'int64',
@@ -42,34 +41,6 @@ async function bounds(path: string, column: string): Promise<unknown[]> {
 }
 
 describe('min/max statistics', () => {
-  it('exist for source, query type and query value, and for no personal column', async () => {
-    const file = await encodeShard(snappyParquet, columns, [
-      [recordBatchOf(columns, rowsOf(0, 'leak_a', domain), groups)],
-      [
-        recordBatchOf(columns, rowsOf(500, 'leak_b', email), groups),
-        recordBatchOf(columns, rowsOf(1000, 'leak_c', domain)),
-      ],
-    ])
-    const path = write('bounds.parquet', file)
-    expect(await bounds(path, 'source_id')).toEqual([
-      ['leak_a_0', 'leak_a_6'],
-      ['leak_b_0', 'leak_c_6'],
-    ])
-    expect(await bounds(path, 'query_type')).toEqual([
-      ['domain', 'domain'],
-      ['domain', 'email'],
-    ])
-    expect(await bounds(path, 'query_value')).toEqual([
-      ['scatterholt.com', 'scatterholt.com'],
-      ['a@scatterholt.com', 'scatterholt.com'],
-    ])
-    for (const column of ['identity_name', 'hash', 'source_name'])
-      expect(await bounds(path, column), column).toEqual([
-        [null, null],
-        [null, null],
-      ])
-  })
-
   it.each([{ groups }, { groups: [] }])(
     'of the query value are left out if one of the queries is for a secret ($groups)',
     async ({ groups }) => {

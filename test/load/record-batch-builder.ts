@@ -28,7 +28,7 @@ export function recordBatchOf(
   rows: readonly Row[],
   groups: readonly (readonly string[])[] = [],
 ): RecordBatch {
-  const tables = groups.map((names) => tableOf(names, rows))
+  const tables = groups.map((names) => tableOf(rows, keyIn(names)))
   return {
     rows: rows.length,
     groups: tables.map(({ group }) => group),
@@ -41,22 +41,24 @@ export function recordBatchOf(
   }
 }
 
-function tableOf(names: readonly string[], rows: readonly Row[]): { group: Group; entries: Row[] } {
-  const numbers = new Map<string, number>()
-  const entries: Row[] = []
+/** The entries that rows have in common, by what tells them apart: of each the first row. */
+export function tableOf<T>(rows: readonly T[], keyOf: (row: T) => unknown): { group: Group; entries: T[] } {
+  const numbers = new Map<unknown, number>()
+  const entries: T[] = []
   const indices = Uint32Array.from(rows, (row) => {
-    const key = JSON.stringify(
-      names.map((name) => row[name] ?? null),
-      (_, value) => (typeof value === 'bigint' ? `${value}n` : value),
-    )
-    if (!numbers.has(key)) {
-      numbers.set(key, entries.length)
-      entries.push(row)
-    }
+    const key = keyOf(row)
+    if (!numbers.has(key)) numbers.set(key, entries.push(row) - 1)
     return numbers.get(key)!
   })
   return { group: { size: entries.length, indices: entries.length === 1 ? null : indices }, entries }
 }
+
+/** A text of these values of a row. */
+const keyIn = (names: readonly string[]) => (row: Row) =>
+  JSON.stringify(
+    names.map((name) => row[name] ?? null),
+    (_, value) => (typeof value === 'bigint' ? `${value}n` : value),
+  )
 
 function vectorOf(type: ColumnType, values: readonly CellValue[]): Vector {
   const valid = validity(values)

@@ -2,8 +2,9 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { RowChoice } from '../../src/load/index.ts'
 import { byteSizes, RowGroupMeasure } from '../../src/load/row-group-measure.ts'
-import type { Column, Group, RecordBatch, TextVector } from '../../src/rows/index.ts'
+import type { Column, RecordBatch, TextVector } from '../../src/rows/index.ts'
 import { cases, some } from '../support/thorough.ts'
+import { tableOf } from './record-batch-builder.ts'
 
 const MAX_BYTES = 64 << 20
 
@@ -102,51 +103,39 @@ function framed(
 }
 
 /** A page as the decoder makes it. The contents of strings do not matter here. */
-function recordBatchOf(rows: readonly Row[], table: boolean): RecordBatch {
+function recordBatchOf(rows: readonly Row[], isTable: boolean): RecordBatch {
   const sources = tableOf(rows, ({ source }) => source)
   const domains = tableOf(rows, ({ domain }) => domain)
-  const domainsOf = (lengths: readonly number[]): TextVector => ({
-    ...blank(lengths.map((length) => Math.max(0, length))),
-    valid: Uint8Array.from(lengths, (length) => (length < 0 ? 0 : 1)),
-  })
-  const listed = table ? sources.entries : rows.map(({ source }) => source)
-  const ids = blank(listed.map(({ id }) => id))
-  const descriptions = blank(listed.map(({ description }) => description))
-  const source = table ? 1 : null
-  const columns: Column[] = [
-    {
-      name: 'domain',
-      group: table ? 2 : null,
-      values: domainsOf(table ? domains.entries : rows.map(({ domain }) => domain)),
-    },
-    {
-      name: 'urls',
-      group: null,
-      values: {
-        kind: 'list',
-        offsets: Uint32Array.from({ length: rows.length + 1 }, (_, row) => 2 * row),
-        items: blank(rows.flatMap(({ urls }) => [urls, urls])),
-        valid: null,
-      },
-    },
-    { name: 'source_id', group: source, values: ids },
-    { name: 'source_description_en', group: source, values: descriptions },
-    { name: 'query_value', group: 0, values: blank([QUERY.length]) },
-  ]
-  const groups = [{ size: 1, indices: null }, sources.group, ...(table ? [domains.group] : [])]
-  return { rows: rows.length, groups, columns }
-}
-
-function tableOf<T>(rows: readonly Row[], of: (row: Row) => T): { group: Group; entries: T[] } {
-  const numbers = new Map<T, number>()
-  const indices = Uint32Array.from(rows, (row) => {
-    const entry = of(row)
-    if (!numbers.has(entry)) numbers.set(entry, numbers.size)
-    return numbers.get(entry)!
-  })
+  const inTable = (number: number) => (isTable ? number : null)
+  const texts = (name: string, group: number | null, lengths: readonly number[]): Column => {
+    const valid = Uint8Array.from(lengths, (length) => (length < 0 ? 0 : 1))
+    return { name, group, values: { ...blank(lengths.map((length) => Math.max(0, length))), valid } }
+  }
+  const listed = isTable ? sources.entries : rows
+  const offsets = Uint32Array.from({ length: rows.length + 1 }, (_, row) => 2 * row)
+  const urls = blank(rows.flatMap(({ urls }) => [urls, urls]))
   return {
-    group: { size: numbers.size, indices: numbers.size === 1 ? null : indices },
-    entries: [...numbers.keys()],
+    rows: rows.length,
+    groups: [{ size: 1, indices: null }, ...(isTable ? [sources.group, domains.group] : [])],
+    columns: [
+      texts(
+        'domain',
+        inTable(2),
+        (isTable ? domains.entries : rows).map(({ domain }) => domain),
+      ),
+      { name: 'urls', group: null, values: { kind: 'list', offsets, items: urls, valid: null } },
+      texts(
+        'source_id',
+        inTable(1),
+        listed.map(({ source }) => source.id),
+      ),
+      texts(
+        'source_description_en',
+        inTable(1),
+        listed.map(({ source }) => source.description),
+      ),
+      texts('query_value', 0, [QUERY.length]),
+    ],
   }
 }
 

@@ -1,14 +1,14 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import zlib from 'node:zlib'
-import { DuckDBInstance, type JS } from '@duckdb/node-api'
+import type { JS } from '@duckdb/node-api'
 import fc from 'fast-check'
-import { afterAll } from 'vitest'
 import { type Format, int64 } from '../../src/core/index.ts'
 import { createEncoder } from '../../src/load/encode/create-encoder.ts'
 import type { WrittenRowGroup } from '../../src/load/encode/encoder.ts'
 import type { ColumnSpec, RecordBatch } from '../../src/rows/index.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
+import { sql as rowsInDuckdb } from '../support/read-shards.ts'
 import { some } from '../support/thorough.ts'
 import { anyPage, everyColumn, type Page } from './any-rows.ts'
 import type { CellValue, Row } from './record-batch-builder.ts'
@@ -90,25 +90,15 @@ export function shardFolder(): (name: string, bytes: Uint8Array) => string {
 }
 
 /** Queries DuckDB; rows are plain values, in order of the columns. */
-export async function duckdb(): Promise<(sql: string) => Promise<JS[][]>> {
-  const instance = await DuckDBInstance.create(':memory:', { threads: '1' })
-  const connection = await instance.connect()
-  afterAll(() => {
-    connection.closeSync()
-    instance.closeSync()
-  })
-  return async (sql) => (await connection.runAndReadAll(sql)).getRowsJS()
+export async function sql(query: string): Promise<JS[][]> {
+  return (await rowsInDuckdb(query)).map((row) => Object.values(row))
 }
 
 /**
  * The cells that DuckDB reads from a table: timestamps as microseconds, and strings from their bytes, as the
  * binding drops a byte order mark.
  */
-export async function cellsInDuckdb(
-  sql: (query: string) => Promise<JS[][]>,
-  table: string,
-  columns: readonly ColumnSpec[],
-): Promise<CellValue[][]> {
+export async function cellsInDuckdb(table: string, columns: readonly ColumnSpec[]): Promise<CellValue[][]> {
   const terms = columns.map(({ name, type }) => {
     if (type === 'timestamp') return `epoch_us("${name}")`
     if (type === 'text') return `hex("${name}")`

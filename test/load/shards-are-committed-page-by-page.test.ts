@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
@@ -9,10 +9,10 @@ import type { Commit, ShardSet, ShardSetOptions, Slice } from '../../src/load/in
 import type { CommitLog, JournalEntry } from '../../src/state/index.ts'
 import { anError } from '../disk/errors.ts'
 import { newOwner, temporaryStore, write } from '../disk/temporary-store.ts'
+import { openBelow } from '../support/open-files.ts'
 import {
   coderOf,
   pageLine,
-  type Responses,
   readShard,
   responsesOf,
   sliceOf,
@@ -57,17 +57,6 @@ function commitOf(slices: readonly Slice[], over: Partial<Commit> = {}): Commit 
   return { slices, close: [], entries, blobs: [], ...over }
 }
 
-/** How many rows each shard has, by the end of its path. */
-function rowsIn(world: World): Record<string, number> {
-  const { rowGroupRows } = world.options
-  return Object.fromEntries(
-    [...world.files()].map(([path, text]) => [
-      path.slice('credentials/'.length),
-      readShard(text, rowGroupRows).length,
-    ]),
-  )
-}
-
 it('no two shards have one number, also where one that is committed came from elsewhere', async () => {
   const { store } = await ownStore()
   let next = 3
@@ -82,28 +71,6 @@ it('no two shards have one number, also where one that is committed came from el
   await set.commit(commitOf(sliceOf(0, `${FOLDER}-most`, 1)))
   expect(opened).toEqual([3, 7, 8])
   await set.close()
-})
-
-describe('a shard', () => {
-  it('is closed with the page that its one window ends with', async () => {
-    const responses: Responses = {
-      folders: ['credentials/a', 'credentials/b'],
-      pages: [[0, 0], [0, 1, 1], [], [1]],
-    }
-    const world = new World([responses], { ...SHARED, owned: true })
-    await world.open()
-    await world.commitNext(0)
-    expect(world.files().size).toBe(0)
-    await world.commitNext(0)
-    await world.shards!.settled()
-    expect(rowsIn(world)).toEqual({ 'a/part-00000.csv': 3 })
-    await world.commitNext(0)
-    await world.commitNext(0)
-    await world.shards!.settled()
-    expect(rowsIn(world)).toEqual({ 'a/part-00000.csv': 3, 'b/part-00000.csv': 3 })
-    await world.close()
-    await world.expectComplete()
-  })
 })
 
 describe('a commit', () => {
@@ -289,23 +256,11 @@ it.skipIf(process.platform !== 'linux')('closes its files when a shard cannot be
     const commit = shards.commit(commitOf(sliceOf(0, FOLDER, 7), { close }))
     if (close.length > 0) await expect(commit).rejects.toThrow('the disk is full')
     else await commit.then(() => shards.settled())
-    if (close.length === 0) expect(openFiles(root)).toHaveLength(1)
+    if (close.length === 0) expect(openBelow(root)).toHaveLength(1)
     await shards.close()
-    expect(openFiles(root)).toEqual([])
+    expect(openBelow(root)).toEqual([])
   }
 })
-
-/** Paths under a folder that this process holds open. */
-function openFiles(folder: string): string[] {
-  const paths = readdirSync('/proc/self/fd').map((fd) => {
-    try {
-      return readlinkSync(`/proc/self/fd/${fd}`)
-    } catch {
-      return ''
-    }
-  })
-  return paths.filter((path) => path.startsWith(folder))
-}
 
 /** Work whose n-th call fails. */
 function failingAt<Args extends unknown[], T>(

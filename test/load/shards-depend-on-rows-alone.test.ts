@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -9,19 +9,13 @@ import { type Commit, PageRows, type ShardSet, type Slice } from '../../src/load
 import { encodeRecordBatch, type RecordBatch } from '../../src/rows/index.ts'
 import { beginCheckpoint, findCheckpoint, Journal, type SealedShard } from '../../src/state/index.ts'
 import { newOwner, temporaryStore } from '../disk/temporary-store.ts'
+import { HEADER } from '../state/lines.ts'
 import { random } from '../support/random.ts'
+import { shardPaths } from '../support/read-shards.ts'
 import { cases, some } from '../support/thorough.ts'
 import { type Row, recordBatchOf, specs } from './record-batch-builder.ts'
 import { createdBy, encodeShard, plainCsv, snappyParquet } from './shard-fixture.ts'
-import {
-  coderOf,
-  expectSeal,
-  HEADER,
-  pageLine,
-  slicesOfPage,
-  slowCoder,
-  soundShards,
-} from './shards-world.ts'
+import { coderOf, expectSeal, pageLine, slicesOfPage, slowCoder, soundShards } from './shards-world.ts'
 
 const columns = specs({
   id: 'int64',
@@ -217,8 +211,8 @@ async function exported(
   sizes: Sizes,
   { from, slow, pages }: Framing,
 ): Promise<{ readonly files: Map<string, Buffer>; readonly seals: readonly SealedShard[] }> {
-  const { store: files, root } = temporaryStore()
-  const store = await files.own(newOwner())
+  const { store: unowned, root } = temporaryStore()
+  const store = await unowned.own(newOwner())
   await beginCheckpoint(store, HEADER)
   const draw = random(from.length)
   const coder = slowCoder(coderOf(createEncoder({ format, columns, createdBy, fileMetadata: {} })), () =>
@@ -261,7 +255,8 @@ async function exported(
   expect(await store.list('_state/sealed')).toEqual([])
   const sealed = [...log.state.shards].reduce((sum, shard) => sum + shard.rows, 0)
   expect(sealed).toBe(rows.flat().length)
-  return { files: filesIn(join(root, 'credentials')), seals: [...log.state.shards] }
+  const files = new Map((await shardPaths(root)).map((path) => [path, readFileSync(join(root, path))]))
+  return { files, seals: [...log.state.shards] }
 }
 
 function slicesOf(
@@ -300,18 +295,4 @@ function widened({ columns, ...recordBatch }: RecordBatch): RecordBatch {
     }
   })
   return { ...recordBatch, columns: wide }
-}
-
-function filesIn(folder: string): Map<string, Buffer> {
-  const files = new Map<string, Buffer>()
-  let paths: string[] = []
-  try {
-    paths = readdirSync(folder, { recursive: true, encoding: 'utf8' })
-  } catch {
-    // No rows, no folder.
-  }
-  for (const path of paths.sort()) {
-    if (/\.(?:csv|parquet|gz)$/.test(path)) files.set(`credentials/${path}`, readFileSync(join(folder, path)))
-  }
-  return files
 }

@@ -7,14 +7,11 @@ import { random } from '../support/random.ts'
 import { cases, some, THOROUGH } from '../support/thorough.ts'
 import {
   Crash,
-  coderOf,
   crashing,
-  keyOf,
   type Responses,
   responsesOf,
   slowCoder,
   textCoder,
-  textEncoder,
   World,
   type WorldOptions,
 } from './shards-world.ts'
@@ -153,37 +150,19 @@ describe('open shards whose rows in the log did not survive', () => {
     )
   })
 
-  it('do not invalidate a partition that lost nothing', async () => {
-    const responses: Responses[] = [
-      // Windows of one chain: the first is done and sealed, the others are in open shards.
-      {
-        folders: ['credentials/w0', 'credentials/w1', 'credentials/w2'],
-        pages: [windows('000'), windows('111'), [2]],
-      },
-      responsesOf('credentials/other', 3, 4, 5),
-      // Shares a folder with the second window of the first.
-      responsesOf('credentials/w1', 2, 2, 2),
-    ]
+  // What else goes with them: `test/state/what-is-given-up-leaves-nothing`.
+  it('do not invalidate a shard that lost nothing', async () => {
+    const responses = [responsesOf('credentials/a', 3, 4, 5), responsesOf('credentials/b', 2, 2, 2)]
     const made = new World(responses, { rowGroupRows: 3, shardRows: 1000, owned: false })
     await made.open()
-    for (const query of [0, 0, 1, 1, 2]) await made.commitNext(query)
-    await made.shards?.seal(['credentials/w0'])
-    // A row group that is encoded already, of a shard that two chains share.
-    const lost = [...made.journal!.state.openShards.values()].find(({ folder }) => folder.endsWith('w1'))!
+    for (const query of [0, 0, 1, 1]) await made.commitNext(query)
+    // A row group that is encoded already.
+    const lost = [...made.journal!.state.openShards.values()].find(({ folder }) => folder.endsWith('b'))!
     await made.close()
     strike(made, lost.batches[0]!.at, 'flip', 0.9)
     await made.open()
-    expect(made.invalidated).toHaveLength(1)
-    const [given] = made.invalidated
-    expect(given).toMatchObject({ shards: new Set([lost.shard]), invalidated: [] })
-    // The chain of one of them is invalidated, and with it its current window, which has no rows yet.
-    expect([...given!.partitions].toSorted()).toEqual([keyOf(0, 1), keyOf(0, 2), keyOf(2, 0)])
-    expect(given!.rows).toBe(5)
-    const { partitions } = made.journal!.state
-    expect(partitions.get(keyOf(0, 0))).toMatchObject({ state: 'done', rows: 3 })
-    expect(partitions.get(keyOf(1, 0))).toMatchObject({ state: 'partial', rows: 7 })
-    expect(made.pagesOf(1)).toBe(2)
-    expect([...made.files().keys()]).toEqual(['credentials/w0/part-00000.csv'])
+    expect(made.invalidated).toMatchObject([{ shards: new Set([lost.shard]), invalidated: [], rows: 4 }])
+    expect([0, 1].map((query) => made.pagesOf(query))).toEqual([2, 0])
     await made.finish()
     await made.expectComplete()
   })
@@ -222,41 +201,6 @@ describe('open shards whose rows in the log did not survive', () => {
       await crashed.expectComplete()
     }
   })
-})
-
-it('shards that filled before a crash are sealed by the next run, before they get more rows', async () => {
-  const responses = [responsesOf('credentials', 15, 10, 15)]
-  const made = new World(responses, {
-    rowGroupRows: 20,
-    shardRows: 20,
-    owned: false,
-    // No row group is encoded in time.
-    coder: coderOf({ ...textEncoder, encode: () => new Promise(() => {}) }),
-  })
-  await made.open()
-  await made.commitNext(0)
-  await made.commitNext(0)
-  expect(made.journal!.state.openShards.size).toBe(2)
-  made.forget()
-  made.options = { ...made.options, coder: textCoder }
-  await made.open()
-  expect(made.files().size).toBe(1)
-  await made.finish()
-  await made.expectComplete()
-})
-
-it('pages are committed in the order of their rows, however long a shard of one of them takes', async () => {
-  const responses = [responsesOf('credentials', 25), responsesOf('credentials', 2, 2)]
-  const coder = slowCoder(textCoder, () => 40)
-  const made = new World(responses, { rowGroupRows: 4, shardRows: 10, owned: false, coder })
-  await made.open()
-  // The first page has two whole shards and begins the one that gets the rows of the other.
-  await made.commitRound()
-  made.forget()
-  await made.open()
-  await made.finish()
-  await made.expectComplete()
-  expect(made.invalidated).toEqual([])
 })
 
 /** Damages bytes of the log: flips a bit, cuts the object within them, or removes it. */

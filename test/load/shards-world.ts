@@ -37,7 +37,6 @@ import { encodeRecordBatch } from '../../src/rows/index.ts'
 import {
   type CheckpointState,
   chainEntry,
-  type HeaderEntry,
   hasBegun,
   type Journal,
   type PageEntry,
@@ -48,6 +47,7 @@ import {
   splitPath,
 } from '../../src/state/index.ts'
 import { newOwner, temporaryStore } from '../disk/temporary-store.ts'
+import { HEADER } from '../state/lines.ts'
 import { recordBatchOf, specs } from './record-batch-builder.ts'
 
 /** The responses of the service for one query: pages, which one chain requests. */
@@ -65,15 +65,6 @@ export function responsesOf(folder: string, ...rows: readonly number[]): Respons
 
 /** A row in a shard: the number of its query, its window, and its number among the rows of the query. */
 export type Row = { readonly query: number; readonly window: number; readonly row: number }
-
-export const HEADER: HeaderEntry = {
-  kind: 'header',
-  version: 5,
-  pipeline: 'acme',
-  data_set_id: '0b5bd4f5-6a3c-4c0e-9d0e-6a1f1c2d3e4f',
-  created_at: '2024-07-01T00:00:00.000Z',
-  settings: {},
-}
 
 const COLUMNS = specs({ query: 'int64', window: 'int64', row: 'int64', source_id: 'text' })
 
@@ -368,13 +359,6 @@ export class World {
     this.own = null
   }
 
-  /** Replaces what was exported again, as a run does at its end. */
-  async replace(): Promise<void> {
-    await replaceRedone(this.own!, this.journal!)
-    await publishCommitted(this.own!, this.journal!.state)
-    await removeUnnamed(this.own!, this.journal!.state, new AbortController().signal)
-  }
-
   /** Pages of a query that are in the journal, if nothing of it was invalidated. */
   pagesOf(query: number): number {
     const { state } = this.journal!
@@ -450,7 +434,10 @@ export class World {
   async finish(): Promise<void> {
     await this.commitInTurns()
     await this.shards!.seal(this.shards!.openFolders)
-    await this.replace()
+    // As a run does at its end.
+    await replaceRedone(this.own!, this.journal!)
+    await publishCommitted(this.own!, this.journal!.state)
+    await removeUnnamed(this.own!, this.journal!.state, new AbortController().signal)
     await this.close()
   }
 
@@ -514,7 +501,7 @@ export class World {
 /** The rows of a shard. Checks that its row groups are where its footer says, and full except for the last. */
 export function readShard(text: string, rowGroupRows: number): Row[] {
   const rows: Row[] = []
-  const rowGroups = rowGroupsOf(text)
+  const rowGroups: { offset: number; rows: number }[] = JSON.parse(text.split('\n').at(-2)!.slice(1))
   let end = 'a shard\n'.length
   expect(text.slice(0, end)).toBe('a shard\n')
   for (const [index, rowGroup] of rowGroups.entries()) {
@@ -532,11 +519,6 @@ export function readShard(text: string, rowGroupRows: number): Row[] {
   }
   expect(text.slice(end)).toMatch(/^#.*\n$/)
   return rows
-}
-
-/** What a shard's footer says of its row groups. */
-export function rowGroupsOf(text: string): { readonly offset: number; readonly rows: number }[] {
-  return JSON.parse(text.split('\n').at(-2)!.slice(1))
 }
 
 /** Simulates the end of the process: from then on nothing reaches the disk. */

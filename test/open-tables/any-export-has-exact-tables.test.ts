@@ -139,12 +139,7 @@ function compared(a: Value, b: Value): number {
 async function icebergBounds({ out, metadata }: TableWorld): Promise<readonly Bounds[]> {
   const { location, schemas, snapshots } = await metadata()
   const root = location.replace(/_iceberg$/, '')
-  const fields = new Map(
-    (schemas.at(-1)!.fields as unknown as { id: number; name: string; type: unknown }[]).map((each) => [
-      each.id,
-      each,
-    ]),
-  )
+  const fields = new Map(schemas.at(-1)!.fields.map((each) => [each.id, each]))
   const bounds: Bounds[] = []
   for (const { manifest_path } of await readAvro<ManifestRow>(
     join(out, snapshots.at(-1)!['manifest-list'].slice(root.length)),
@@ -154,14 +149,8 @@ async function icebergBounds({ out, metadata }: TableWorld): Promise<readonly Bo
         const { name, type } = fields.get(key)!
         const decoded = (bytes: Buffer): Value =>
           type === 'string' ? bytes.toString() : bytes.readBigInt64LE()
-        const max = decoded(data_file.upper_bounds[index]!.value)
-        bounds.push({
-          path: data_file.file_path.slice(root.length),
-          column: name,
-          min: decoded(value),
-          max,
-          slack: 0n,
-        })
+        const [min, max] = [decoded(value), decoded(data_file.upper_bounds[index]!.value)]
+        bounds.push({ path: data_file.file_path.slice(root.length), column: name, min, max, slack: 0n })
       }
     }
   }

@@ -39,8 +39,21 @@ function hashes(
   return ask(folder, statements)
 }
 
+const tablesOf = ({ out }: TableWorld) =>
+  ["icebergLocal('out/_iceberg')", `deltaLakeLocal('${out}')`] as const
+
+/** Both tables hold these rows, as the files do. */
+async function expectSame(world: TableWorld, rows: number): Promise<void> {
+  const { columns } = (await world.manifest()) as unknown as { columns: { name: string }[] }
+  const names = columns.map(({ name }) => name)
+  const sources = [...tablesOf(world), "file('out/credentials/**/*.parquet', Parquet)"]
+  const [iceberg, delta, files] = await hashes(world, names, sources)
+  expect(Number(files![0]![0])).toBe(rows)
+  expect([iceberg, delta]).toEqual([files, files])
+}
+
 it.each([[['query', 'window']], [['query']], ['none']] as const)(
-  'both tables give every value of the files, with folders by %s, and older snapshots theirs',
+  'both tables give every value of the files, also of replaced ones, with folders by %s, and older snapshots theirs',
   async (partition_by) => {
     const world = await tableWorld(oddItems(), {
       table_formats: ['iceberg', 'delta'],
@@ -52,61 +65,29 @@ it.each([[['query', 'window']], [['query']], ['none']] as const)(
     const older = (await world.metadata())['current-snapshot-id']
     world.until = '2024-04-01'
     await world.run()
-    const { columns } = (await world.manifest()) as unknown as { columns: { name: string }[] }
-    const [iceberg, delta, files] = await hashes(
-      world,
-      columns.map(({ name }) => name),
-      [
-        "icebergLocal('out/_iceberg')",
-        `deltaLakeLocal('${world.out}')`,
-        "file('out/credentials/**/*.parquet', Parquet)",
-      ],
-    )
-    expect(Number(files![0]![0])).toBe(VALUES.length)
-    expect(iceberg).toEqual(files)
-    expect(delta).toEqual(files)
+    await expectSame(world, VALUES.length)
     const [then] = await ask(world.folder, [
       `SELECT count() FROM icebergLocal('out/_iceberg') SETTINGS iceberg_snapshot_id = ${older}`,
     ])
     expect(Number(then![0]![0])).toBeLessThan(VALUES.length)
     // Bounds leave out files, never rows.
-    for (const source of ["icebergLocal('out/_iceberg')", `deltaLakeLocal('${world.out}')`]) {
+    for (const source of tablesOf(world)) {
       const [found] = await ask(world.folder, [
         `SELECT count() FROM ${source} WHERE imported_at >= '2024-02-11 08:00:00.123456' AND imported_at <= '2024-02-11 08:00:00.123456'`,
       ])
       expect(found).toEqual([[1]])
     }
+    world.service.items = oddItems(100)
+    await world.run({ redo: ['*'] })
+    await expectSame(world, VALUES.length)
   },
 )
-
-it('a run that replaces rows shows in both tables', async () => {
-  const world = await tableWorld(oddItems())
-  world.transform = { extra_columns: EXTRA as never }
-  await world.run()
-  world.service.items = oddItems(100)
-  await world.run({ redo: ['*'] })
-  const [iceberg, delta, files] = await hashes(
-    world,
-    ['id', 'event_uid', 'source_pii_tags', 'imported_at'],
-    [
-      "icebergLocal('out/_iceberg')",
-      `deltaLakeLocal('${world.out}')`,
-      "file('out/credentials/**/*.parquet', Parquet)",
-    ],
-  )
-  expect(iceberg).toEqual(files)
-  expect(delta).toEqual(files)
-})
 
 it('a data set without a row is a table without a row', async () => {
   const world = await tableWorld([])
   await world.run()
-  expect(
-    await ask(world.folder, [
-      "SELECT count() FROM icebergLocal('out/_iceberg')",
-      `SELECT count() FROM deltaLakeLocal('${world.out}')`,
-    ]),
-  ).toEqual([[[0]], [[0]]])
+  const counts = tablesOf(world).map((source) => `SELECT count() FROM ${source}`)
+  expect(await ask(world.folder, counts)).toEqual([[[0]], [[0]]])
 })
 
 it('what ddl prints is carried out: views over the tables, and CSV without a changed value', async () => {

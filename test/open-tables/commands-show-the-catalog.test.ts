@@ -2,44 +2,25 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
-import { serviceOf } from '../run/world.ts'
-import { scratchFolder } from '../support/at-the-end.ts'
 import { carryOut } from '../support/in-this-process.ts'
 import { exits, runCli } from '../support/run-cli.ts'
 import { THOROUGH } from '../support/thorough.ts'
-import { startCatalog } from './rest-catalog.ts'
+import { cataloged } from './cataloged.ts'
 import { itemsOf } from './world.ts'
 
-const TOKEN = 'a-token-of-the-catalog'
-
 async function dataSet() {
-  const [service, catalog, cwd] = [
-    await serviceOf(itemsOf('2024-01-05', '2024-02-10'), 100),
-    await startCatalog(),
-    scratchFolder(),
-  ]
-  catalog.tokens = new Set([TOKEN])
-  const write = (until: string) =>
-    writeFile(
-      join(cwd, 'p.yaml'),
-      `name: acme
-service: { base_url: '${service.url}', requests_per_second: 10000, retries: 0 }
-extract: { domains: [scatterholt.com], windows: { from: 2024-01-01, until: ${until}, every: month } }
-load:
-  path: out
-  table_formats: [iceberg]
-  catalog: { uri: '${catalog.url}', warehouse: lake, namespace: leaks, token_env: CATALOG_TOKEN }
-`,
-    )
-  await write('2024-02-01')
-  const env = { SPILLWAY_TOKEN: 'token', CATALOG_TOKEN: TOKEN }
-  const command = (args: readonly string[], given: Record<string, string> = env) =>
-    carryOut({ args: [args[0]!, 'p.yaml', ...args.slice(1)], env: given, cwd })
-  return { catalog, service, write, command, cwd, env }
+  const { world, catalog } = await cataloged({ table: undefined }, itemsOf('2024-01-05', '2024-02-10'))
+  world.until = '2024-02-01'
+  const write = () => writeFile(join(world.folder, 'p.yaml'), JSON.stringify(world.settings()))
+  const command = async ([name = '', ...flags]: readonly string[], env = world.env) => {
+    await write()
+    return carryOut({ args: [name, 'p.yaml', ...flags], env, cwd: world.folder })
+  }
+  return { world, catalog, write, command, cwd: world.folder }
 }
 
 it('check, tables, status and verify tell of the catalog, with the exit codes of a run', async () => {
-  const { catalog, write, command, cwd } = await dataSet()
+  const { world, catalog, command, cwd } = await dataSet()
   await writeFile(join(cwd, 'people'), 'person-1@scatterholt.com\n')
   await exits(2, command(['check'], { SPILLWAY_TOKEN: 'token' }), 'CATALOG_TOKEN')
   await exits(2, command(['run'], { SPILLWAY_TOKEN: 'token' }), 'CATALOG_TOKEN')
@@ -56,7 +37,7 @@ it('check, tables, status and verify tell of the catalog, with the exit codes of
   expect(JSON.parse(unset.stdout)).toMatchObject({ ok: true, catalog: { in_line: null } })
   expect((await exits(0, command(['status'], {}))).stdout).toContain('CATALOG_TOKEN is not set')
 
-  await write('2024-03-01')
+  world.until = '2024-03-01'
   catalog.overwrite = 406
   const failed = await exits(1, command(['run', '--json']), 'The rows are safe')
   expect(JSON.parse(failed.stdout)).toMatchObject({ rows: 1, partitions: { done: 2, failed: 0 } })
@@ -69,15 +50,22 @@ it('check, tables, status and verify tell of the catalog, with the exit codes of
   expect(verified.stdout).toContain('spillway tables p.yaml')
   expect(await json('tables', '--json')).toMatchObject({ catalog: { in_line: true } })
   await exits(0, command(['verify']))
+  catalog.onRequest = () => 503
+  expect(await json('status', '--json')).toMatchObject({ catalog: { in_line: false } })
+  catalog.onRequest = () => null
 
   const others = join(cwd, 'others.metadata.json')
   const metadata = JSON.parse(await readFile(fileURLToPath(catalog.table()!.location), 'utf8'))
   await writeFile(others, JSON.stringify({ ...metadata, 'table-uuid': 'another' }))
   catalog.tables.set('leaks.acme', { location: `file://${others}`, uuid: 'another' })
+  const sent = world.service.received.length
+  catalog.requests.length = 0
   for (const name of ['run', 'check', 'tables', 'forget']) {
     const words = name === 'forget' ? ['forget', '--yes', '--identities', 'people'] : [name]
-    await exits(2, command(words), /another's/)
+    await exits(2, command(words), /leaks\.acme in the catalog is another's .*load\.catalog/s)
+    if (name === 'run') expect(world.service.received).toHaveLength(sent)
   }
+  expect(catalog.requests.filter((line) => !line.startsWith('GET '))).toEqual([])
   for (const [name, code] of [
     ['status', 0],
     ['verify', 1],
@@ -102,10 +90,11 @@ it('a kill at any request to the catalog leaves what the next command brings in 
 
 /** @returns whether the run came to that request */
 async function killedAt(at: number, fault: 'refused' | 'lost'): Promise<boolean> {
-  const { catalog, write, command, cwd, env } = await dataSet()
+  const { world, catalog, write, command, cwd } = await dataSet()
   // The first run registers the table, the second one repoints it.
   if (at % 2 === 1) await exits(0, command(['run']))
-  await write('2024-03-01')
+  world.until = '2024-03-01'
+  await write()
   catalog.requests.length = 0
   let kill = (_signal: NodeJS.Signals): void => {}
   catalog.onRequest = (_, index) => {
@@ -116,7 +105,7 @@ async function killedAt(at: number, fault: 'refused' | 'lost'): Promise<boolean>
   const onStart = (stop: typeof kill): void => {
     kill = stop
   }
-  const { signal, code } = await runCli({ args: ['run', 'p.yaml'], env, cwd, onStart })
+  const { signal, code } = await runCli({ args: ['run', 'p.yaml'], env: world.env, cwd, onStart })
   const isKilled = signal === 'SIGKILL'
   if (!isKilled) expect(code).toBe(0)
   catalog.onRequest = () => null

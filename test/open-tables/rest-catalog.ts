@@ -72,9 +72,10 @@ export async function startCatalog() {
 
   function load(name: string): Answer {
     const table = catalog.tables.get(name)
-    if (table === undefined) throw problem(404, 'NoSuchTableException', `Table does not exist: ${name}`)
+    if (table === undefined) throw new Problem(404, 'NoSuchTableException', `Table does not exist: ${name}`)
     const metadata = metadataAt(table.location)
-    if (metadata === null) throw problem(500, 'NotFoundException', `File does not exist: ${table.location}`)
+    if (metadata === null)
+      throw new Problem(500, 'NotFoundException', `File does not exist: ${table.location}`)
     return { status: 200, body: { 'metadata-location': table.location, metadata, config: {} } }
   }
 
@@ -84,16 +85,16 @@ export async function startCatalog() {
     const { name, overwrite = false, 'metadata-location': location } = body
     if (typeof name !== 'string' || typeof location !== 'string' || typeof overwrite !== 'boolean')
       throw bad('Malformed request')
-    if (!catalog.namespaces.has(namespace)) throw problem(404, 'NoSuchNamespaceException', namespace)
+    if (!catalog.namespaces.has(namespace)) throw new Problem(404, 'NoSuchNamespaceException', namespace)
     const key = `${namespace}.${name}`
     const found = catalog.tables.get(key)
     if (overwrite && catalog.overwrite !== null && catalog.overwrite !== 409) {
       if (catalog.overwrite !== 200)
-        throw problem(catalog.overwrite, 'UnsupportedOperationException', 'overwrite')
+        throw new Problem(catalog.overwrite, 'UnsupportedOperationException', 'overwrite')
       return load(key)
     }
     if (found !== undefined && (!overwrite || catalog.overwrite === 409))
-      throw problem(409, 'AlreadyExistsException', `Table already exists: ${key}`)
+      throw new Problem(409, 'AlreadyExistsException', `Table already exists: ${key}`)
     const metadata = metadataAt(location)
     if (metadata === null) throw bad(`No metadata at ${location}`)
     catalog.tables.set(key, { location, uuid: metadata['table-uuid'] })
@@ -103,13 +104,13 @@ export async function startCatalog() {
   function make(sent: string): Answer {
     const body = json(sent)
     only(body, 'namespace', 'properties')
-    if (!catalog.mayMake) throw problem(403, 'ForbiddenException', 'May not create namespaces')
+    if (!catalog.mayMake) throw new Problem(403, 'ForbiddenException', 'May not create namespaces')
     const levels = body.namespace as string[]
     const name = levels.join('.')
     const parent = levels.slice(0, -1).join('.')
     if (parent !== '' && !catalog.namespaces.has(parent))
-      throw problem(404, 'NoSuchNamespaceException', parent)
-    if (catalog.namespaces.has(name)) throw problem(409, 'AlreadyExistsException', name)
+      throw new Problem(404, 'NoSuchNamespaceException', parent)
+    if (catalog.namespaces.has(name)) throw new Problem(409, 'AlreadyExistsException', name)
     catalog.namespaces.add(name)
     return { status: 200, body: { namespace: levels, properties: {} } }
   }
@@ -120,13 +121,13 @@ export async function startCatalog() {
     if (pathname === '/api/v1/oauth/tokens' && method === 'POST') return token(request, sent)
     const bearer = /^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1]
     if (catalog.tokens !== null && !catalog.tokens.has(bearer ?? ''))
-      throw problem(401, 'NotAuthorizedException', `Token ${bearer} is not valid`)
+      throw new Problem(401, 'NotAuthorizedException', `Token ${bearer} is not valid`)
     if (method === 'POST' && request.headers['content-type'] !== 'application/json') throw bad('No JSON')
     if (pathname === '/api/v1/config' && method === 'GET') return config(query)
     const start = `/api/v1/${catalog.prefix}/namespaces`
-    if (!pathname.startsWith(start)) throw problem(404, 'NotFoundException', pathname)
+    if (!pathname.startsWith(start)) throw new Problem(404, 'NotFoundException', pathname)
     const [, encoded, kind, table, ...more] = pathname.slice(start.length).split('/')
-    if (more.length > 0) throw problem(404, 'NotFoundException', pathname)
+    if (more.length > 0) throw new Problem(404, 'NotFoundException', pathname)
     const namespace = encoded === undefined ? '' : decodeURIComponent(encoded).replaceAll('\u001f', '.')
     if (encoded === undefined) {
       if (method === 'POST') return make(sent)
@@ -139,7 +140,7 @@ export async function startCatalog() {
     const known = catalog.namespaces.has(namespace)
     switch (route) {
       case 'GET ':
-        if (!known) throw problem(404, 'NoSuchNamespaceException', namespace)
+        if (!known) throw new Problem(404, 'NoSuchNamespaceException', namespace)
         return { status: 200, body: { namespace: namespace.split('.'), properties: {} } }
       case 'POST register':
         only(query)
@@ -159,12 +160,12 @@ export async function startCatalog() {
         only(query, 'purgeRequested')
         // As Lakekeeper, which takes the files with it unless it is told not to.
         if (query.get('purgeRequested') !== 'false')
-          throw problem(500, 'PurgedException', 'The files are gone')
+          throw new Problem(500, 'PurgedException', 'The files are gone')
         load(`${namespace}.${table}`)
         catalog.tables.delete(`${namespace}.${table}`)
         return { status: 204 }
       default:
-        throw problem(405, 'MethodNotAllowed', route)
+        throw new Problem(405, 'MethodNotAllowed', route)
     }
   }
 
@@ -175,7 +176,7 @@ export async function startCatalog() {
     const fault = await catalog.onRequest(line, catalog.requests.push(line) - 1)
     if (fault === 'refused') return void request.socket.destroy()
     const { status, body } = answerOf(() => {
-      if (typeof fault === 'number') throw problem(fault, 'ServerException', 'as the test has it')
+      if (typeof fault === 'number') throw new Problem(fault, 'ServerException', 'as the test has it')
       return work(request, sent)
     })
     if (fault === 'lost') return void request.socket.destroy()
@@ -198,12 +199,8 @@ class Problem extends Error {
   }
 }
 
-function problem(status: number, type: string, message: string): Problem {
-  return new Problem(status, type, message)
-}
-
 function bad(message: string): Problem {
-  return problem(400, 'BadRequestException', message)
+  return new Problem(400, 'BadRequestException', message)
 }
 
 function answerOf(work: () => Answer): Answer {

@@ -2,12 +2,11 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { cp, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { systemClock } from '../../src/core/index.ts'
 import { compactDataSet, forgetPeople } from '../../src/data-set/index.ts'
 import { verifyDataSet } from '../../src/index.ts'
-import { encoderBuild } from '../../src/package/index.ts'
 import { refusal } from '../disk/errors.ts'
 import { treeHashes } from '../fault/support.ts'
+import { shardPaths } from '../support/read-shards.ts'
 import { pruneDataSet } from '../support/rooms.ts'
 import { some } from '../support/thorough.ts'
 import { itemsOf, latestVersion, type TableWorld, tableWorld } from './world.ts'
@@ -162,34 +161,19 @@ describe('a commit of another program', () => {
     await world.tables(true)
     await world.run()
     expect(await world.delta()).toEqual(await world.shards())
-    expect((await readdir(join(world.out, 'credentials'), { recursive: true })).filter(isShard)).toHaveLength(
-      3,
-    )
+    expect(await shardPaths(world.out)).toHaveLength(3)
   })
 })
 
 const PEOPLE = ['person-1@scatterholt.com']
 
-async function forget(world: TableWorld, isDry = false, onShard = () => {}): Promise<unknown> {
-  const pipeline = await world.pipeline()
-  return forgetPeople(pipeline, PEOPLE, { ...changing(), onShard, dryRun: isDry })
+async function forget(world: TableWorld, dryRun = false, onShard = () => {}): Promise<unknown> {
+  return forgetPeople(await world.pipeline(), PEOPLE, { ...world.changing(), onShard, dryRun })
 }
 
-async function compact(world: TableWorld, isDry = false): Promise<unknown> {
-  const pipeline = await world.pipeline()
-  return compactDataSet(pipeline, { ...changing(), minShards: 2, dryRun: isDry })
-}
-
-function changing() {
-  return {
-    clock: systemClock,
-    stop: new AbortController().signal,
-    onLog: () => {},
-    version: '1.0.0',
-    build: encoderBuild(),
-    maskKey: null,
-    readSecret: async () => null,
-  }
+async function compact(world: TableWorld, dryRun = false): Promise<unknown> {
+  const options = { ...world.changing(), minShards: 2, onShard: () => {}, dryRun }
+  return compactDataSet(await world.pipeline(), options)
 }
 
 async function prune(world: TableWorld, dryRun = false): Promise<unknown> {
@@ -238,10 +222,6 @@ describe('after a commit of another program', () => {
     expect(await world.delta()).toEqual(await world.shards())
   })
 })
-
-function isShard(name: string): boolean {
-  return name.endsWith('.parquet')
-}
 
 describe('a data set that was moved', () => {
   it('is refused until its Iceberg table is made anew; Delta needs nothing', async () => {

@@ -4,28 +4,28 @@ import { cp, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import type { OwnedStore } from '../../src/core/index.ts'
-import { diskStore } from '../../src/disk/index.ts'
-import { type TableState, updateTables } from '../../src/open-tables/index.ts'
+import type { TableState } from '../../src/open-tables/index.ts'
+import { storeAt } from '../disk/temporary-store.ts'
 import { Crash, crashing } from '../load/shards-world.ts'
 import { THOROUGH } from '../support/thorough.ts'
-import { itemsOf, type TableWorld, tableWorld } from './world.ts'
+import { itemsOf, type TableWorld, tableWorld, updateTo } from './world.ts'
 
 const DAYS = ['2024-01-05', '2024-02-10', '2024-03-03']
 
 type Shards = Awaited<ReturnType<TableWorld['manifest']>>['shards']
 
+const WHOLE = { at: Number.POSITIVE_INFINITY, isMade: true }
+
 /** Updates the tables of a world to these shards. */
 async function update(
   world: TableWorld,
   shards: Shards,
-  crash: { at: number; isMade: boolean } = { at: Number.POSITIVE_INFINITY, isMade: true },
+  crash = WHOLE,
   beforeCommit: (path: string) => Promise<unknown> = async () => {},
 ): Promise<{ states: readonly TableState[] | null; changes: number }> {
   const { data_set_id } = await world.manifest()
   const { load } = await world.pipeline()
-  const owned = await diskStore({ root: world.out, fileMode: 0o600, dirMode: 0o700 }).own(
-    randomBytes(6).toString('hex'),
-  )
+  const owned = await storeAt(world.out).own(randomBytes(6).toString('hex'))
   const { wrap, used: changes } = crashing(crash.at, crash.isMade)
   const wrapped = wrap(owned)
   const store: OwnedStore = {
@@ -35,28 +35,10 @@ async function update(
       return wrapped.create(path, chunks)
     },
   }
+  const settings = { ...load.tables, snapshots: 2, dataSetId: data_set_id }
   try {
-    const content = {
-      columns: [{ name: 'id', type: 'int64' as const, nullable: false, meaning: 'an id' }],
-      shards: shards.map((shard) => ({ bytes: 1, ...shard })),
-      manifestSha256: '0'.repeat(64),
-      forgottenMs: null,
-      runId: null,
-    }
-    const options = {
-      statisticsOf: async () => [],
-      nowMs: Date.now(),
-      rebuild: false,
-      warn: () => {},
-      onCommitted: async () => {},
-    }
-    const states = await updateTables(
-      store,
-      { ...load.tables, snapshots: 2, dataSetId: data_set_id },
-      content,
-      options,
-    )
-    return { states, changes: changes() }
+    const sized = shards.map((shard) => ({ bytes: 1, ...shard }))
+    return { states: await updateTo(store, settings, sized), changes: changes() }
   } catch (error) {
     if (!(error instanceof Crash)) throw error
     return { states: null, changes: changes() }
@@ -68,7 +50,8 @@ async function update(
 it('a crash at any change leaves tables that the next command completes: nothing twice, nothing left', async () => {
   const { world, shards } = await untabled()
   const steps = [shards.slice(0, 1), shards.slice(0, 2), shards.slice(1, 3)]
-  for (const step of steps) {
+  for (const [index, step] of steps.entries()) {
+    const commits = index + 1
     const before = join(world.folder, 'before')
     await rm(before, { recursive: true, force: true })
     await cp(world.out, before, { recursive: true })
@@ -87,12 +70,11 @@ it('a crash at any change leaves tables that the next command completes: nothing
         for (const state of states!) expect([...state.shards.keys()]).toEqual(step.map(({ path }) => path))
         const metadata = await world.metadata()
         // As many commits as without the crash.
-        expect(metadata.snapshots.at(-1)!['sequence-number']).toBe(steps.indexOf(step) + 1)
-        expect(
-          existsSync(join(world.out, `_delta_log/${String(steps.indexOf(step) + 1).padStart(20, '0')}.json`)),
-        ).toBe(false)
+        expect(metadata.snapshots.at(-1)!['sequence-number']).toBe(commits)
+        const next = `_delta_log/${String(commits).padStart(20, '0')}.json`
+        expect(existsSync(join(world.out, next))).toBe(false)
         const hint = await readFile(join(world.out, '_iceberg/metadata/version-hint.text'), 'utf8')
-        expect(hint).toBe(String(steps.indexOf(step) + 1))
+        expect(hint).toBe(String(commits))
         // Metadata that has expired is gone, also if the crash came after the commit.
         const left = await filesOf(world)
         expect(left.filter(isVersion)).toEqual(files.filter(isVersion))
@@ -114,8 +96,6 @@ async function untabled(): Promise<{ world: TableWorld; shards: Shards }> {
   await rm(join(world.out, '_delta_log'), { recursive: true })
   return { world, shards: (await world.manifest()).shards }
 }
-
-const WHOLE = { at: Number.POSITIVE_INFINITY, isMade: true }
 
 it.each(['iceberg', 'delta'] as const)(
   'a commit of another program between the last look at the %s table and ours is not overwritten',
@@ -156,5 +136,5 @@ it('a commit that a former owner makes late is taken into account: no shard twic
 })
 
 async function filesOf(world: TableWorld): Promise<readonly string[]> {
-  return diskStore({ root: world.out, fileMode: 0o600, dirMode: 0o700 }).list('_iceberg/metadata')
+  return storeAt(world.out).list('_iceberg/metadata')
 }

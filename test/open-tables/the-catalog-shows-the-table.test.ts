@@ -3,29 +3,11 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
-import { parseInstant } from '../../src/core/index.ts'
-import { compactDataSet, compareCatalog, forgetPeople, pruneDataSet } from '../../src/data-set/index.ts'
+import { shardPaths } from '../support/read-shards.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
+import { type Cataloged, CHANGES, cataloged, OURS, TOKEN } from './cataloged.ts'
 import { type Fault, type RestCatalog, startCatalog } from './rest-catalog.ts'
-import { icebergShards, itemsOf, metadataOf, type TableWorld, tableWorld } from './world.ts'
-
-const DAYS = ['2024-01-05', '2024-01-06', '2024-02-10', '2024-02-11', '2024-03-03']
-const TOKEN = 'a-token-of-the-catalog'
-const OURS = { uri: '', warehouse: 'lake', namespace: 'leaks', table: 'acme', token_env: 'CATALOG_TOKEN' }
-
-type Cataloged = { readonly world: TableWorld; readonly catalog: RestCatalog }
-
-async function cataloged(given: object = {}): Promise<Cataloged> {
-  const catalog = await startCatalog()
-  catalog.tokens = new Set([TOKEN])
-  const world = await tableWorld(itemsOf(...DAYS), {
-    table_formats: ['iceberg'],
-    shard_rows: 1,
-    catalog: { ...OURS, uri: catalog.url, ...given },
-  })
-  world.env.CATALOG_TOKEN = TOKEN
-  return { world, catalog }
-}
+import { icebergShards, metadataOf } from './world.ts'
 
 /** The metadata that the catalog shows, by the number of its version; 0: none. */
 function shownVersion(catalog: RestCatalog): number {
@@ -42,29 +24,6 @@ async function readThrough({ world, catalog }: Cataloged): Promise<readonly stri
 async function expectInLine({ world, catalog }: Cataloged): Promise<void> {
   expect(await readThrough({ world, catalog })).toEqual(await world.shards())
   expect(catalog.table()).toMatchObject({ uuid: (await world.manifest()).data_set_id })
-}
-
-const PEOPLE = ['person-1@scatterholt.com']
-
-/** Each change that takes shards out or puts shards in. */
-const CHANGES: Readonly<Record<string, (world: TableWorld) => Promise<unknown>>> = {
-  'a run': (world) => {
-    world.until = '2024-04-01'
-    return world.run()
-  },
-  redo: (world) => {
-    world.service.items = itemsOf(...DAYS).map((item) => ({ ...item, id: (item.id as number) + 100 }))
-    return world.run({ redo: ['*'] })
-  },
-  forget: async (world) =>
-    forgetPeople(await world.pipeline(), PEOPLE, { ...world.changing(), onShard: () => {} }),
-  prune: async (world) =>
-    pruneDataSet(await world.pipeline(), parseInstant('2024-02-15T00:00:00Z')!, world.changing()),
-  compact: async (world) => {
-    // Smaller shards are written together.
-    world.load = { ...world.load, shard_rows: 10 }
-    return compactDataSet(await world.pipeline(), { ...world.changing(), minShards: 2, onShard: () => {} })
-  },
 }
 
 it('a first run makes the namespace and registers the table; one that changes nothing only looks', async () => {
@@ -127,22 +86,6 @@ it('the address and the prefix are those that the catalog configures', async () 
   await world.run()
   expect(other.requests.every((line) => line.includes('/v1/a/b/namespaces'))).toBe(true)
   expect(other.table()).toBeDefined()
-})
-
-it("another's table is refused before anything is requested, and is not touched", async () => {
-  const { world, catalog } = await cataloged()
-  const other = await cataloged()
-  await other.world.run()
-  const theirs = other.catalog.table()!
-  catalog.namespaces.add('leaks')
-  catalog.tables.set('leaks.acme', { ...theirs })
-  await expect(world.run()).rejects.toMatchObject({
-    kind: 'config',
-    message: expect.stringMatching(/leaks\.acme in the catalog is another's .*load\.catalog/s),
-  })
-  expect(world.service.received).toEqual([])
-  expect(catalog.table()).toEqual(theirs)
-  expect(catalog.requests.filter((line) => !line.startsWith('GET '))).toEqual([])
 })
 
 it('another table that comes in the middle of a run is not touched either; rows are safe', async () => {
@@ -214,15 +157,10 @@ it('a catalog that fails from some request on leaves the rows safe and the forme
       await world.run()
       expect(existsSync(join(world.out, '_SUCCESS'))).toBe(true)
       await expectInLine({ world, catalog })
-      expect((await shardFiles(world)).sort()).toEqual(await world.shards())
+      expect(await shardPaths(world.out)).toEqual(await world.shards())
     }
   }
 })
-
-async function shardFiles({ out }: TableWorld): Promise<string[]> {
-  const names = await readdir(join(out, 'credentials'), { recursive: true })
-  return names.filter((name) => name.endsWith('.parquet')).map((name) => `credentials/${name}`)
-}
 
 it('metadata that the catalog still points to stays through several commits, and goes once it has moved on', async () => {
   const { world, catalog } = await cataloged()
@@ -243,14 +181,13 @@ it('metadata that the catalog still points to stays through several commits, and
   await world.run()
   expect(existsSync(fileURLToPath(shown))).toBe(false)
   await expectInLine({ world, catalog })
-  const names = await readdir(join(world.out, '_iceberg/metadata'))
-  expect(names.filter((name) => name.endsWith('.json'))).toHaveLength(1)
+  expect(await world.versions()).toHaveLength(1)
 })
 
 it('a forget that the catalog cannot follow says which files stay, and the next command removes them', async () => {
   const { world, catalog } = await cataloged()
   await world.run()
-  const [, , gone] = [await world.shards(), await shardFiles(world), (await world.shards())[0]!]
+  const gone = (await world.shards())[0]!
   catalog.onRequest = () => 503
   await expect(CHANGES.forget!(world)).rejects.toMatchObject({
     kind: 'transient',
@@ -262,8 +199,7 @@ it('a forget that the catalog cannot follow says which files stay, and the next 
   await world.bring()
   expect(existsSync(join(world.out, gone))).toBe(false)
   expect(existsSync(join(world.out, '_SUCCESS'))).toBe(true)
-  const names = await readdir(join(world.out, '_iceberg/metadata'))
-  expect(names.filter((name) => name.endsWith('.json'))).toHaveLength(1)
+  expect(await world.versions()).toHaveLength(1)
 })
 
 it.each([400, 406, 501, 409, 200])(
@@ -383,27 +319,4 @@ it('a run that starts over takes the table out of the catalog, without its files
   catalog.onRequest = () => 503
   await expect(world.run({ fresh: true })).rejects.toMatchObject({ kind: 'transient' })
   expect((await metadataOf(world.out))['table-uuid']).toBe(catalog.table()!.uuid)
-})
-
-it('compared, it is in line, behind, another’s or out of reach', async () => {
-  const { world, catalog } = await cataloged()
-  const compare = async () => compareCatalog(await world.pipeline(), world.changing())
-  expect(await compare()).toMatchObject({ table: 'leaks.acme', inLine: true, metadataLocation: null })
-  world.until = '2024-02-01'
-  await world.run()
-  const { location } = catalog.table()!
-  expect(await compare()).toMatchObject({ inLine: true, metadataLocation: location })
-  catalog.onRequest = () => 503
-  world.until = '2024-04-01'
-  await world.run()
-  expect(await compare()).toMatchObject({ inLine: false, failure: { kind: 'transient' } })
-  catalog.onRequest = () => null
-  expect(await compare()).toMatchObject({
-    inLine: false,
-    metadataLocation: location,
-    problem: expect.stringMatching(/v1\.metadata.json; the current metadata is .*v2\.metadata\.json/),
-  })
-  catalog.table()!.uuid = 'x'
-  delete world.env.CATALOG_TOKEN
-  expect(await compare()).toMatchObject({ inLine: null, problem: 'not compared: CATALOG_TOKEN is not set' })
 })

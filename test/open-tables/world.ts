@@ -5,9 +5,12 @@ import { join } from 'node:path'
 import avro from 'avsc'
 import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet'
 import { expect } from 'vitest'
+import type { OwnedStore } from '../../src/core/index.ts'
 import { bringTables, type TableSummary } from '../../src/data-set/index.ts'
 import { type PipelineSettings, pipelineFrom, runPipeline } from '../../src/index.ts'
+import { updateTables } from '../../src/open-tables/index.ts'
 import { encoderBuild } from '../../src/package/index.ts'
+import type { ColumnStatistics } from '../../src/rows/index.ts'
 import type { RunSettings } from '../../src/run-options.ts'
 import { type Fields, itemAt, serviceOf } from '../run/world.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
@@ -51,20 +54,17 @@ export async function tableWorld(
     transform: {} as PipelineSettings['transform'],
     env: { SPILLWAY_TOKEN: 'token' } as Record<string, string>,
     queries: undefined as PipelineSettings['extract']['queries'],
-    pipeline: () =>
-      pipelineFrom(
-        {
-          name: 'tabled',
-          service: { base_url: service.url, requests_per_second: 10_000, retries: 0 },
-          extract: {
-            ...(world.queries === undefined ? { domains: ['scatterholt.com'] } : { queries: world.queries }),
-            windows: { from: '2024-01-01', until: world.until, every: 'month' },
-          },
-          transform: world.transform,
-          load: { path: 'out', ...world.load },
-        },
-        { env: world.env, cwd: folder },
-      ),
+    settings: (): PipelineSettings => ({
+      name: 'acme',
+      service: { base_url: service.url, requests_per_second: 10_000, retries: 0 },
+      extract: {
+        ...(world.queries === undefined ? { domains: ['scatterholt.com'] } : { queries: world.queries }),
+        windows: { from: '2024-01-01', until: world.until, every: 'month' },
+      },
+      transform: world.transform,
+      load: { path: 'out', ...world.load },
+    }),
+    pipeline: () => pipelineFrom(world.settings(), { env: world.env, cwd: folder }),
     async run(settings: RunSettings = {}) {
       return runPipeline(await world.pipeline(), { env: world.env, clock: CLOCK, ...settings })
     },
@@ -89,6 +89,9 @@ export async function tableWorld(
     /** Paths of the shards that the manifest lists. */
     shards: async () => (await world.manifest()).shards.map(({ path }) => path).sort(),
     metadata: () => metadataOf(out),
+    /** Names of the metadata of Iceberg that is there. */
+    versions: async () =>
+      (await readdir(join(out, '_iceberg/metadata'))).filter((name) => name.endsWith('.json')).sort(),
     iceberg: async () => icebergShards(out, await world.metadata()),
     delta: () => deltaShards(out),
   }
@@ -100,7 +103,7 @@ type IcebergMetadata = {
   'table-uuid': string
   'current-snapshot-id': number
   'current-schema-id': number
-  schemas: { 'schema-id': number; fields: { id: number; name: string; required: boolean; doc: string }[] }[]
+  schemas: { 'schema-id': number; fields: { id: number; name: string; type: unknown }[] }[]
   snapshots: {
     'snapshot-id': number
     'sequence-number': number
@@ -132,6 +135,21 @@ export async function servedOver(folder: () => string): Promise<string> {
   })
   return `http://127.0.0.1:${await portOf(server)}`
 }
+
+/** Updates tables to these shards, of which no more is known. */
+export function updateTo(
+  store: OwnedStore,
+  settings: TableSettings,
+  shards: Content['shards'],
+  columns: Content['columns'] = [{ name: 'id', type: 'int64', nullable: false, meaning: 'an id' }],
+  statistics: readonly ColumnStatistics[] = [],
+) {
+  const content = { columns, shards, manifestSha256: '0'.repeat(64), forgottenMs: null, runId: null }
+  const options = { nowMs: Date.now(), rebuild: false, warn: () => {}, onCommitted: async () => {} }
+  return updateTables(store, settings, content, { ...options, statisticsOf: async () => statistics })
+}
+type TableSettings = Parameters<typeof updateTables>[1]
+type Content = Parameters<typeof updateTables>[2]
 
 export type ManifestRow = {
   readonly manifest_path: string

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { isExportError, type Pipeline } from '../../src/core/index.ts'
+import { KNOWN_EXTRAS } from '../../src/rows/index.ts'
 import {
   type CheckpointState,
   checkSettings,
@@ -90,6 +91,7 @@ const frozen: [string, Patch][] = [
   ['transform.secret', { transform: { secret: 'hmac' } }],
   ['transform.identity', { transform: { identity: 'drop' } }],
   ['transform.columns', { transform: { columns: ['id'] } }],
+  ['transform.extra_columns', { transform: { extraColumns: KNOWN_EXTRAS } }],
   ['load.format', { load: { format: CSV } }],
   ['load.partition_by', { load: { partitionBy: ['query'] } }],
 ]

@@ -1,13 +1,9 @@
 import type { Format } from '../../src/core/index.ts'
 import { allColumns } from '../../src/rows/index.ts'
 import type { DdlInput } from '../../src/warehouse/index.ts'
+import { snappyParquet } from '../load/shard-fixture.ts'
 
-export const PARQUET: Format = {
-  kind: 'parquet',
-  engine: 'columnar',
-  compression: 'snappy',
-  encodings: 'compact',
-}
+export const PARQUET: Format = snappyParquet
 export const CSV: Format = { kind: 'csv', engine: 'columnar', compression: 'gzip', escapeFormulas: false }
 
 /** A data set in Parquet, in folders by query and window, unless it is told otherwise. */

@@ -4,8 +4,7 @@ import { readCsv, readParquet } from '../support/read-shards.ts'
 import { queryPipeline } from '../support/rooms.ts'
 import { some } from '../support/thorough.ts'
 import { newWorkspace, type PipelineParts, type Workspace } from '../support/workspace.ts'
-import { exportHere, loadHere, pipelineIn } from './in-process.ts'
-import { newTarget, type TargetKind } from './targets.ts'
+import { exportHere, pipelineIn } from './in-process.ts'
 
 const DOMAIN = 'scatterholt.com'
 const FIELDS = { unknownFields: true, publicFields: true }
@@ -96,40 +95,6 @@ describe('extra columns', () => {
       const sql = `select count(event_uid)::int as n, count(distinct ingest_shard)::int as shards from credentials`
       const { rows } = await queryPipeline(pipeline, sql, { database: null, cwd: here.folder })
       expect(rows).toEqual([[Object.values(byId(found)).filter((row) => row.event_uid !== null).length, 8]])
-    },
-  )
-
-  it.each(some<TargetKind>(['duckdb', 'postgres'], 1))(
-    'are refused later, also with --redo, and added to a table in %s by another data set and --evolve',
-    async (kind) => {
-      const here = await newWorkspace(parts({ secret: 'partial' }), FIELDS)
-      const target = await newTarget(kind, here)
-      await exportHere(here)
-      await loadHere(here, target)
-      const before = await here.manifest()
-
-      await here.write(parts({ secret: 'partial', extra_columns: EXTRA_COLUMNS }))
-      const sent = here.sandbox.requests.length
-      for (const redo of [[], ['*']]) {
-        await expect(exportHere(here, redo)).rejects.toMatchObject({
-          kind: 'config',
-          what: expect.stringContaining('transform.extra_columns was not set and is now'),
-          next: expect.stringContaining('another load.path'),
-        })
-      }
-      expect(here.sandbox.requests).toHaveLength(sent)
-      expect(await here.manifest()).toEqual(before)
-
-      await exportHere(here, [], { fresh: true })
-      expect(byId(await readParquet(here.output))).toEqual(expected(here))
-      await expect(loadHere(here, target)).rejects.toThrow('--evolve adds it')
-      await loadHere(here, target, 'append', { evolve: true })
-      const { data_set_id } = await here.manifest()
-      const rows = await target.rows(
-        `select id::text as id, ${NAMES.join(', ')} from credentials where spillway_data_set = '${data_set_id}'`,
-      )
-      expect(rows).toHaveLength(150)
-      expect(byId(rows)).toEqual(expected(here))
     },
   )
 })

@@ -9,7 +9,7 @@ import {
   type Warehouse,
 } from '../../src/warehouse/index.ts'
 import { literal, OWN_COLUMNS, type TableSpec } from '../../src/warehouse/table/table.ts'
-import { PASSWORD } from '../support/postgres/client.ts'
+import { PASSWORD, pgRows } from '../support/postgres/client.ts'
 
 /** A shard that a test makes up: a row of VALUES for each of its rows, without the two last columns. */
 type MadeUp = { readonly rows: readonly string[]; readonly partitions?: readonly string[] }
@@ -91,4 +91,26 @@ export function loadValues(
     stop: new AbortController().signal,
     onShard: () => {},
   })
+}
+
+/** The same into a database of a test, over a connection of its own. */
+export async function loadInto(
+  url: string,
+  ...given: Tail<Parameters<typeof loadValues>>
+): Promise<LoadResult> {
+  const warehouse = await postgresAt(url)
+  try {
+    return await loadValues(warehouse, ...given)
+  } finally {
+    await warehouse.close()
+  }
+}
+type Tail<T extends readonly unknown[]> = T extends readonly [unknown, ...infer Rest] ? Rest : never
+
+/** Changes a setting of all later sessions of a database. */
+export async function setInDatabase(url: string, setting: string): Promise<void> {
+  await pgRows(
+    url,
+    `do $$ begin execute format('alter database %I set ${setting}', current_database()); end $$`,
+  )
 }

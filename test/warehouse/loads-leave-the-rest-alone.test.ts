@@ -1,11 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import type { Warehouse } from '../../src/warehouse/index.ts'
 import type { TableSpec } from '../../src/warehouse/table/table.ts'
 import { pgClient, pgRows } from '../support/postgres/client.ts'
 import { newDatabase } from '../support/postgres/database.ts'
-import { columnOf, loadValues, postgresAt, tableWith } from './load-values.ts'
+import { columnOf, loadInto, loadValues, postgresAt, setInDatabase, tableWith } from './load-values.ts'
 
 const COLUMNS = [
   columnOf('id', 'int64'),
@@ -15,21 +14,11 @@ const COLUMNS = [
 const row = (identity: string) => `1, now(), '${identity}', 'a.example', 's'`
 
 /** Loads one shard with one row, or what else is given. */
-async function load(
+const load = (
   url: string,
   shards: Parameters<typeof loadValues>[2] = { a: { rows: [row('ada')] } },
   columns: TableSpec['columns'] = COLUMNS,
-  evolve = false,
-) {
-  const warehouse = await postgresAt(url)
-  try {
-    const table = tableWith(columns)
-    if (evolve) await warehouse.prepare(await warehouse.find(table), { evolve })
-    return await loadValues(warehouse, table, shards)
-  } finally {
-    await warehouse.close()
-  }
-}
+) => loadInto(url, tableWith(columns), shards)
 
 /** Another session that has read from a relation and is idle in its transaction. */
 async function readerOf(url: string, relation: string): Promise<void> {
@@ -66,7 +55,11 @@ describe('a load into PostgreSQL', () => {
        alter view credentials_by_source set (security_barrier = true); comment on view credentials_by_source is 'ours';
        alter view credentials_by_source rename column credentials to number`,
     )
-    await load(url, { b: { rows: [`${row('bob')}, 'x'`] } }, [...COLUMNS, columnOf('more')], true)
+    const wider = [...COLUMNS, columnOf('more')]
+    const warehouse = await postgresAt(url)
+    await warehouse.prepare(await warehouse.find(tableWith(wider)), { evolve: true })
+    await warehouse.close()
+    await load(url, { b: { rows: [`${row('bob')}, 'x'`] } }, wider)
     for (const name of ['credentials_latest', 'credentials_by_source']) {
       const view = `'${name}'::regclass`
       expect(
@@ -93,32 +86,6 @@ describe('a load into PostgreSQL', () => {
     })
   })
 
-  it('leaves out what another load has loaded since it made its plan', async () => {
-    const url = await newDatabase()
-    const shards = { a: { rows: [row('ada')] }, b: { rows: [row('bob')] } }
-    const postgres = await postgresAt(url)
-    let isPlanned = false
-    const warehouse: Warehouse = {
-      find: (table) => postgres.find(table),
-      prepare: (table, options) => postgres.prepare(table, options),
-      async transaction(table, work) {
-        const done = await postgres.transaction(table, work)
-        if (!isPlanned) await load(url, shards)
-        isPlanned = true
-        return done
-      },
-      finish: (table) => postgres.finish(table),
-      close: () => postgres.close(),
-    }
-    try {
-      const { rows, ...counts } = await loadValues(warehouse, tableWith(COLUMNS), shards)
-      expect([rows, counts.shards]).toEqual([0, { loaded: 0, skipped: 2, replaced: 0 }])
-    } finally {
-      await warehouse.close()
-    }
-    expect(await pgRows(url, 'select identity_name from credentials')).toHaveLength(2)
-  })
-
   it('takes identities of any length', async () => {
     const url = await newDatabase()
     const long = randomBytes(6000).toString('hex')
@@ -142,10 +109,7 @@ describe('a load into PostgreSQL', () => {
 
   it('compares types, not how the server spells them, and takes columns of others that need no value', async () => {
     const url = await newDatabase()
-    await pgRows(
-      url,
-      "do $$ begin execute format('alter database %I set quote_all_identifiers = on', current_database()); end $$",
-    )
+    await setInDatabase(url, 'quote_all_identifiers = on')
     await load(url)
     await pgRows(
       url,

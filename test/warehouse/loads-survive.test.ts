@@ -2,7 +2,6 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { systemClock } from '../../src/core/index.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
 import { PASSWORD, pgRows } from '../support/postgres/client.ts'
 import { startPostgres } from '../support/postgres/server.mjs'
@@ -41,34 +40,6 @@ describe.each(THOROUGH ? (['duckdb', 'postgres'] as const) : (['duckdb'] as cons
     expect((await here.cli(...args)).code).toBe(0)
     await holdsAll(here, target)
     await neighbour.isUnchanged(true)
-  })
-
-  it('loads wait for a target in use, with a message; then each shard is loaded once', async () => {
-    const here = await exported('year')
-    const target = await newTarget(kind, here)
-    Object.assign(here.env, target.env)
-    const release = await target.hold()
-    const words = ['load', 'pipeline.yaml', '--to', target.url, '--json']
-    const loads = [1, 2].map(() => start(words, here.folder, here.env))
-    await Promise.all(loads.map(({ until }) => until((text) => text.includes('waiting for it to end'))))
-    await release()
-    const ended = await Promise.all(loads.map(({ result }) => result))
-    expect(ended.map(({ code }) => code)).toEqual([0, 0])
-    const { shards } = await here.manifest()
-    const [one, other] = ended.map(({ stdout }) => JSON.parse(stdout).shards.loaded as number)
-    expect(one! + other!).toBe(shards.length)
-    await holdsAll(here, target)
-  })
-
-  it('loads that began in the same millisecond count what each of them loaded', async () => {
-    const here = await exported('year')
-    const target = await newTarget(kind, here)
-    const { shards } = await here.manifest()
-    const clock = { ...systemClock, now: () => Date.parse('2024-07-01T00:00:00.123Z') }
-    const first = await loadHere(here, target, 'append', { clock })
-    expect(first.shards).toEqual({ loaded: shards.length, skipped: 0, replaced: 0 })
-    const second = await loadHere(here, target, 'append', { clock })
-    expect(second).toMatchObject({ shards: { loaded: 0, skipped: shards.length, replaced: 0 }, rows: 0 })
   })
 })
 

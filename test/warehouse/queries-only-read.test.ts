@@ -7,7 +7,7 @@ import { exportedWorkspace } from '../support/exported-data-set.ts'
 import { shardPaths } from '../support/read-shards.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { newWorkspace, type Workspace } from '../support/workspace.ts'
-import { exportHere, queryHere, refusalOf } from './in-process.ts'
+import { queryHere, refusalOf } from './in-process.ts'
 
 const PARTS = {
   extract: {
@@ -122,25 +122,15 @@ it('a query larger than memory spills to a folder of its own, which is removed a
   expect(existsSync(temporary)).toBe(false)
 })
 
-it('the error about a missing, short or damaged shard names it, and the next step', async () => {
+it.each([
+  ['missing', (shard: string) => rm(shard)],
+  ['short', (shard: string) => truncate(shard, 100)],
+  ['damaged', async (shard: string) => writeFile(shard, Buffer.alloc((await readFile(shard)).length))],
+] as const)('the error about a %s shard names it, and the next step', async (_, damage) => {
   const here = await exported()
-  const [first, second] = await shardPaths(here.output)
-  await rm(join(here.output, first!))
-  const missing = await refusalOf(here, 'FROM credentials')
-  expect(missing).toMatchObject({ kind: 'damaged', where: first })
-  expect(missing.next).toContain('`verify`')
-  await exportHereAgain(here)
-  await truncate(join(here.output, second!), 100)
-  expect(await refusalOf(here, 'FROM credentials')).toMatchObject({ kind: 'damaged', where: second })
-  await exportHereAgain(here)
-  const file = join(here.output, second!)
-  await writeFile(file, Buffer.alloc((await readFile(file)).length))
-  const damaged = await refusalOf(here, 'FROM credentials')
-  expect(damaged).toMatchObject({ kind: 'damaged', where: file })
-  expect(damaged.next).toContain('`verify`')
+  const [, path] = await shardPaths(here.output)
+  await damage(join(here.output, path!))
+  const { kind, where, next } = await refusalOf(here, 'FROM credentials')
+  expect([kind, next]).toEqual(['damaged', expect.stringContaining('`verify`')])
+  expect(where).toContain(path)
 })
-
-async function exportHereAgain(here: Workspace): Promise<void> {
-  await rm(here.output, { recursive: true, force: true })
-  await exportHere(here)
-}

@@ -8,7 +8,7 @@ import { scratchFolder } from '../support/at-the-end.ts'
 import { pgRows } from '../support/postgres/client.ts'
 import { newDatabase } from '../support/postgres/database.ts'
 import { sql } from '../support/read-shards.ts'
-import { columnOf, loadValues, postgresAt, tableWith } from './load-values.ts'
+import { columnOf, loadInto, loadValues, postgresAt, setInDatabase, tableWith } from './load-values.ts'
 
 const TIME = columnOf('imported_at', 'timestamp')
 
@@ -44,24 +44,15 @@ describe('PostgreSQL', () => {
 
   it('names with backslashes and quotes stay what they are where the database lets backslashes escape', async () => {
     const url = await newDatabase()
-    await pgRows(
-      url,
-      "do $$ begin execute format('alter database %I set standard_conforming_strings = off', current_database()); end $$",
-    )
-    const warehouse = await postgresAt(url)
-    try {
-      const name = "a\\b'c\\"
-      const table = spec(null, 'credentials')
-      for (const rows of [1, 0])
-        expect(await loadValues(warehouse, table, { [name]: { rows: ['1'] } })).toMatchObject({ rows })
-      expect(await pgRows(url, 'select spillway_shard as p from credentials')).toEqual([{ p: name }])
-      expect(await loadValues(warehouse, table, {})).toMatchObject({ removed: 1 })
-      expect(await pgRows(url, 'select 1 from credentials union all select 1 from spillway_loads')).toEqual(
-        [],
-      )
-    } finally {
-      await warehouse.close()
-    }
+    await setInDatabase(url, 'standard_conforming_strings = off')
+    const name = "a\\b'c\\"
+    const table = spec(null, 'credentials')
+    for (const rows of [1, 0])
+      expect(await loadInto(url, table, { [name]: { rows: ['1'] } })).toMatchObject({ rows })
+    expect(await pgRows(url, 'select spillway_shard as p from credentials')).toEqual([{ p: name }])
+    expect(await loadInto(url, table, {})).toMatchObject({ removed: 1 })
+    const left = 'select 1 from credentials union all select 1 from spillway_loads'
+    expect(await pgRows(url, left)).toEqual([])
   })
 
   it('concurrent loads into several tables of a new schema create it once, with one ledger', async () => {

@@ -3,21 +3,16 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
 import { some } from '../support/thorough.ts'
-import type { Workspace } from '../support/workspace.ts'
 import { loadHere } from './in-process.ts'
 import { newTarget, type TargetKind } from './targets.ts'
 
-function exported(): Promise<Workspace> {
-  return exportedWorkspace({
+async function loaded(kind: TargetKind) {
+  const here = await exportedWorkspace({
     extract: {
       domains: ['quillmere.net'],
       windows: { from: '2024-01-01', until: '2024-02-01', every: 'month' },
     },
   })
-}
-
-async function loaded(kind: TargetKind) {
-  const here = await exported()
   const target = await newTarget(kind, here)
   const { rows } = await loadHere(here, target)
   const countOf = async (name: string): Promise<number> =>

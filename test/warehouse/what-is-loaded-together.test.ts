@@ -72,14 +72,6 @@ it('rows that go, and missing rows of their partitions, change in the same trans
   )
 })
 
-it('unchanged shards are not loaded again', () => {
-  fc.assert(
-    fc.property(dataSet, (shards) => {
-      expect(planOf(shards, [...modelOf(shards).ledger.values()])).toEqual([])
-    }),
-  )
-})
-
 it('a compacted shard is there where all rows that it stands for are there', () => {
   const former = [1, 2, 3].map((part) => shard(`q/part-0000${part}.parquet`, `${part}`, ['a']))
   const { ledger } = modelOf(former)
