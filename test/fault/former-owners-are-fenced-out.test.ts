@@ -4,7 +4,6 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { exits } from '../support/run-cli.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
-import { faultFigures } from './figures.ts'
 import {
   concurrently,
   diskFault,
@@ -25,8 +24,6 @@ import {
   type Undisturbed,
   undisturbed,
 } from './trial.ts'
-
-const figures = faultFigures('taken over, then awake again')
 
 const EXPORT = scenario({ format: 'csv', partitionBy: '[query, window]' })
 
@@ -53,7 +50,6 @@ describe.skipIf(process.platform !== 'linux')('a run of another machine that was
           const [before, log] = [await dataHashes(attempt), await logOf(attempt)]
           resume()
           const late = await ended
-          figures.faults++
           expect([0, 5], `${about}\n${late.stderr}`).toContain(late.code)
           // With exit 0 it had no lock file yet, so it ran like any other.
           if (late.code === 5) {
@@ -96,7 +92,6 @@ describe.skipIf(process.platform !== 'linux')('a run of another machine that was
         resume()
         await other
         const late = await ended
-        figures.faults++
         awake++
         expect(late.code, late.stderr).toBe(5)
         await expectWhole(attempt, `awake again at call ${call}`)
@@ -143,7 +138,7 @@ async function logOf({ workspace }: Trial): Promise<ReadonlyMap<string, Buffer>>
 
 async function expectWhole(attempt: Trial, about: string): Promise<void> {
   const interruptions = Number.POSITIVE_INFINITY
-  await expectSameResult(attempt, { scenario: EXPORT, clean, figures, about, interruptions })
+  await expectSameResult(attempt, { scenario: EXPORT, clean, about, interruptions })
   await exits(0, attempt.command('verify'))
   const left = [...(await treeHashes(join(attempt.workspace.output, '_state'))).keys()]
   expect(left, about).toEqual(['checkpoint.jsonl', 'log', 'sealed'])

@@ -25,11 +25,8 @@ import {
   replace,
   restored,
 } from './damage.ts'
-import { faultFigures } from './figures.ts'
 import { diskFault, type RunArgs, treeHashes } from './support.ts'
 import { expectSameResult, scenario, type Trial, trial, type Undisturbed, undisturbed } from './trial.ts'
-
-const figures = faultFigures('damaged, missing or foreign state')
 
 const EXPORT = scenario({ format: 'parquet', partitionBy: '[query, window]' })
 const SHARD = 'credentials/query=domain.quillmere.net/import_window=2024-01-01/part-00000.parquet'
@@ -163,7 +160,6 @@ test.each(REFUSED)(
       await damage(output)
       const before = await treeHashes(output)
       const refused = await attempt.run()
-      figures.faults++
       expect(refused.code, refused.stderr).toBe(code)
       expect(refused.stderr).toMatch(message)
       expect(refused.stderr).not.toMatch(/^\s+at |unexpected error/m)
@@ -190,7 +186,6 @@ describe('a folder that vanishes during a run', () => {
     await trial({ ...EXPORT, sandbox: { ...EXPORT.sandbox, faults } }, async (attempt) => {
       output = attempt.workspace.output
       const stopped = await attempt.run()
-      figures.faults++
       expect(stopped.code, stopped.stderr).toBe(1)
       expect(stopped.stderr).toMatch(/missing|removed/)
       expect([...(await treeHashes(output)).keys()]).not.toContain('_SUCCESS')
@@ -201,11 +196,10 @@ describe('a folder that vanishes during a run', () => {
 
 async function expectHealed(attempt: Trial): Promise<void> {
   const healed = await attempt.run()
-  figures.faults++
   expect(healed.code, healed.stderr).toBe(0)
   // Damaged pages are requested again, so requests are not limited here.
   const interruptions = Number.POSITIVE_INFINITY
-  await expectSameResult(attempt, { scenario: EXPORT, clean, figures, about: 'healed', interruptions })
+  await expectSameResult(attempt, { scenario: EXPORT, clean, about: 'healed', interruptions })
   const { output } = attempt.workspace
   const names = [...(await treeHashes(output)).keys()]
   expect(names.filter((name) => /^_state\/(?:open|sealed\/)/.test(name))).toEqual([])
@@ -219,7 +213,7 @@ async function expectHealed(attempt: Trial): Promise<void> {
 async function expectFreshStart(attempt: Trial): Promise<void> {
   expect(await attempt.runHere({ fresh: true })).toMatchObject({ status: 'complete', error: null })
   const interruptions = Number.POSITIVE_INFINITY
-  await expectSameResult(attempt, { scenario: EXPORT, clean, figures, about: 'fresh', interruptions })
+  await expectSameResult(attempt, { scenario: EXPORT, clean, about: 'fresh', interruptions })
 }
 
 /** Runs an export once and keeps its files. @returns the folder */

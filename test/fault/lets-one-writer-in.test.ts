@@ -6,11 +6,8 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { exits } from '../support/run-cli.ts'
 import { type Fault, repeatedSearches } from '../support/sandbox.ts'
 import { THOROUGH } from '../support/thorough.ts'
-import { faultFigures } from './figures.ts'
 import { type Ended, lockFiles } from './support.ts'
 import { expectSameResult, scenario, type Trial, trial, type Undisturbed, undisturbed } from './trial.ts'
-
-const figures = faultFigures('two runs on one pipeline')
 
 const EXPORT = scenario({ format: 'csv', partitionBy: '[query, window]' })
 
@@ -48,12 +45,10 @@ describe('during a run', () => {
       holder.send('SIGSTOP')
       holder.send('SIGKILL')
       expect((await holder.ended).signal).toBe('SIGKILL')
-      figures.kills++
       await exits(0, attempt.run())
       await expectSameResult(attempt, {
         scenario: EXPORT,
         clean,
-        figures,
         about: 'taken over',
         interruptions: 1,
       })
@@ -71,12 +66,11 @@ test.runIf(THOROUGH)('of several runs that start together only one works at a ti
     const codes = (
       await Promise.all(Array.from({ length: 4 }, () => attempt.run({ onStart: () => {} })))
     ).map(({ code }) => code)
-    figures.faults += codes.length
     for (const code of codes) expect([0, 5]).toContain(code)
     // A run that got the lock later found everything done, so no search was sent twice.
     expect(repeatedSearches(attempt.sandbox.requests)).toBe(0)
     await exits(0, attempt.run())
-    await expectSameResult(attempt, { scenario: slow, clean, figures, about: 'several', interruptions: 0 })
+    await expectSameResult(attempt, { scenario: slow, clean, about: 'several', interruptions: 0 })
     expect(await lockFiles(attempt.workspace)).toEqual([])
   })
 })
@@ -100,7 +94,6 @@ async function whileHeld(work: (attempt: Trial, holder: Holder) => Promise<void>
       },
     })
     while (attempt.sandbox.requests.length < 5) await delay(5)
-    figures.faults++
     try {
       await work(attempt, { pid, send, ended })
     } finally {

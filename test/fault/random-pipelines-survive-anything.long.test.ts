@@ -7,7 +7,6 @@ import { type Ended, start } from '../support/run-cli.ts'
 import { type Fault, type Sandbox, startSandbox } from '../support/sandbox.ts'
 import { seedOf, times } from '../support/thorough.ts'
 import { PIPELINE, type Workspace, workspaceFor } from '../support/workspace.ts'
-import { faultFigures } from './figures.ts'
 import { findLeaks, haystacksOf } from './leak-search.ts'
 import { diskFault } from './support.ts'
 
@@ -21,8 +20,6 @@ import { diskFault } from './support.ts'
 const MINUTES = Number(process.env.SOAK_MINUTES ?? 0)
 const PIPELINES = MINUTES > 0 ? 1_000_000 : times(16, 400)
 const SEED = Number(process.env.FAULT_SEED ?? seedOf(20260306))
-
-const figures = faultFigures(`random pipelines, seed ${SEED}`)
 
 const ACCESS = { SPILLWAY_TOKEN: 'soak-token-4b1d7c90aa52', SPILLWAY_API_KEY: 'soak-api-key-98cc1f03be77' }
 const KEY = 'soak-mask-key-of-at-least-32-bytes-5e2a'
@@ -133,8 +130,6 @@ test('random pipelines give every row once, whatever disturbs their runs', async
           const { ended, sandbox } = await carriedOut(here, run, { ...given, cursorKey }, settings.hasApiKey)
           end = ended.signal ?? `exit ${ended.code}`
           printed.push(ended.stdout, ended.stderr)
-          if (end === 'SIGKILL') figures.kills++
-          else if (end !== 'exit 0') figures.faults++
           expect(documentedEnds(disturbance.kind), `${about}\n${ended.stderr}`).toContain(end)
           repeated += pagesSeenAgain(sandbox, seen)
           expect(repeated, `${about}: pages repeated`).toBeLessThanOrEqual(allowed)
@@ -144,8 +139,6 @@ test('random pipelines give every row once, whatever disturbs their runs', async
         }
         expect(end, printed.at(-1)).toBe('exit 0')
         await expectWhole(here, settings, domains)
-        figures.exports++
-        figures.repeated += repeated
         const secrets = [...Object.values(ACCESS), KEY, ...distinctSecrets(here.sandbox, domains)]
         const canaries = secrets.map((value) => ({ name: JSON.stringify(value), value }))
         const said = printed.map((text, run) => ({ name: `output ${run}`, bytes: Buffer.from(text) }))

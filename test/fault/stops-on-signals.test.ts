@@ -6,7 +6,6 @@ import { exits } from '../support/run-cli.ts'
 import { type Fault, type LoggedRequest, repeatedSearches } from '../support/sandbox.ts'
 import { THOROUGH } from '../support/thorough.ts'
 import { withoutDeadline } from '../support/without-deadline.ts'
-import { faultFigures } from './figures.ts'
 import type { Ended } from './support.ts'
 import {
   expectSameResult,
@@ -17,8 +16,6 @@ import {
   type Undisturbed,
   undisturbed,
 } from './trial.ts'
-
-const figures = faultFigures('stopped by SIGHUP, SIGINT and SIGTERM')
 
 const SMALL = scenario({ format: 'parquet', partitionBy: '[query, window]' })
 // Pages that take long to decode and to write.
@@ -90,7 +87,6 @@ describe.concurrent('a run that waits', () => {
           send('SIGTERM')
         },
       })
-      figures.faults++
       expect(stopped).toMatchObject({ code: CODES.SIGTERM, stdout: '' })
       trouble = false
       await expectResumed(attempt, stalled, clean)
@@ -112,7 +108,6 @@ test.runIf(THOROUGH).each<Signal>(['SIGINT', 'SIGTERM'])(
       const stopped = await stopAfter(attempt, signal, {}, ({ requests }) =>
         requests.some(({ items }) => items > 0),
       )
-      figures.faults++
       expectOrderlyEnd(stopped, signal)
       trouble = false
       await expectResumed(attempt, held, large)
@@ -130,7 +125,6 @@ async function stopsInTrouble(signal: Signal, { fault, env = {} }: Trouble): Pro
   await trial(troubled, async (attempt) => {
     const inTrouble = fault === undefined ? 1 : 4
     const stopped = await stopAfter(attempt, signal, env, ({ requests }) => requests.length >= inTrouble)
-    figures.faults++
     expectOrderlyEnd(stopped, signal)
     const { status, requests } = await lastRun(attempt)
     expect(status).toBe('interrupted')
@@ -186,5 +180,5 @@ async function expectResumed(attempt: Trial, scenario: Scenario, clean: Undistur
   expect(attempt.sandbox.requests.length).toBeGreaterThan(troubled)
   // Retries repeat requests as well, so the number of repeated requests is not limited here.
   const interruptions = Number.POSITIVE_INFINITY
-  await expectSameResult(attempt, { scenario, clean, figures, about: 'resumed', interruptions })
+  await expectSameResult(attempt, { scenario, clean, about: 'resumed', interruptions })
 }

@@ -7,7 +7,6 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { exits, jsonLines, runCli as startCli } from '../support/run-cli.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { newWorkspace } from '../support/workspace.ts'
-import { faultFigures } from './figures.ts'
 import { CLI, concurrently, diskFault, type Ended } from './support.ts'
 import {
   expectSameResult,
@@ -21,8 +20,6 @@ import {
 } from './trial.ts'
 
 const hasUnshare = spawnSync('unshare', ['-rm', 'true']).status === 0
-
-const figures = faultFigures('disk full or failing at every write')
 
 const FAILING = scenario({ format: 'parquet', partitionBy: '[query, window]' })
 
@@ -70,7 +67,7 @@ describe('a disk that', () => {
     let struck = 0
     await concurrently(faults, (fault) =>
       trial(FAILING, async (attempt) => {
-        const expected = { scenario: FAILING, clean, figures, about: fault, interruptions: 1 }
+        const expected = { scenario: FAILING, clean, about: fault, interruptions: 1 }
         const stopped = await attempt.run({ env: diskFault(attempt.workspace.output, fault) })
         if (stopped.code !== 0) {
           struck++
@@ -85,7 +82,6 @@ describe('a disk that', () => {
     )
     // Calls interleave, so some faults find nothing to strike.
     expect(struck).toBeGreaterThan(faults.length / 2)
-    figures.faults += struck
   })
 })
 
@@ -110,13 +106,11 @@ describe('a disk without room for the pages in flight', () => {
         expect(rows).toBeGreaterThan(0)
         expect((await attempt.run({ env })).code).toBe(1)
         expect(attempt.sandbox.requests).toHaveLength(requests)
-        figures.faults += 2
         expect(await attempt.runHere()).toMatchObject({ status: 'complete', error: null })
         // Every page that was paid for is committed.
         await expectSameResult(attempt, {
           scenario: FAILING,
           clean,
-          figures,
           about: 'room',
           interruptions: 0,
         })
@@ -135,7 +129,6 @@ describe('a disk that is full when the manifest is due', () => {
       const env = diskFault(attempt.workspace.output, 'full:rename _manifest.json')
       const args = flag === '' ? [] : [flag]
       const { code, stdout, stderr } = await attempt.run({ env, args })
-      figures.faults++
       expect(code, stderr).toBe(1)
       expect(stderr).toContain('The disk is full')
       expect(stdout, stderr).toContain(expected)
@@ -161,7 +154,6 @@ cp -a "$2" "$3/kept"`
     const env = { PATH: process.env.PATH, ...workspace.env }
     const { stdout, stderr } = await promisify(execFile)('unshare', args, { env })
     const runs = jsonLines(stdout)
-    figures.faults += runs.length
     expect(
       runs.map(({ status }) => status),
       stderr,
@@ -173,7 +165,7 @@ cp -a "$2" "$3/kept"`
     await rm(workspace.output, { recursive: true })
     await rename(join(workspace.folder, 'kept'), workspace.output)
     expect(await attempt.runHere()).toMatchObject({ status: 'complete', error: null })
-    await expectSameResult(attempt, { scenario: FAILING, clean, figures, about: 'tmpfs', interruptions: 0 })
+    await expectSameResult(attempt, { scenario: FAILING, clean, about: 'tmpfs', interruptions: 0 })
   })
 })
 

@@ -5,7 +5,6 @@ import type { S3Double } from '../s3/double/server.ts'
 import { BUCKET, mirror, startBucket } from '../support/bucket.ts'
 import { exits } from '../support/run-cli.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
-import { faultFigures } from './figures.ts'
 import { concurrently, onAnotherMachine } from './support.ts'
 import {
   ENDS,
@@ -20,7 +19,7 @@ import {
   undisturbed,
 } from './trial.ts'
 
-const figures = faultFigures('in object storage')
+const struck = { kills: 0, stops: 0 }
 const EXPORT = scenario({ format: 'csv', partitionBy: '[query, window]' })
 const SAMPLE: Sample = (index, count) => THOROUGH || ENDS(index, count)
 /** The number of requests to try: one for each fate of a request. */
@@ -58,7 +57,7 @@ async function expectSameInBucket(attempt: BucketTrial, about: string, interrupt
   const { double, workspace } = attempt
   await rm(workspace.output, { recursive: true, force: true })
   await mirror(double, 'acme', workspace.output)
-  await expectSameResult(attempt, { scenario: EXPORT, clean, figures, about, interruptions })
+  await expectSameResult(attempt, { scenario: EXPORT, clean, about, interruptions })
   expect(double.uploads(BUCKET), about).toEqual([])
   const left = [...double.objects(BUCKET).keys()].filter((key) => /_state\/(?:open|lock|ids)/.test(key))
   expect(left, about).toEqual([])
@@ -129,7 +128,7 @@ test('an export killed at a request to the store ends as if nothing had happened
       if (fate === 'is lost')
         attempt.double.cues.fail({ operation: CHANGES }, { connection: 'reset-before', ...where })
       const { ended, isStruck, deliver } = struckAt(attempt, number, 'SIGKILL', fate === 'arrives late')
-      if (await isStruck) figures.kills++
+      if (await isStruck) struck.kills++
       else deliver()
       expect([null, 0], about).toContain((await ended).code)
       const next = await attempt.runHere()
@@ -140,7 +139,7 @@ test('an export killed at a request to the store ends as if nothing had happened
       await expectSameInBucket(attempt, about, 2)
     }),
   )
-  expect(figures.kills).toBeGreaterThanOrEqual(KILLED)
+  expect(struck.kills).toBeGreaterThanOrEqual(KILLED)
 })
 
 // The state of a process is read from /proc.
@@ -160,7 +159,7 @@ test.runIf(THOROUGH && process.platform === 'linux')(
           stopped.resume()
           stopped.deliver()
           const late = await stopped.ended
-          figures.faults++
+          struck.stops++
           expect([0, 5], `${about}\n${late.stderr}`).toContain(late.code)
           if (late.code === 5) expect(dataOf(attempt.double), about).toEqual(before)
         } else stopped.deliver()
@@ -168,7 +167,7 @@ test.runIf(THOROUGH && process.platform === 'linux')(
         await expectSameInBucket(attempt, about, Number.POSITIVE_INFINITY)
       }),
     )
-    expect(figures.faults).toBeGreaterThanOrEqual(STOPPED)
+    expect(struck.stops).toBeGreaterThanOrEqual(STOPPED)
   },
 )
 

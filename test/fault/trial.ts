@@ -8,7 +8,6 @@ import { type RunSettings, runOptions } from '../../src/run-options.ts'
 import { madeOnce } from '../support/made-once.ts'
 import { repeatedSearches, type Sandbox, type SandboxOptions, startSandbox } from '../support/sandbox.ts'
 import { THOROUGH } from '../support/thorough.ts'
-import type { Figures } from './figures.ts'
 import { missingRows, rowsOf } from './rows.ts'
 import {
   dataManifest,
@@ -163,7 +162,6 @@ function exportUndisturbed(scenario: Scenario): Promise<Undisturbed> {
 export type Expectations = {
   readonly scenario: Scenario
   readonly clean: Undisturbed
-  readonly figures: Figures
   /** Names the fault in messages. */
   readonly about: string
   /** The number of times at which pages in flight may have been lost. */
@@ -173,17 +171,13 @@ export type Expectations = {
 /** Compares a finished export with the undisturbed one: rows, bytes, quarantine, manifest and requests. */
 export async function expectSameResult(
   { workspace, sandbox }: Trial,
-  { scenario, clean, figures, about, interruptions }: Expectations,
+  { scenario, clean, about, interruptions }: Expectations,
 ): Promise<void> {
   const shards = await shardHashes(workspace.output)
   const rows = sameMap(shards, clean.shards) ? clean.rows : await rowsOf(workspace.output)
   const lost = missingRows(clean.rows, rows)
   const duplicated = missingRows(rows, clean.rows)
   const repeated = repeatedSearches(sandbox.requests)
-  figures.exports++
-  figures.lost += lost
-  figures.duplicated += duplicated
-  figures.repeated += repeated
   expect({ lost, duplicated }, about).toEqual({ lost: 0, duplicated: 0 })
   expect(repeated, `${about}: requests repeated`).toBeLessThanOrEqual(interruptions * scenario.concurrency)
   expect(await quarantined(workspace.output), about).toEqual(clean.quarantine)
