@@ -1,13 +1,14 @@
 import {
   type ExpectedStat,
   ExportError,
+  nullIf,
   numberOf,
   ROW_FOLDERS,
   type Store,
   sideBySide,
 } from '../core/index.ts'
 import { sealedPath } from '../load/index.ts'
-import { type CheckpointState, type SealedShard, splitPath } from '../state/index.ts'
+import { type CheckpointState, readManifest, type SealedShard, splitPath } from '../state/index.ts'
 import { LIKE_A_SHARD, rowFiles } from './row-files.ts'
 
 /** A shard that does not stand under its final name. @param size of what does; null: nothing */
@@ -99,7 +100,7 @@ export async function requireShards(
   const missing = withRows(seen).find(({ shard }) => !mayMiss(shard.shard))
   if (missing !== undefined || seen.strangers.length > 0) await onRefused()
   if (missing !== undefined) throw missingShard(missing)
-  refuseStrangers(seen, state)
+  if (seen.strangers.length > 0) throw await strangersFound(store, seen.strangers, state)
   return seen
 }
 
@@ -120,13 +121,26 @@ function missingShard({ shard: { path, bytes, partitions }, size }: Missing): Ex
 
 const MAX_NAMED = 5
 
-function refuseStrangers({ strangers }: Look, state: CheckpointState | null): void {
-  const [first, ...others] = strangers
-  if (first === undefined) return
+async function strangersFound(
+  store: Store,
+  strangers: readonly string[],
+  state: CheckpointState | null,
+): Promise<ExportError> {
+  const manifest = state === null ? null : await readManifest(store).catch(nullIf())
+  const listed = new Set(manifest?.shards.map(({ path }) => path))
+  const older = strangers.find((path) => listed.has(path))
+  if (older !== undefined)
+    return new ExportError({
+      kind: 'config',
+      what: 'The manifest names a shard that the checkpoint does not know: _state is older than the data set',
+      where: older,
+      next: 'Restore the newer _state, or move _state/checkpoint.jsonl away: the next command goes on from the manifest. Nothing was changed.',
+    })
+  const [first = '', ...others] = strangers
   const named = others.slice(0, MAX_NAMED - 1)
   const more = others.length > named.length ? ` and ${others.length - named.length} more` : ''
   const also = named.length > 0 ? ` So are ${named.join(', ')}${more}.` : ''
-  throw new ExportError({
+  return new ExportError({
     kind: 'config',
     what:
       state === null

@@ -194,8 +194,16 @@ describe('a folder that vanishes during a run', () => {
   })
 })
 
+/** Also where a person has to do what the first run says. */
 async function expectHealed(attempt: Trial): Promise<void> {
-  const healed = await attempt.run()
+  let healed = await attempt.run()
+  if (healed.code === 2) {
+    const { output } = attempt.workspace
+    expect(attempt.sandbox.requests).toHaveLength(0)
+    if (/_state is older than the data set/.test(healed.stderr)) await rm(join(output, CHECKPOINT))
+    else for (const path of await unnamedIn(attempt)) await rm(join(output, path))
+    healed = await attempt.run()
+  }
   expect(healed.code, healed.stderr).toBe(0)
   // Damaged pages are requested again, so requests are not limited here.
   const interruptions = Number.POSITIVE_INFINITY
@@ -207,6 +215,15 @@ async function expectHealed(attempt: Trial): Promise<void> {
   for (const { path } of await commitsIn(output))
     expect(await readFile(path, 'utf8')).toContain('{"kind":"claim"}')
   await expectFreshStart(attempt)
+}
+
+/** What a run refuses, as `verify` names it. */
+async function unnamedIn(attempt: Trial): Promise<readonly string[]> {
+  const { stdout } = await attempt.command('verify', { args: ['--json'] })
+  const { problems } = JSON.parse(stdout) as { problems: { path: string; cause: string }[] }
+  const paths = problems.flatMap(({ path, cause }) => (cause === 'not_on_record' ? [path] : []))
+  expect(paths).not.toEqual([])
+  return paths
 }
 
 /** From any state, `--fresh --yes` starts over. */

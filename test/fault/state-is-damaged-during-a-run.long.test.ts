@@ -139,7 +139,7 @@ test('between any two calls of the disk, exit 0 means the right rows', async () 
 })
 
 const DAMAGE =
-  /does not match|does not follow|is missing|are lost or changed|has changed since|changed or vanished|is followed by nothing|not a checkpoint|shard holds|no checkpoint|lock file|damaged|not what was written/
+  /does not match|does not follow|is missing|are lost or changed|has changed since|changed or vanished|is followed by nothing|not a checkpoint|shard holds|no checkpoint|named by nothing|older than the data set|to name it|lock file|damaged|not what was written/
 
 /** What a run calls complete is right; so is what the next ones make of it, unless they name the damage. */
 async function expectNoHarm(
