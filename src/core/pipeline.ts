@@ -52,12 +52,15 @@ export type ServiceSettings = {
   readonly maxResponseBytes: number
 }
 
-/** Holds names of environment variables, never secrets, so that a Pipeline can be printed and compared. */
+/**
+ * Where the secret is: the name of a variable, or the absolute path of a file. Never the secret, so that a Pipeline can be
+ * printed and compared.
+ */
 export type Auth =
-  | { readonly kind: 'token'; readonly tokenEnv: string }
+  | { readonly kind: 'token'; readonly tokenIn: string }
   | {
       readonly kind: 'api-key'
-      readonly apiKeyEnv: string
+      readonly apiKeyIn: string
       readonly tokenUrl: string
       readonly tenantId: number | null
     }

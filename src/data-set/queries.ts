@@ -107,7 +107,7 @@ export async function requireSendableToken(
   { readSecret }: Pick<DataSetOptions, 'readSecret'>,
 ): Promise<void> {
   const { auth } = pipeline.service
-  const variable = auth.kind === 'token' ? auth.tokenEnv : auth.apiKeyEnv
+  const variable = auth.kind === 'token' ? auth.tokenIn : auth.apiKeyIn
   const token = await readSecret(variable)
   if (token === null || token === '') return
   learnSecret(token)

@@ -56,8 +56,8 @@ export function responseError(
   if (status === 401 || status === 403) {
     const [variable, what, other] =
       auth.kind === 'token'
-        ? [auth.tokenEnv, 'token', 'an API key goes into the variable that service.api_key_env names']
-        : [auth.apiKeyEnv, 'API key', 'an access token goes into the variable that service.token_env names']
+        ? [auth.tokenIn, 'token', 'an API key goes where service.api_key_env or api_key_file says']
+        : [auth.apiKeyIn, 'API key', 'an access token goes where service.token_env or token_file says']
     return fail(
       'credentials',
       `Check that ${variable} holds a valid ${what} with ${feed === undefined ? 'access to the requested data' : `the permission to read the feed of ${feed}`}; ${other}.`,

@@ -1,4 +1,5 @@
-import { type Pipeline, unlessSecret } from '../core/index.ts'
+import { isAbsolute } from 'node:path'
+import { type Auth, type Pipeline, unlessSecret } from '../core/index.ts'
 import { IDENTITY_KEYS } from './problems/describe.ts'
 import { isMapping, type Mapping } from './problems/tree.ts'
 import { type ReadOptions, readSource, sourceOf } from './read-pipeline.ts'
@@ -33,7 +34,7 @@ export async function resolvedSettings(path: string, options: ReadOptions): Prom
 
 /** @param isNarrowed whether flags choose domains */
 function wholeSettings(
-  { extract, load }: Pipeline,
+  { extract, load, service }: Pipeline,
   settings: PipelineSettings,
   isNarrowed: boolean,
 ): PipelineSettings {
@@ -45,9 +46,16 @@ function wholeSettings(
     ...settings,
     extract: isNarrowed || domains_file !== undefined ? { ...rest, domains, queries } : rest,
     load: { ...settings.load, path: load.path },
+    service: { ...settings.service, ...secretFile(service.auth) },
   }
   // All variables are expanded, so a remaining `${` is text.
   return JSON.parse(JSON.stringify(all).replaceAll('${', () => '$${'))
+}
+
+/** Of the key that the file has, as an absolute path. */
+function secretFile(auth: Auth): Mapping {
+  const path = auth.kind === 'token' ? auth.tokenIn : auth.apiKeyIn
+  return isAbsolute(path) ? { [auth.kind === 'token' ? 'token_file' : 'api_key_file']: path } : {}
 }
 
 function sectionOf(value: unknown): Mapping {

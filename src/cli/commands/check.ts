@@ -134,8 +134,8 @@ async function checkDataSet(pipeline: Pipeline, { env }: Io): Promise<string> {
 async function checkService(pipeline: Pipeline, io: Io): Promise<string | null> {
   const { service, extract } = pipeline
   const { auth } = service
-  const variable = auth.kind === 'token' ? auth.tokenEnv : auth.apiKeyEnv
-  if ((await readSecret(variable, io.env)) === null) return null
+  const secret = auth.kind === 'token' ? auth.tokenIn : auth.apiKeyIn
+  if ((await readSecret(secret, io.env)) === null) return null
   const { env, log } = io
   const read = (name: string) => readSecret(name, env)
   return untilStopped(io, async ({ stop }) => {

@@ -1,3 +1,4 @@
+import { dirname, resolve } from 'node:path'
 import {
   ADDRESS_KEYS,
   type AddressKey,
@@ -20,7 +21,7 @@ export function resolveService(service: ServiceFile, problems: Problems): Servic
     problems.requireHttps(['service', key], service[key], 'tokens and leaked secrets', service.allow_http)
   return {
     baseUrl: service.base_url,
-    auth: resolveAuth(service),
+    auth: resolveAuth(service, problems),
     organization: service.organization ?? null,
     addresses: Object.fromEntries(ADDRESS_KEYS.map((key) => [key, service[key]])) as Record<
       AddressKey,
@@ -35,11 +36,16 @@ export function resolveService(service: ServiceFile, problems: Problems): Servic
   }
 }
 
-function resolveAuth(service: ServiceFile): Auth {
-  const { token_env: tokenEnv, api_key_env: apiKeyEnv, token_url, tenant_id } = service
-  if (apiKeyEnv === undefined) return { kind: 'token', tokenEnv }
+/** Relative paths start in the folder of the file that names them. */
+function resolveAuth(service: ServiceFile, problems: Problems): Auth {
+  const { token_env, token_file, api_key_env, api_key_file, token_url, tenant_id } = service
+  const fileIn = (key: 'token_file' | 'api_key_file', path: string): string =>
+    resolve(dirname(problems.sourceOf(['service', key]).path), path)
+  const apiKeyIn = api_key_file === undefined ? api_key_env : fileIn('api_key_file', api_key_file)
+  if (apiKeyIn === undefined)
+    return { kind: 'token', tokenIn: token_file === undefined ? token_env : fileIn('token_file', token_file) }
   const tokenUrl = token_url.startsWith('/') ? new URL(service.base_url).origin + token_url : token_url
-  return { kind: 'api-key', apiKeyEnv, tokenUrl, tenantId: tenant_id ?? null }
+  return { kind: 'api-key', apiKeyIn, tokenUrl, tenantId: tenant_id ?? null }
 }
 
 /** As SPILLWAY_BASE_URL and SPILLWAY_TOKEN say, for requests without a pipeline. @throws ExportError 'config' */

@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { ADDRESS, ID_ADDRESS, URL_ALONE } from '../values/addresses.ts'
-import { key, onlyFor, onlyIf } from './key.ts'
+import { type Condition, key, onlyFor } from './key.ts'
 import {
   byteSize,
   duration,
@@ -16,7 +16,23 @@ import {
 
 const address = () => parsed(...ADDRESS)
 
-const exchange = onlyIf('service.api_key_env', z.string(), () => 'goes with api_key_env, which is not there')
+const exchange: Condition = {
+  of: ['service'],
+  is: z.union([z.looseObject({ api_key_env: z.string() }), z.looseObject({ api_key_file: z.string() })]),
+  unless: () => 'goes with api_key_env, which is not there',
+}
+
+/** Beside no other place of the secret. */
+function alone(name: string, ...others: readonly string[]): Condition {
+  return {
+    of: ['service'],
+    is: z.looseObject(Object.fromEntries(others.map((other) => [other, z.never().optional()]))),
+    unless: (found) =>
+      `expected ${name} or ${others.find((other) => Object.hasOwn(found as object, other))}, found both`,
+  }
+}
+
+const path = () => text(/^(?!~)./, 'the path of a file, relative to this one')
 
 export const service = section({
   base_url: key(
@@ -30,15 +46,21 @@ export const service = section({
   token_env: key(
     variableName().prefault('SPILLWAY_TOKEN'),
     'Environment variable with the access token; <name>_FILE may name a file instead.',
-    onlyIf(
-      'service.api_key_env',
-      z.never().optional(),
-      () => 'expected token_env or api_key_env, found both',
-    ),
+    alone('token_env', 'token_file', 'api_key_env', 'api_key_file'),
+  ),
+  token_file: key(
+    path().optional(),
+    'File with the access token, relative to the pipeline file, instead of token_env. Default: none.',
+    alone('token_file', 'api_key_env', 'api_key_file'),
   ),
   api_key_env: key(
     variableName().optional(),
     'Environment variable with an API key that is exchanged for tokens, instead of token_env. Default: none.',
+    alone('api_key_env', 'api_key_file'),
+  ),
+  api_key_file: key(
+    path().optional(),
+    'File with an API key, relative to the pipeline file, instead of api_key_env. Default: none.',
   ),
   token_url: key(
     address().prefault('/tokens/generate'),

@@ -1,5 +1,5 @@
 import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto'
-import { resolve } from 'node:path'
+import { isAbsolute, resolve } from 'node:path'
 import {
   type CatalogSettings,
   ExportError,
@@ -16,22 +16,24 @@ import { readText } from '../values/read-text.ts'
 export type Environment = Readonly<Record<string, string | undefined>>
 
 /**
- * The value of a variable, or else the content of the file that `<name>_FILE` names; null: there is neither.
+ * The content of a file, by its absolute path; else the value of a variable, or the content of the file that `<name>_FILE`
+ * names; null: there is neither.
  * @throws ExportError 'config' when the file cannot be read, or is empty
  */
 export async function readSecret(name: string, env: Environment): Promise<string | null> {
-  const value = variable(name, env)
+  const isFile = isAbsolute(name)
+  const value = isFile ? '' : variable(name, env)
   // A variable that is set overrides the file, even if it has only a line break.
-  const file = value === '' ? variable(`${name}_FILE`, env) : ''
+  const file = isFile ? name : value === '' ? variable(`${name}_FILE`, env) : ''
   if (file === '') return learned(withoutLineBreak(value)) || null
   const read = await readText(file)
   const secret = read.ok ? withoutLineBreak(read.text) : ''
   if (secret !== '') return learned(secret)
   throw new ExportError({
     kind: 'config',
-    what: `The file that ${name}_FILE names ${read.ok ? 'is empty' : read.reason}`,
+    what: `The file ${isFile ? `${file} with the token or key` : `that ${name}_FILE names`} ${read.ok ? 'is empty' : read.reason}`,
     where: file,
-    next: `Correct ${name}_FILE, or set ${name} itself.`,
+    next: isFile ? 'Put it there, alone.' : `Correct ${name}_FILE, or set ${name} itself.`,
   })
 }
 
@@ -114,18 +116,23 @@ export function secretVariables(pipeline: Pipeline): readonly string[] {
   return [...requestSecrets(pipeline).map(({ name }) => name), pipeline.transform.maskKeyEnv]
 }
 
+const SERVICE_SECRETS = [
+  'service.token_file',
+  'service.api_key_file',
+  'service.api_key_env',
+  'service.token_env',
+] as const
+
 /** The secrets that requests need: the variable of each, the key of the file that names it, and how it is read. */
 export function requestSecrets(pipeline: Pipeline) {
   const { auth } = pipeline.service
   const { catalog } = pipeline.load
   return [
-    auth.kind === 'token'
-      ? {
-          name: auth.tokenEnv,
-          key: keySet(pipeline, 'service.token_env', 'service'),
-          read: requireCredential,
-        }
-      : { name: auth.apiKeyEnv, key: 'service.api_key_env', read: requireCredential },
+    {
+      name: auth.kind === 'token' ? auth.tokenIn : auth.apiKeyIn,
+      key: keySet(pipeline, ...SERVICE_SECRETS, 'service'),
+      read: requireCredential,
+    },
     ...pipeline.extract.queries.flatMap((query) =>
       query.type === 'secret'
         ? [
