@@ -1,2 +1,1 @@
-export { diskStore } from './disk-store.ts'
-export { requireWritable } from './require-writable.ts'
+export { diskStore, requireWritable } from './disk-store.ts'
