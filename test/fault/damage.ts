@@ -1,6 +1,5 @@
 import { copyFile, cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { crc32 } from 'node:zlib'
 import { shardHashes } from './support.ts'
 
 /** Damages a data set, given its folder. */
@@ -36,20 +35,6 @@ export function flipInLine(number: number): Damage {
     const at = all.slice(0, -1).at(number)!
     const line = Buffer.from(at)
     return all.with(all.lastIndexOf(at), flipped(line, line.length >> 1).toString())
-  })
-}
-
-/** Gives the first line of the checkpoint another content, under valid checksums. */
-export function header(from: string, to: string): Damage {
-  return lines((all) => {
-    let sum = 0
-    const hex = (checksum: number): string => checksum.toString(16).padStart(8, '0')
-    const line = (body: string): string => {
-      sum = crc32(body, sum)
-      return `${body},"crc":"${hex(crc32(body))}${hex(sum)}"}`
-    }
-    const bodies = all.slice(0, -1).map((each) => each.slice(0, each.lastIndexOf(',"crc"')))
-    return [...bodies.map((body, i) => line(i === 0 ? body.replace(from, to) : body)), '']
   })
 }
 
@@ -158,9 +143,4 @@ export const copyShard: Damage = async (output) => {
   const [shard] = [...(await shardHashes(output)).keys()]
   if (shard === undefined) throw new Error('there is no shard yet')
   await copyFile(join(output, shard), join(output, shard.replace(/part-\d+/, 'part-00007')))
-}
-
-export const folderForCheckpoint: Damage = async (output) => {
-  await rm(join(output, CHECKPOINT))
-  await mkdir(join(output, CHECKPOINT))
 }

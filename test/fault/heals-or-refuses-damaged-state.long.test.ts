@@ -1,5 +1,5 @@
 import { renameSync, rmSync } from 'node:fs'
-import { cp, readdir, readFile, rm, truncate } from 'node:fs/promises'
+import { cp, readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Fault, LoggedRequest } from '../support/sandbox.ts'
@@ -16,8 +16,6 @@ import {
   filesOfTheLog,
   flipInLine,
   flipped,
-  folderForCheckpoint,
-  header,
   leaveTemporaryFiles,
   lines,
   remove,
@@ -81,10 +79,7 @@ const HEALED: readonly (readonly [Kept, what: string, Damage])[] = [
   ['complete', 'a shard that is not in the checkpoint', copyShard],
   ['complete', 'the state of an earlier run, with fewer shards', restored(() => kept.partial, '_state')],
   ['complete', 'the checkpoint of an earlier run, without its log', restored(() => kept.partial, CHECKPOINT)],
-  ['complete', 'a data set that is missing', remove('')],
   ['complete', 'a _SUCCESS that is missing', remove('_SUCCESS')],
-  ['complete', 'no checkpoint', remove(CHECKPOINT)],
-  ['complete', 'a checkpoint of another version', header('"version":5', '"version":6')],
 ]
 
 test.each(HEALED)('a %s export with %s is healed without loss', async (which, _, damage) => {
@@ -105,62 +100,31 @@ const sealed = (edit: (bytes: Buffer) => Buffer): Damage => {
   }
 }
 
-const REFUSED: readonly (readonly [Kept, what: string, code: number, message: RegExp, Damage])[] = [
-  ['partial', 'a bit flipped in the first line', 1, /Line 1 of the|no.* checkpoint of/, flipInLine(0)],
-  ['partial', 'a bit flipped in a line', 1, /Line 4 of the checkpoint does not match/, flipInLine(3)],
-  ['partial', 'a line missing', 1, /Line 4 .* does not follow/, lines((all) => all.toSpliced(3, 1))],
-  ['partial', 'a line doubled', 1, /Line 5 .* does not follow/, lines((all) => all.toSpliced(4, 0, all[3]!))],
-  ['partial', 'the last line missing', 1, /followed by nothing/, lines((all) => all.toSpliced(-2, 1))],
-  [
-    'partial',
-    'a file that is no checkpoint',
-    1,
-    /not a checkpoint .* first line/,
-    replace(CHECKPOINT, '{}\n'),
-  ],
-  [
-    'partial',
-    'a lock that is no lock',
-    1,
-    /lock file cannot be read/,
-    replace('_state/lock.0123456789ab', '{'),
-  ],
-  ['killed', 'a sealed shard with a flipped bit', 1, /A sealed shard changed or vanished/, sealed(middle)],
-  [
-    'killed',
-    'a sealed shard that is short',
-    1,
-    /A shard is missing/,
-    sealed((bytes) => bytes.subarray(0, -1)),
-  ],
-  ['killed', 'sealed shards missing', 1, /A shard is missing/, remove(SEALED)],
-  ['complete', 'a folder for a checkpoint', 1, /path is a folder, not a file/, folderForCheckpoint],
-  [
-    'complete',
-    'a checkpoint of another pipeline',
-    2,
-    /belongs to the pipeline "other"/,
-    header('"crash"', '"other"'),
-  ],
-  ['complete', 'a published shard missing', 1, /A shard is missing/, remove(SHARD)],
-  [
-    'complete',
-    'a published shard short',
-    1,
-    /A shard holds/,
-    (output) => truncate(join(output, SHARD), 1000),
-  ],
+const short = (bytes: Buffer): Buffer => bytes.subarray(0, -1)
+
+const REFUSED: readonly (readonly [Kept, what: string, message: RegExp, Damage])[] = [
+  ['partial', 'a bit flipped in the first line', /Line 1 of the|no.* checkpoint of/, flipInLine(0)],
+  ['partial', 'a bit flipped in a line', /Line 4 of the checkpoint does not match/, flipInLine(3)],
+  ['partial', 'a line missing', /Line 4 .* does not follow/, lines((all) => all.toSpliced(3, 1))],
+  ['partial', 'a line doubled', /Line 5 .* does not follow/, lines((all) => all.toSpliced(4, 0, all[3]!))],
+  ['partial', 'the last line missing', /followed by nothing/, lines((all) => all.toSpliced(-2, 1))],
+  ['partial', 'a file that is no checkpoint', /not a checkpoint .* first line/, replace(CHECKPOINT, '{}\n')],
+  ['partial', 'a lock that is no lock', /lock file cannot be/, replace('_state/lock.0123456789ab', '{')],
+  ['killed', 'a sealed shard with a flipped bit', /A sealed shard changed or vanished/, sealed(middle)],
+  ['killed', 'a sealed shard that is short', /A shard is missing/, sealed(short)],
+  ['killed', 'sealed shards missing', /A shard is missing/, remove(SEALED)],
+  ['complete', 'a published shard missing', /A shard is missing/, remove(SHARD)],
 ]
 
 test.each(REFUSED)(
-  'a %s export with %s is refused with exit %i, every file unchanged',
-  async (which, _, code, message, damage) => {
+  'a %s export with %s is refused with exit 1, every file unchanged',
+  async (which, _, message, damage) => {
     await from(which, async (attempt) => {
       const { output } = attempt.workspace
       await damage(output)
       const before = await treeHashes(output)
       const refused = await attempt.run()
-      expect(refused.code, refused.stderr).toBe(code)
+      expect(refused.code, refused.stderr).toBe(1)
       expect(refused.stderr).toMatch(message)
       expect(refused.stderr).not.toMatch(/^\s+at |unexpected error/m)
       // Where rows are missing it does not stand.
