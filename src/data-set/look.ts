@@ -28,7 +28,8 @@ async function look(store: Store, state: CheckpointState | null): Promise<Look> 
   if (different.size === 0) return { missing: [], strangers: [] }
   // Another file may be there in place of one that is not.
   const missing: Missing[] = []
-  const suspects = [...(state?.shards ?? [])].filter(({ path }) => different.has(path))
+  const suspects: SealedShard[] = []
+  for (const shard of state?.shards ?? []) if (different.has(shard.path)) suspects.push(shard)
   await sideBySide(suspects, async (shard) => {
     const size = await store.size(shard.path)
     if (size === shard.bytes || (size === null && (await isSealed(store, shard)))) return
