@@ -41,7 +41,7 @@ it('a second run notices a change of one shard among many', async () => {
     const refused = await here.call('run')
     expect(refused).toMatchObject({ code: 2 })
     expect(refused.stderr).toContain(
-      `A file among the shards is named by nothing: readers would take its rows for data (${stranger})`,
+      `A file among the shards is named by nothing: readers would take its rows for data (out/${stranger},`,
     )
     await rm(join(here.output, stranger))
   }
