@@ -1,5 +1,5 @@
 import type { PageContext, PageIds } from '../rows/index.ts'
-import { copied, FIRST_ELEMENTS, MAX_KEPT_ELEMENTS } from './columns/lists.ts'
+import { doubled, FIRST_ELEMENTS, MAX_KEPT_ELEMENTS } from './columns/lists.ts'
 
 /** Detects items that a chain has had before. A decoder reuses one for all its pages: its memory is allocated once. */
 export class ChainIds {
@@ -99,7 +99,7 @@ class WordList {
   length = 0
 
   add(id: Id): void {
-    if (this.length === this.#words.length) this.#words = copied(this.#words, new Int32Array(2 * this.length))
+    if (this.length === this.#words.length) this.#words = doubled(this.#words)
     const isDouble = typeof id === 'number'
     this.#words[this.length++] = isDouble ? id | 0 : Number(BigInt.asIntN(32, id))
     this.#words[this.length++] = isDouble ? Math.floor(id / TWO_32) | 0 : Number(BigInt.asIntN(32, id >> 32n))

@@ -10,16 +10,12 @@ export class IndexList {
   length = 0
 
   add(value: number): void {
-    if (this.length === this.#values.length) {
-      this.#values = copied(this.#values, new Uint32Array(2 * this.length))
-    }
+    if (this.length === this.#values.length) this.#values = doubled(this.#values)
     this.#values[this.length++] = value
   }
 
   addAll(values: Uint32Array, count: number, base: number): void {
-    while (this.length + count > this.#values.length) {
-      this.#values = copied(this.#values, new Uint32Array(2 * this.#values.length))
-    }
+    while (this.length + count > this.#values.length) this.#values = doubled(this.#values)
     const { length } = this
     for (let i = 0; i < count; i++) this.#values[length + i] = base + values[i]!
     this.length += count
@@ -41,18 +37,14 @@ export class Validity {
   length = 0
 
   add(isThere: boolean): void {
-    if (this.length === this.#flags.length) {
-      this.#flags = copied(this.#flags, new Uint8Array(2 * this.length))
-    }
+    if (this.length === this.#flags.length) this.#flags = doubled(this.#flags)
     this.#flags[this.length++] = isThere ? 1 : 0
     if (!isThere) this.#nulls++
   }
 
   /** Adds the first `count` of some flags, of which `nulls` are 0; any other means a value. */
   addAll(flags: Uint8Array, count: number, nulls: number): void {
-    while (this.length + count > this.#flags.length) {
-      this.#flags = copied(this.#flags, new Uint8Array(2 * this.#flags.length))
-    }
+    while (this.length + count > this.#flags.length) this.#flags = doubled(this.#flags)
     const { length } = this
     if (nulls === 0) this.#flags.fill(1, length, length + count)
     else for (let i = 0; i < count; i++) this.#flags[length + i] = flags[i] === 0 ? 0 : 1
@@ -81,7 +73,7 @@ export class NumberList {
     const at = this.#validity.length
     if (this.#large !== null || typeof value === 'bigint') this.#addLarge(value ?? 0)
     else {
-      if (at === this.#values.length) this.#values = copied(this.#values, new Float64Array(2 * at))
+      if (at === this.#values.length) this.#values = doubled(this.#values)
       this.#values[at] = value ?? 0
     }
     this.#validity.add(value !== null)
@@ -116,7 +108,7 @@ export class NumberList {
     if (this.#large === null) {
       this.#large = new BigInt64Array(this.#values.length + 1)
       for (let i = 0; i < at; i++) this.#large[i] = BigInt(this.#values[i]!)
-    } else if (at === this.#large.length) this.#large = copied(this.#large, new BigInt64Array(2 * at))
+    } else if (at === this.#large.length) this.#large = doubled(this.#large)
     this.#large[at] = BigInt(value)
   }
 }
@@ -127,7 +119,7 @@ export class BooleanList {
 
   add(value: boolean | null): void {
     const at = this.#validity.length
-    if (at === this.#values.length) this.#values = copied(this.#values, new Uint8Array(2 * at))
+    if (at === this.#values.length) this.#values = doubled(this.#values)
     this.#values[at] = value === true ? 1 : 0
     this.#validity.add(value !== null)
   }
@@ -143,10 +135,11 @@ export class BooleanList {
   }
 }
 
-export function copied<T extends Uint8Array | Int32Array | Uint32Array | Float64Array | BigInt64Array>(
-  from: T,
-  to: T,
+/** The same values, with room for as many more. */
+export function doubled<T extends Uint8Array | Int32Array | Uint32Array | Float64Array | BigInt64Array>(
+  values: T,
 ): T {
-  ;(to as { set(values: T): void }).set(from)
-  return to
+  const grown = new (values.constructor as new (length: number) => T)(2 * values.length)
+  ;(grown as { set(values: T): void }).set(values)
+  return grown
 }
