@@ -47,6 +47,7 @@ export class Sender {
   async #repeat<T>(given: Outgoing, read: ReadResponse<T>): Promise<T> {
     const { clock, contact } = this.#parts
     const sending: Sending = { outgoing: given, hasRenewed: false, attempts: 0, failures: 0, startMs: 0 }
+    let isRetrying = false
     const attempt = (attempts: number): Promise<T> => {
       sending.attempts = attempts
       sending.startMs = clock.monotonicMs()
@@ -54,7 +55,10 @@ export class Sender {
     }
     const waitMs = (error: unknown): number | null => {
       const ms = error instanceof FailedAttempt ? this.#retries.waitMs(sending, error) : null
-      if (ms !== null && sending.attempts === 1) contact.retrying++
+      if (ms !== null && !isRetrying) {
+        isRetrying = true
+        contact.retrying++
+      }
       return ms
     }
     try {
@@ -62,7 +66,7 @@ export class Sender {
     } catch (error) {
       throw error instanceof FailedAttempt ? exhausted(error, sending) : error
     } finally {
-      if (sending.attempts > 1) contact.retrying--
+      if (isRetrying) contact.retrying--
     }
   }
 
