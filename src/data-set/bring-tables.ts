@@ -42,7 +42,7 @@ export function bringTables(given: Pipeline, options: TablesOptions): Promise<Br
       await requireOwnTables(pipeline, store, options.rebuild === true)
       const { catalog } = pipeline.load
       let brought: BroughtTables = { tables: [], catalog: null, failure: null }
-      const bringTables = async (): Promise<void> => {
+      const update = async (): Promise<void> => {
         let committed: readonly TableState[] = []
         try {
           const updated = await updateTables(pipeline, store, options, (tables) => {
@@ -56,7 +56,7 @@ export function bringTables(given: Pipeline, options: TablesOptions): Promise<Br
           throw failure
         }
       }
-      await settleFirst(pipeline, store, { ...options, bringTables })
+      await settleFirst(pipeline, store, { ...options, bringTables: update })
       return brought
     })
   })

@@ -20,7 +20,7 @@ import {
   SIGNATURE_BYTES,
   SIGNATURE_PATH,
 } from '../state/index.ts'
-import { CLEARING_PATH, isClearing } from './find-state.ts'
+import { CLEARING_PATH } from './find-state.ts'
 import { LIKE_A_SHARD, rowFiles } from './row-files.ts'
 import { SUCCESS_PATH } from './success-mark.ts'
 import { bringSuppression } from './suppression.ts'
@@ -37,7 +37,7 @@ export async function clearDataSet(
   // Before the checkpoint goes, which names people whom a killed `forget` had committed. A list that is gone may stay so.
   if (state !== null) await bringSuppression(store, state).catch(nullIf('damaged'))
   await accept()
-  if (!(await isClearing(store))) await store.create(CLEARING_PATH, [])
+  await store.create(CLEARING_PATH, [])
   const manifest = await readManifest(store).catch(nullIf())
   const shards = [...(state?.shards ?? []), ...(manifest?.shards ?? [])]
   const known = new Set([...(state?.invalidated ?? []), ...shards.map(({ path }) => path)])
@@ -75,13 +75,9 @@ export async function clearDataSet(
 }
 
 /** Removes what is left of a data set that was given up. */
-export async function finishClearing(store: OwnedStore): Promise<void> {
-  if (await isClearing(store))
-    await clearDataSet(
-      store,
-      () => {},
-      async () => {},
-    )
+export function finishClearing(store: OwnedStore): Promise<void> {
+  const nothing = async (): Promise<void> => {}
+  return clearDataSet(store, () => {}, nothing)
 }
 
 type Clear = (path: string, isOurs: boolean) => Promise<void>

@@ -19,11 +19,13 @@ type FoundState = {
   readonly manifest: Manifest | null
   /** As one of these tells it; null: the data set has not begun. */
   readonly state: CheckpointState | null
+  /** Whether the data set was given up, and not all of it is gone: its state is then that of none. */
+  readonly isClearing: boolean
 }
 
 /** Changes nothing. @throws ExportError `damaged`; `config` if another version wrote it and there is no manifest */
 export async function findState(store: Store): Promise<FoundState> {
-  if (await isClearing(store)) return { found: null, manifest: null, state: null }
+  if (await isClearing(store)) return { found: null, manifest: null, state: null, isClearing: true }
   let otherVersion: ExportError | null = null
   const found = await findCheckpoint(store).catch((error: unknown) => {
     if (!isExportError(error, 'config') || error.where !== CHECKPOINT_PATH) throw error
@@ -32,11 +34,11 @@ export async function findState(store: Store): Promise<FoundState> {
   })
   const state = found?.fold.state ?? null
   // A checkpoint that has only just begun may have been meant to take the place of a lost one.
-  if (state !== null && state.runs.length > 0) return { found, manifest: null, state }
+  if (state !== null && state.runs.length > 0) return { found, manifest: null, state, isClearing: false }
   const manifest = await readManifest(store)
   const isOfIt = state === null || state.header.data_set_id === manifest?.data_set_id
   if (manifest !== null && manifest.runs.length > 0 && isOfIt)
-    return { found, manifest, state: stateOfManifest(manifest) }
+    return { found, manifest, state: stateOfManifest(manifest), isClearing: false }
   if (otherVersion !== null) throw otherVersion
   if (state === null && (await hasCommits(store)) && (await store.size(CHECKPOINT_PATH)) === null)
     throw new ExportError({
@@ -45,7 +47,7 @@ export async function findState(store: Store): Promise<FoundState> {
       where: LOG_FOLDER,
       next: 'Restore _state from a backup, choose another load.path, or start over with --fresh.',
     })
-  return { found, manifest: null, state }
+  return { found, manifest: null, state, isClearing: false }
 }
 
 /** There from the moment at which a data set is given up until all of it is gone: any command removes the rest. */

@@ -73,8 +73,9 @@ async function strangersIn(
 ): Promise<readonly string[]> {
   const strangers: string[] = []
   let known: Set<string> | null = null
+  const folders = new Set(Array.from(different, (path) => path.split('/', 1)[0]))
   for (const folder of ROW_FOLDERS) {
-    if (![...different].some((path) => path === folder || path.startsWith(`${folder}/`))) continue
+    if (!folders.has(folder)) continue
     for await (const path of rowFiles(store, folder)) {
       known ??= new Set([
         ...(state?.invalidated ?? []),

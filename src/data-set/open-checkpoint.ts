@@ -8,7 +8,7 @@ import {
   type Journal,
   type Settings,
 } from '../state/index.ts'
-import { isClearing, readState } from './find-state.ts'
+import { findState } from './find-state.ts'
 import { requireShards } from './look.ts'
 import type { DataSetOptions } from './options.ts'
 import { openChecked } from './recover.ts'
@@ -70,10 +70,10 @@ export async function readOwnCheckpoint(
   store: Store,
   options: Continuation,
 ): Promise<CheckpointState | null> {
-  const found = await readState(store)
+  const { state: found, isClearing } = await findState(store)
   await admission(pipeline, options).requireFit(found)
   // The next command that changes the data set removes the rest of what was there.
-  if (found === null && (await isClearing(store))) return null
+  if (isClearing) return null
   await requireShards(store, found, (shard) => found!.redo.shards.has(shard))
   return found
 }

@@ -7,7 +7,6 @@ import {
   headerOfManifest,
   Journal,
   type Manifest,
-  stateOfManifest,
 } from '../state/index.ts'
 import { finishClearing } from './clear-data-set.ts'
 import { findState, requireSuppression } from './find-state.ts'
@@ -27,9 +26,12 @@ export async function openChecked<Header extends HeaderEntry | null>(
   header: Header,
   accept: (found: CheckpointState | null) => Promise<readonly number[]> = async () => [],
 ): Promise<Journal | (Header & null)> {
-  await finishClearing(store)
   for (;;) {
-    const { found, manifest, state: before } = await findState(store)
+    const { found, manifest, state: before, isClearing } = await findState(store)
+    if (isClearing) {
+      await finishClearing(store)
+      continue
+    }
     const goes = await accept(before)
     if (before === null) await requireShards(store, null, () => true)
     if (before === null && header === null) return header as Header & null
@@ -41,7 +43,8 @@ export async function openChecked<Header extends HeaderEntry | null>(
     const journal = await Journal.open(store, found)
     if (journal === null) continue
     try {
-      await bring(store, journal, goes, manifest)
+      const lost = manifest === null ? null : { manifest, listed: before! }
+      await bring(store, journal, goes, lost)
       return journal
     } catch (error) {
       await journal.refuse()
@@ -54,25 +57,16 @@ async function bring(
   store: OwnedStore,
   journal: Journal,
   accepted: readonly number[],
-  manifest: Manifest | null,
+  lost: { readonly manifest: Manifest; readonly listed: CheckpointState } | null,
 ): Promise<void> {
-  if (manifest !== null) {
-    await requireShards(
-      store,
-      stateOfManifest(manifest),
-      () => true,
-      () => unmark(store),
-    )
-    await restore(store, journal, manifest)
+  const onRefused = () => unmark(store)
+  if (lost !== null) {
+    await requireShards(store, lost.listed, () => true, onRefused)
+    await restore(store, journal, lost.manifest)
   }
   const { state } = journal
   const goes = new Set([...state.redo.shards, ...accepted])
-  await requireShards(
-    store,
-    state,
-    (shard) => goes.has(shard),
-    () => unmark(store),
-  )
+  await requireShards(store, state, (shard) => goes.has(shard), onRefused)
   await publishCommitted(store, state, (changed) => {
     const lost = changed.find(({ shard, rows }) => rows > 0 && !goes.has(shard))
     // Readers take what is published for whole.
