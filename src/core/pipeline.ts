@@ -57,13 +57,21 @@ export type ServiceSettings = {
  * printed and compared.
  */
 export type Auth =
-  | { readonly kind: 'token'; readonly tokenIn: string }
+  | { readonly kind: 'token'; readonly secretIn: string }
   | {
       readonly kind: 'api-key'
-      readonly apiKeyIn: string
+      readonly secretIn: string
       readonly tokenUrl: string
       readonly tenantId: number | null
     }
+
+/** The keys that say where the secret is, for {@link keySet}: those of files before the default variable. */
+export const AUTH_KEYS = [
+  'service.token_file',
+  'service.api_key_file',
+  'service.api_key_env',
+  'service.token_env',
+] as const
 
 export type ExtractSettings = {
   readonly resource: Resource

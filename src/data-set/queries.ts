@@ -1,4 +1,5 @@
 import {
+  AUTH_KEYS,
   ExportError,
   hidesIdentity,
   isHeaderText,
@@ -106,16 +107,15 @@ export async function requireSendableToken(
   pipeline: Pipeline,
   { readSecret }: Pick<DataSetOptions, 'readSecret'>,
 ): Promise<void> {
-  const { auth } = pipeline.service
-  const variable = auth.kind === 'token' ? auth.tokenIn : auth.apiKeyIn
-  const token = await readSecret(variable)
+  const { secretIn } = pipeline.service.auth
+  const token = await readSecret(secretIn)
   if (token === null || token === '') return
   learnSecret(token)
   if (isHeaderText(token)) return
   throw new ExportError({
     kind: 'config',
-    what: `${variable} holds a line break, another control character or a character outside ASCII, so it cannot be sent`,
-    where: locationOf(pipeline, auth.kind === 'token' ? 'service.token_env' : 'service.api_key_env'),
+    what: `${secretIn} holds a line break, another control character or a character outside ASCII, so it cannot be sent`,
+    where: locationOf(pipeline, ...AUTH_KEYS),
     next: 'Set it to the token or key alone.',
   })
 }

@@ -56,8 +56,8 @@ export function responseError(
   if (status === 401 || status === 403) {
     const [variable, what, other] =
       auth.kind === 'token'
-        ? [auth.tokenIn, 'token', 'an API key goes where service.api_key_env or api_key_file says']
-        : [auth.apiKeyIn, 'API key', 'an access token goes where service.token_env or token_file says']
+        ? [auth.secretIn, 'token', 'an API key goes where service.api_key_env or api_key_file says']
+        : [auth.secretIn, 'API key', 'an access token goes where service.token_env or token_file says']
     return fail(
       'credentials',
       `Check that ${variable} holds a valid ${what} with ${feed === undefined ? 'access to the requested data' : `the permission to read the feed of ${feed}`}; ${other}.`,

@@ -22,8 +22,8 @@ type ServiceTokenOptions = {
 /** The tokens of requests to the service: one from the environment, or those that an API key is exchanged for. */
 export function serviceTokens({ auth, clock, readSecret, exchange }: ServiceTokenOptions): TokenSource {
   return tokenSource(clock, async (held) => {
-    if (auth.kind === 'token') return givenToken(auth.tokenIn, await readSecret(auth.tokenIn), held)
-    const apiKey = headerText(auth.apiKeyIn, await readSecret(auth.apiKeyIn))
+    if (auth.kind === 'token') return givenToken(auth.secretIn, await readSecret(auth.secretIn), held)
+    const apiKey = headerText(auth.secretIn, await readSecret(auth.secretIn))
     const given = { header: apiKey, secret: apiKey, renewAtMs: Number.POSITIVE_INFINITY }
     const secret = await exchange(auth, given)
     return newToken(secret, clock.monotonicMs() + RENEW_AFTER_MS)

@@ -54,7 +54,7 @@ function wholeSettings(
 
 /** Of the key that the file has, as an absolute path. */
 function secretFile(auth: Auth): Mapping {
-  const path = auth.kind === 'token' ? auth.tokenIn : auth.apiKeyIn
+  const path = auth.secretIn
   return isAbsolute(path) ? { [auth.kind === 'token' ? 'token_file' : 'api_key_file']: path } : {}
 }
 

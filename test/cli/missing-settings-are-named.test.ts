@@ -158,7 +158,7 @@ describe('the service of the environment', () => {
   it('has the defaults of a pipeline file', async () => {
     expect(await serviceFromEnvironment({ ...BASE, SPILLWAY_TOKEN: 'x' })).toMatchObject({
       baseUrl: BASE.SPILLWAY_BASE_URL,
-      auth: { kind: 'token', tokenIn: 'SPILLWAY_TOKEN' },
+      auth: { kind: 'token', secretIn: 'SPILLWAY_TOKEN' },
       basicRequestsPerSecond: 4,
       retries: 8,
     })

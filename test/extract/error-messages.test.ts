@@ -146,7 +146,7 @@ describe('a token or key that the service echoes is left out', () => {
     )
     const service = open(server.url, {
       secrets: { API_KEY: 'fk_1234567890abcdef' },
-      settings: { auth: { kind: 'api-key', apiKeyIn: 'API_KEY', tokenUrl: '/tokens', tenantId: null } },
+      settings: { auth: { kind: 'api-key', secretIn: 'API_KEY', tokenUrl: '/tokens', tenantId: null } },
     })
     const error = await failure(collect(service, domainChain()))
     expect(inspect(error, { depth: 20 })).not.toContain('fk_1234')

@@ -168,7 +168,7 @@ export function open(url: string, options: OpenOptions = {}): Service {
   const service = new Service(
     {
       baseUrl: url,
-      auth: { kind: 'token', tokenIn: 'TOKEN' },
+      auth: { kind: 'token', secretIn: 'TOKEN' },
       addresses: {
         search_path: '/v4/credentials/global/_search',
         report_path: '/v4/threat_flow/reports',

@@ -19,7 +19,7 @@ const never = new AbortController().signal
 const API_KEY = { API_KEY: 'key-of-acme' }
 
 function apiKeyAuth(overrides: Partial<Auth & { kind: 'api-key' }> = {}): Auth {
-  return { kind: 'api-key', apiKeyIn: 'API_KEY', tokenUrl: '/tokens/generate', tenantId: null, ...overrides }
+  return { kind: 'api-key', secretIn: 'API_KEY', tokenUrl: '/tokens/generate', tenantId: null, ...overrides }
 }
 
 /** A service at `url` that gets its tokens for an API key. */
@@ -218,7 +218,7 @@ describe('a configured token', () => {
     'that is not set, or not valid in a header, is named and not shown: %j',
     async (token) => {
       const server = await serve((_request, response) => sendPage(response, null))
-      const settings = { auth: { kind: 'token', tokenIn: 'MY_TOKEN' } as const }
+      const settings = { auth: { kind: 'token', secretIn: 'MY_TOKEN' } as const }
       const secrets = token === undefined ? {} : { MY_TOKEN: token }
       const error = await failure(collect(open(server.url, { settings, secrets }), domainChain()))
       expect(error.kind).toBe('config')

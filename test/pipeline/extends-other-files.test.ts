@@ -33,7 +33,7 @@ test('mappings are merged, everything else is replaced, however many files there
   const { service, extract, load } = await read(CHILD, { files })
   expect(service).toMatchObject({
     baseUrl: 'https://api.example.com/firework',
-    auth: { tokenIn: 'ACME_TOKEN' },
+    auth: { secretIn: 'ACME_TOKEN' },
     retries: 3,
     timeoutMs: 10_000,
   })
@@ -46,7 +46,7 @@ test('mappings are merged, everything else is replaced, however many files there
 test('a key without a value removes an inherited scalar', async () => {
   const text = CHILD.replace('{ retries: 3 }', '{ token_env: , api_key_env: KEY }')
   const { service } = await read(text, { files: { 'base.yaml': BASE } })
-  expect(service.auth).toMatchObject({ kind: 'api-key', apiKeyIn: 'KEY' })
+  expect(service.auth).toMatchObject({ kind: 'api-key', secretIn: 'KEY' })
 })
 
 test('a section or a list without a value keeps the inherited one', async () => {
@@ -145,7 +145,7 @@ extract:
     - &one { type: domain, fqdn: acme.org }
     - { <<: *one, type: auth_domain }
 `)
-  expect(service).toMatchObject({ retries: 5, timeoutMs: 30_000, auth: { tokenIn: 'MORE' } })
+  expect(service).toMatchObject({ retries: 5, timeoutMs: 30_000, auth: { secretIn: 'MORE' } })
   expect(extract.queries).toHaveLength(3)
 })
 

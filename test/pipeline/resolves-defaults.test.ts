@@ -25,7 +25,7 @@ test('the smallest file gets every default', async () => {
     secretKeys: {},
     service: {
       baseUrl: 'https://api.example.com/firework',
-      auth: { kind: 'token', tokenIn: 'SPILLWAY_TOKEN' },
+      auth: { kind: 'token', secretIn: 'SPILLWAY_TOKEN' },
       addresses: {
         search_path: '/v4/credentials/global/_search',
         report_path: '/v4/threat_flow/reports',
@@ -100,7 +100,7 @@ test.each<[line: string, path: string, value: unknown]>([
   ['windows: { from: 2024-01-01, every: year }', 'extract.windows.every', { unit: 'year' }],
   ['search_path: https://a.test/_search', 'service.addresses.search_path', 'https://a.test/_search'],
   ['report_path: /v5/reports', 'service.addresses.report_path', '/v5/reports'],
-  ['api_key_env: K', 'service.auth', { kind: 'api-key', apiKeyIn: 'K', tokenUrl: GENERATE, tenantId: null }],
+  ['api_key_env: K', 'service.auth', { kind: 'api-key', secretIn: 'K', tokenUrl: GENERATE, tenantId: null }],
   ['timeout: 500ms', 'service.timeoutMs', 500],
   ['timeout: 15m', 'service.timeoutMs', 900_000],
   ['timeout: 2h', 'service.timeoutMs', 7_200_000],

@@ -134,7 +134,7 @@ async function checkDataSet(pipeline: Pipeline, { env }: Io): Promise<string> {
 async function checkService(pipeline: Pipeline, io: Io): Promise<string | null> {
   const { service, extract } = pipeline
   const { auth } = service
-  const secret = auth.kind === 'token' ? auth.tokenIn : auth.apiKeyIn
+  const secret = auth.secretIn
   if ((await readSecret(secret, io.env)) === null) return null
   const { env, log } = io
   const read = (name: string) => readSecret(name, env)

@@ -43,9 +43,12 @@ function resolveAuth(service: ServiceFile, problems: Problems): Auth {
     resolve(dirname(problems.sourceOf(['service', key]).path), path)
   const apiKeyIn = api_key_file === undefined ? api_key_env : fileIn('api_key_file', api_key_file)
   if (apiKeyIn === undefined)
-    return { kind: 'token', tokenIn: token_file === undefined ? token_env : fileIn('token_file', token_file) }
+    return {
+      kind: 'token',
+      secretIn: token_file === undefined ? token_env : fileIn('token_file', token_file),
+    }
   const tokenUrl = token_url.startsWith('/') ? new URL(service.base_url).origin + token_url : token_url
-  return { kind: 'api-key', apiKeyIn, tokenUrl, tenantId: tenant_id ?? null }
+  return { kind: 'api-key', secretIn: apiKeyIn, tokenUrl, tenantId: tenant_id ?? null }
 }
 
 /** As SPILLWAY_BASE_URL and SPILLWAY_TOKEN say, for requests without a pipeline. @throws ExportError 'config' */

@@ -1,6 +1,7 @@
 import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto'
 import { isAbsolute, resolve } from 'node:path'
 import {
+  AUTH_KEYS,
   type CatalogSettings,
   ExportError,
   isHeaderText,
@@ -116,21 +117,14 @@ export function secretVariables(pipeline: Pipeline): readonly string[] {
   return [...requestSecrets(pipeline).map(({ name }) => name), pipeline.transform.maskKeyEnv]
 }
 
-const SERVICE_SECRETS = [
-  'service.token_file',
-  'service.api_key_file',
-  'service.api_key_env',
-  'service.token_env',
-] as const
-
 /** The secrets that requests need: the variable of each, the key of the file that names it, and how it is read. */
 export function requestSecrets(pipeline: Pipeline) {
   const { auth } = pipeline.service
   const { catalog } = pipeline.load
   return [
     {
-      name: auth.kind === 'token' ? auth.tokenIn : auth.apiKeyIn,
-      key: keySet(pipeline, ...SERVICE_SECRETS, 'service'),
+      name: auth.secretIn,
+      key: keySet(pipeline, ...AUTH_KEYS, 'service'),
       read: requireCredential,
     },
     ...pipeline.extract.queries.flatMap((query) =>
