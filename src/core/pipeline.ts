@@ -172,6 +172,8 @@ export type TransformSettings = {
   /** Names in output order, without the columns that masking policies remove. */
   readonly columns: readonly string[]
   readonly extraColumns: readonly ExtraField[]
+  /** Columns that some shards of the data set lack, so that they may be null; of a pipeline file: none. */
+  readonly lacking: readonly string[]
   /** What is said of secrets before they are masked, in columns after all others; null: nothing. */
   readonly secretFacts: SecretFacts | null
   readonly onInvalid: InvalidPolicy

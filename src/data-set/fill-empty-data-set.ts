@@ -3,7 +3,7 @@ import { folderOf, publishSealed, stands } from '../load/index.ts'
 import { type Journal, type ManifestShard, manifestShard } from '../state/index.ts'
 import type { DataSetOptions } from './options.ts'
 import { planAsOfLastRun } from './plan-state.ts'
-import { coderOf, FreeNumbers, rewriteShards } from './rewriting.ts'
+import { codersOf, FreeNumbers, rewriteShards } from './rewriting.ts'
 
 /** A scheduled reader needs a file with all columns, those in the folders' names too. */
 export async function fillEmptyDataSet(
@@ -22,8 +22,10 @@ export async function fillEmptyDataSet(
   if (first === undefined) return
   const folder = folderOf(extract.resource, first, load.partitionBy)
   const part = state.partsOf.get(folder) ?? 0
-  const identity = { shard: state.nextShard, folder, part, partitions: [first.key] }
-  const shard = await rewriteShards(store, pipeline, [], identity, coderOf(pipeline, options), null)
+  const schema = state.schemas.length - 1
+  const identity = { shard: state.nextShard, folder, part, schema, partitions: [first.key] }
+  const coders = codersOf(pipeline, state.schemas, options)
+  const shard = await rewriteShards(store, pipeline, [], identity, coders, null)
   await journal.append([{ kind: 'seal', ...shard }])
   await publishSealed(store, shard)
   options.onFilled?.(manifestShard(shard))
@@ -40,8 +42,10 @@ export async function renewEmptyShards(
   for (const former of [...state.shards].filter(({ rows }) => rows === 0)) {
     if (await stands(store, former)) continue
     const { folder } = placeOf(former.path)
-    const identity = { ...new FreeNumbers(state).take(folder), partitions: former.partitions }
-    const by = await rewriteShards(store, pipeline, [], identity, coderOf(pipeline, options), null)
+    const numbers = new FreeNumbers(state).take(folder, former.schema ?? 0)
+    const identity = { ...numbers, partitions: former.partitions }
+    const coders = codersOf(pipeline, state.schemas, options)
+    const by = await rewriteShards(store, pipeline, [], identity, coders, null)
     await journal.append([{ kind: 'swap', shards: [{ of: [former.shard], by }] }])
     await publishSealed(store, by)
   }

@@ -7,7 +7,7 @@ import {
   updateTables as updateAll,
 } from '../open-tables/index.ts'
 import { columnsOf } from '../rows/index.ts'
-import { MANIFEST_PATH, manifestDigest, parseManifest } from '../state/index.ts'
+import { asExportedBy, MANIFEST_PATH, manifestDigest, parseManifest } from '../state/index.ts'
 import { type CatalogSummary, showInCatalog } from './catalog.ts'
 import { readShard, type ShardFile } from './read-shard.ts'
 import { tableOwner } from './table-owner.ts'
@@ -42,8 +42,9 @@ export async function updateTables(
   if (load.tables.formats.length === 0 && !mayHaveTables(await store.list(''))) return NO_TABLES
   const bytes = await store.read(MANIFEST_PATH)
   if (bytes === null) return NO_TABLES
-  const { data_set_id: dataSetId, shards, forgotten } = parseManifest(bytes)
-  const columns = columnsOf(pipeline)
+  const manifest = parseManifest(bytes)
+  const { data_set_id: dataSetId, shards, forgotten } = manifest
+  const columns = columnsOf(asExportedBy(manifest, pipeline))
   const last = forgotten.at(-1)
   const forgottenMs = last === undefined ? null : Date.parse(last.at)
   const manifestSha256 = manifestDigest(bytes)

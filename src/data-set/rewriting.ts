@@ -10,7 +10,15 @@ import {
   shardCoder,
   shardExtension,
 } from '../load/index.ts'
-import { columnsOf, encodeRecordBatch, type RowBatch, type RowValue, valueAt } from '../rows/index.ts'
+import {
+  columnsOf,
+  encodeRecordBatch,
+  type RowBatch,
+  type RowValue,
+  type Schema,
+  valueAt,
+  withSchema,
+} from '../rows/index.ts'
 import type { CheckpointState, SealedShard, ShardIdentity } from '../state/index.ts'
 import { valueColumn } from '../transform/index.ts'
 import type { DataSetOptions } from './options.ts'
@@ -22,7 +30,7 @@ export const BATCH_ROWS = 10_000
 export type Located = { readonly shard: SealedShard; readonly path: string }
 
 /**
- * Writes the rows in their order, under a name that was never used. Damage must not get a new checksum.
+ * Writes the rows in their order, under a name that was never used. All have the schema of `identity`. Damage must not get a new checksum.
  * @param isLeftOut by `identity_name`; null: all rows stay
  * @throws ExportError `damaged` when a shard is not what was sealed
  */
@@ -31,12 +39,12 @@ export async function rewriteShards(
   pipeline: NamedPipeline,
   shards: readonly Located[],
   { partitions = shards.flatMap(({ shard }) => shard.partitions), ...identity }: RewrittenIdentity,
-  coder: ShardCoder,
+  { coder, schemas }: ShardCoders,
   isLeftOut: ((identity: RowValue) => boolean) | null,
 ): Promise<SealedShard> {
   const { format } = pipeline.load
   const how = { store, coder, extension: shardExtension(format), rowGroupRows: rowGroupRows(format) }
-  const rows = rowsOf(store, pipeline, shards, isLeftOut)
+  const rows = rowsOf(store, withSchema(pipeline, schemas[identity.schema]!), shards, isLeftOut)
   const { kind: _, ...seal } = await rewriteShard(rows, { ...identity, partitions: new Set(partitions) }, how)
   return seal
 }
@@ -117,8 +125,17 @@ export function standsFor(shards: readonly SealedShard[]): [number, number][] {
   return ranges
 }
 
-export function coderOf(pipeline: NamedPipeline, options: Parameters<typeof encodeSettings>[1]): ShardCoder {
-  return shardCoder(createEncoder(encodeSettings(pipeline, options)))
+/** Encoders of shards by the numbers of their schemas. */
+export type ShardCoders = { readonly coder: ShardCoder; readonly schemas: readonly Schema[] }
+
+export function codersOf(
+  pipeline: NamedPipeline,
+  schemas: readonly Schema[],
+  options: Parameters<typeof encodeSettings>[1],
+): ShardCoders {
+  const encoderOf = (schema: number) =>
+    createEncoder(encodeSettings(withSchema(pipeline, schemas[schema]!), options))
+  return { coder: shardCoder(encoderOf), schemas }
 }
 
 /** Numbers of shards and parts that no other shard has had. */
@@ -132,10 +149,10 @@ export class FreeNumbers {
     this.#shard = state.nextShard
   }
 
-  take(folder: string): ShardIdentity {
+  take(folder: string, schema: number): ShardIdentity {
     const part = this.#parts.get(folder) ?? this.#state.partsOf.get(folder) ?? 0
     this.#parts.set(folder, part + 1)
-    return { shard: this.#shard++, folder, part }
+    return { shard: this.#shard++, folder, part, schema }
   }
 }
 

@@ -31,6 +31,7 @@ import {
 import { manySmallShards } from './compact/compact.ts'
 import { withNames } from './completeness.ts'
 import { readState } from './find-state.ts'
+import { lackingColumns } from './lacking-columns.ts'
 import { namingLocations, nothingExported, openDataSet } from './open-data-set.ts'
 import { countPartitions, planFor, retiredQueries } from './plan-state.ts'
 import { oldPartitions } from './prune/old-partitions.ts'
@@ -113,9 +114,15 @@ function overdueIn(state: CheckpointState, pipeline: NamedPipeline, nowMs: numbe
   const { keep } = pipeline.load
   const old = keep === null ? 0 : oldPartitions(state, ago(keep, nowMs)).removed.length
   const small = manySmallShards(state, pipeline)
+  const lacking = lackingColumns(pipeline, state)
   return [
     ...(old === 0 ? [] : [`${numberOf(old, 'partition')} older than load.keep: see \`prune\``]),
     ...(small === null ? [] : [small]),
+    ...(lacking === null
+      ? []
+      : [
+          `${numberOf(lacking.partitions, 'partition')} without ${lacking.columns.join(', ')}: \`plan\` says what \`run --redo\` would cost`,
+        ]),
   ]
 }
 

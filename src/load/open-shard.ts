@@ -1,6 +1,6 @@
 import { ExportError, type OwnedStore, type Scratch, type Serial } from '../core/index.ts'
 import { type Span, spanOf } from '../rows/index.ts'
-import type { SealEntry, ShardIdentity } from '../state/index.ts'
+import { type SealEntry, type ShardIdentity, schemaKey } from '../state/index.ts'
 import { sealedPath, shardPath } from './layout.ts'
 import { LoggedBatch } from './row-cache.ts'
 import type { RowGroupMeasure } from './row-group-measure.ts'
@@ -25,6 +25,7 @@ export class OpenShard {
   readonly shard: number
   readonly folder: string
   readonly part: number
+  readonly schema: number
   /** How full the next row group is. */
   readonly measure: RowGroupMeasure
   rows = 0
@@ -43,12 +44,17 @@ export class OpenShard {
   #scratch: Scratch | null = null
   #last: Promise<void> = Promise.resolve()
 
-  constructor(tools: OpenShardTools, measure: RowGroupMeasure, { shard, folder, part }: ShardIdentity) {
+  constructor(
+    tools: OpenShardTools,
+    measure: RowGroupMeasure,
+    { shard, folder, part, schema }: ShardIdentity,
+  ) {
     this.#tools = tools
     this.measure = measure
     this.shard = shard
     this.folder = folder
     this.part = part
+    this.schema = schema
   }
 
   count(partition: string, rows: number, importedAt: Span | null): void {
@@ -113,6 +119,7 @@ export class OpenShard {
       sha256,
       partitions: [...this.#partitions],
       imported_at: this.#span,
+      ...schemaKey(this.schema),
     }
   }
 
@@ -131,7 +138,7 @@ export class OpenShard {
   }
 
   async #begun(): Promise<ShardCoding> {
-    this.#coding ??= await this.#tools.coder.begin()
+    this.#coding ??= await this.#tools.coder.begin(this.schema)
     return this.#coding
   }
 

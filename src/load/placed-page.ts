@@ -1,5 +1,12 @@
 import { spanOf } from '../rows/index.ts'
-import type { BlobRef, LoggedRows, OpenEntry, PageEntry, PlacedRows } from '../state/index.ts'
+import {
+  type BlobRef,
+  type LoggedRows,
+  type OpenEntry,
+  type PageEntry,
+  type PlacedRows,
+  schemaKey,
+} from '../state/index.ts'
 import type { OpenShard } from './open-shard.ts'
 import type { LoggedBatch, RowCache } from './row-cache.ts'
 import { importedAt, recordBatchOf, type Slice } from './slice.ts'
@@ -66,7 +73,8 @@ export class Placed {
       const isWhole = shard.isFresh && steps.some((step) => 'work' in step && step.isEnd)
       if (isWhole) this.whole.push(shard)
       else if (this.#begun.has(shard)) {
-        this.opened.push({ kind: 'open', shard: shard.shard, folder: shard.folder, part: shard.part })
+        const { shard: number, folder, part, schema } = shard
+        this.opened.push({ kind: 'open', shard: number, folder, part, ...schemaKey(schema) })
       }
       if (!isWhole) shard.isFresh = false
       for (const step of steps) {

@@ -25,7 +25,13 @@ export async function rewriteShard(
     for await (const page of pages) {
       const { rows } = page.recordBatch
       for (let at = 0; at < rows; ) {
-        const all = { page, folder: identity.folder, rows: { from: 0, to: rows }, ranges: [] }
+        const all = {
+          page,
+          folder: identity.folder,
+          schema: identity.schema,
+          rows: { from: 0, to: rows },
+          ranges: [],
+        }
         const taken = shard.measure.take(page.sizes, all.rows, at, rows - at)
         if (taken > 0) {
           const slice = cutSlice(all, at, at + taken)

@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto'
+import { getOrInsert } from '../core/index.ts'
 import { decodeRecordBatches } from './encode/decode-record-batches.ts'
 import type { ShardEncoder, WrittenRowGroup } from './encode/encoder.ts'
 
 export type ShardCoder = {
-  begin(): ShardCoding
+  /** @param schema number of the shard's */
+  begin(schema: number): ShardCoding
 }
 
 export type ShardCoding = {
@@ -14,9 +16,11 @@ export type ShardCoding = {
 
 export type EncodedRows = { readonly parts: readonly Uint8Array[]; readonly rows: number }
 
-export function shardCoder(encoder: ShardEncoder): ShardCoder {
+export function shardCoder(encoderOf: (schema: number) => ShardEncoder): ShardCoder {
+  const encoders = new Map<number, ShardEncoder>()
   return {
-    begin() {
+    begin(schema) {
+      const encoder = getOrInsert(encoders, schema, () => encoderOf(schema))
       const hash = createHash('sha256')
       const rowGroups: WrittenRowGroup[] = []
       let offset = 0

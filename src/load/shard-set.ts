@@ -197,10 +197,13 @@ export class ShardSet {
   #place({ slices, close, blobs }: Commit): Placed {
     const placed = new Placed(blobs, this.#rows)
     for (const slice of slices) {
-      const { folder } = slice
+      const { folder, schema } = slice
       const count = countRows(slice.rows)
+      const open = this.#open.get(folder)
+      // A shard has one schema.
+      if (open !== undefined && open.schema !== schema) this.#end(open, placed)
       for (let at = 0; at < count; ) {
-        const shard = this.#open.get(folder) ?? placed.begun(this.#begin(folder))
+        const shard = this.#open.get(folder) ?? placed.begun(this.#begin(folder, schema))
         const most = this.#options.shardRows - shard.rows
         const taken = shard.measure.take(slice.page.sizes, slice.rows, at, most)
         if (taken > 0) placed.add(shard, cutSlice(slice, at, at + taken))
@@ -269,12 +272,12 @@ export class ShardSet {
     this.#options.onPublished(seal)
   }
 
-  #begin(folder: string): OpenShard {
+  #begin(folder: string, schema: number): OpenShard {
     const part = Math.max(this.#options.partsOf(folder), this.#parts.get(folder) ?? 0)
     this.#parts.set(folder, part + 1)
     const number = Math.max(this.#options.nextShard(), this.#nextShard)
     this.#nextShard = number + 1
-    const shard = this.#newShard({ shard: number, folder, part })
+    const shard = this.#newShard({ shard: number, folder, part, schema })
     this.#open.set(folder, shard)
     return shard
   }

@@ -32,6 +32,8 @@ export class PageRows {
 export type Slice = {
   readonly page: PageRows
   readonly folder: string
+  /** Number of the schema of the rows. */
+  readonly schema: number
   readonly rows: RowChoice
   /** Partitions of the rows, one range after the other. */
   readonly ranges: readonly PartitionRange[]

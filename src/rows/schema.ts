@@ -58,7 +58,8 @@ export function allColumns(resource: Resource, included: readonly string[]): rea
 
 type ColumnSettings = {
   readonly extract: Pick<ExtractSettings, 'resource' | 'include'>
-  readonly transform: Pick<TransformSettings, 'columns' | 'extraColumns'>
+  readonly transform: Pick<TransformSettings, 'columns' | 'extraColumns'> &
+    Partial<Pick<TransformSettings, 'lacking'>>
 }
 
 /** The columns of a pipeline with these names, in output order. */
@@ -71,7 +72,11 @@ export function columnsOf(
     ...transform.extraColumns.map(extraSpec),
     ...FACT_COLUMNS,
   ]
-  return columns.filter((column) => names.includes(column.name))
+  const { lacking = [] } = transform
+  return columns.flatMap((column) => {
+    if (!names.includes(column.name)) return []
+    return lacking.includes(column.name) ? [{ ...column, nullable: true }] : [column]
+  })
 }
 
 /**

@@ -14,6 +14,8 @@ import {
 import {
   type Continuation,
   countPartitions,
+  type LackingColumns,
+  lackingColumns,
   namePipeline,
   namingLocations,
   openDataSet,
@@ -59,6 +61,8 @@ export type PlanResult = {
   readonly searchesThisMonth: number
   /** Searches left, as the service last reported; null: never. */
   readonly searchesRemaining: number | null
+  /** What is exported without some columns of the pipeline; null: nothing is. */
+  readonly lacking: LackingColumns | null
   /** The status of each partition, in the order of export; made on demand. */
   each(): Iterable<PartitionStatus>
   /** Totals of each query, over the wanted partitions (default: all). */
@@ -111,6 +115,7 @@ export async function readPlan(
     isBoundByChains: divisible && chains < extract.concurrency && secondsAPage > 1 / rate,
     searchesThisMonth: searchesByMonth(state?.runs ?? []).get(monthOf(nowMs)) ?? 0,
     searchesRemaining: state?.searchesRemaining ?? null,
+    lacking: lackingColumns(pipeline, state),
     each: () => statusOfEach(plan, state),
     queries: (isWanted = () => true) => statusByQuery(plan, state, isWanted),
   }

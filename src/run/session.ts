@@ -1,20 +1,23 @@
-import type { NamedPipeline, OwnedStore, Pipeline } from '../core/index.ts'
+import { getOrInsert, type NamedPipeline, type OwnedStore, type Pipeline } from '../core/index.ts'
 import {
-  coderOf,
+  codersOf,
   invalidationOf,
   isOfCatalog,
+  type OwnSchema,
   openOwnJournal,
   redoEntry,
   settle,
   shardSetOptions,
 } from '../data-set/index.ts'
-import { type ShardCoder, ShardSet, type ShardSetOptions } from '../load/index.ts'
+import { ShardSet, type ShardSetOptions } from '../load/index.ts'
 import {
   columnsOf,
   type DecodePage,
   type DecodeSettings,
   ownFields,
+  type Schema,
   type SuppressList,
+  withSchema,
 } from '../rows/index.ts'
 import { isInOrder, type Journal, presentOf } from '../state/index.ts'
 import type { Decoder } from '../transform/index.ts'
@@ -26,8 +29,12 @@ export type Session = {
   readonly journal: Journal
   readonly sealed: { shards: number; bytes: number }
   readonly shards: ShardSet
-  /** Its pages repeat no known secret. */
-  readonly decode: DecodePage
+  /** The columns of what this run begins. */
+  readonly own: OwnSchema
+  /** All schemas by their numbers, that one too. */
+  readonly schemas: readonly Schema[]
+  /** Decodes pages of a schema. They repeat no known secret. */
+  readonly decoderOf: (schema: number) => DecodePage
   nextChain(): number
   close(): Promise<void>
 }
@@ -38,7 +45,7 @@ export async function openSession(
   store: OwnedStore,
   options: RunOptions,
 ): Promise<Session> {
-  const { journal, suppress } = await openOwnJournal(pipeline, store, options)
+  const { journal, suppress, own } = await openOwnJournal(pipeline, store, options)
   const closing = [() => journal.close()]
   const close = async (): Promise<void> => {
     for (let end = closing.shift(); end !== undefined; end = closing.shift()) {
@@ -52,21 +59,22 @@ export async function openSession(
     }
   }
   try {
-    // Made when they are needed: some runs have nothing to decode or to encode.
-    let decoder: Promise<Decoder> | null = null
-    let encoder: ShardCoder | null = null
-    const decode: DecodePage = async (body, context) => {
-      decoder ??= import('../transform/index.ts').then(({ createDecoder }) =>
-        createDecoder(decodeSettings(pipeline, options.maskKey, suppress)),
+    const schemas = [...journal.state.schemas]
+    schemas[own.number] = own.schema
+    // Made when they are needed: some runs have nothing to decode.
+    const decoders = new Map<number, Promise<Decoder>>()
+    const decoderOf = (schema: number): DecodePage => {
+      const begin = async (): Promise<Decoder> => {
+        const { createDecoder } = await import('../transform/index.ts')
+        return createDecoder(
+          decodeSettings(withSchema(pipeline, schemas[schema]!), options.maskKey, suppress),
+        )
+      }
+      return pagesWithoutSecrets(async (body, context) =>
+        (await getOrInsert(decoders, schema, begin))(body, context),
       )
-      return (await decoder)(body, context)
     }
-    const coder: ShardCoder = {
-      begin() {
-        encoder ??= coderOf(pipeline, options)
-        return encoder.begin()
-      },
-    }
+    const { coder } = codersOf(pipeline, schemas, options)
     const sealed = { shards: 0, bytes: 0 }
     const onSealed: ShardSetOptions['onSealed'] = ({ path, rows, bytes }) => {
       sealed.shards++
@@ -86,7 +94,8 @@ export async function openSession(
       })
     }
     let chains = journal.state.nextChain
-    return { journal, sealed, decode: pagesWithoutSecrets(decode), shards, nextChain: () => chains++, close }
+    const made = { own, schemas, decoderOf }
+    return { journal, sealed, ...made, shards, nextChain: () => chains++, close }
   } catch (error) {
     await close().catch(() => {})
     throw error

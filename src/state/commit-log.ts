@@ -28,6 +28,8 @@ export type ShardIdentity = {
   readonly shard: number
   readonly folder: string
   readonly part: number
+  /** Number of its schema. */
+  readonly schema: number
 }
 
 export type FoldedShard = ShardIdentity & {

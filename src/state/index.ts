@@ -64,14 +64,16 @@ export { MANIFEST_LINES, manifestLines, SHA256SUMS_OF_MANIFEST } from './manifes
 export type { ManifestPartition } from './manifest-scope.ts'
 export * from './partition-states.ts'
 export * from './run-status.ts'
+export { asExported, asExportedBy, schemaFromJson, schemaKey, schemaToJson, usedSchemas } from './schemas.ts'
 export {
+  changedSettings,
   checkFingerprint,
   checkMaskKey,
-  checkSettings,
-  differencesOf,
-  frozenSettings,
   keyFingerprint,
+  maskKeySetting,
+  type SettingChange,
   type Settings,
+  settingChanges,
   settingsDigest,
   settingsText,
 } from './settings.ts'

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { ERROR_KINDS, MAX_WINDOWS } from '../core/index.ts'
+import { ERROR_KINDS, EXTRA_TYPES, MAX_WINDOWS } from '../core/index.ts'
 import type { JsonValue } from '../rows/index.ts'
 import { RUN_STATUSES } from './run-status.ts'
 
@@ -39,6 +39,17 @@ const importedAt = z.object({ min: int64, max: int64 })
 const blob = z.tuple([count, count, count, count])
 export type BlobTuple = ReadonlyDeep<z.infer<typeof blob>>
 
+/** The columns of rows, by the names in the pipeline file. */
+export const schemaJson = z.object({
+  include: z.array(z.string()),
+  columns: z.array(z.string()),
+  extra_columns: z.array(
+    z.object({ name: z.string(), path: z.string(), type: z.enum([...EXTRA_TYPES, 'strings']) }),
+  ),
+  secret_facts: z.object({ policy: z.object({ min_length: count, classes: count }) }).nullable(),
+})
+export type SchemaJson = ReadonlyDeep<z.infer<typeof schemaJson>>
+
 const header = z.object({
   kind: z.literal('header'),
   version: z.literal(5),
@@ -47,6 +58,8 @@ const header = z.object({
   data_set_id: z.uuid(),
   created_at: z.string(),
   settings: z.record(z.string(), json),
+  /** The first of the data set: number 0. */
+  schema: schemaJson,
 })
 export type HeaderEntry = Entry<'header'>
 
@@ -122,6 +135,8 @@ const chain = z.object({
   windows: windows.nullable(),
   /** How far a feed is read; absent: it is a search. */
   feed: feed.optional(),
+  /** The schema of its rows; absent: 0. */
+  schema: count.optional(),
   /** Its progress. A rewrite replaces the chain's page entries with it. */
   state: z
     .object({
@@ -175,6 +190,8 @@ const page = z.object({
   ids: z.object({ blob: count, keep: count }).optional(),
   /** Of a feed: whether its pass is complete, and whether another is to follow. */
   feed: z.object({ over: z.boolean(), more: z.literal(true).optional() }).optional(),
+  /** Of a feed: the schema of its rows from this page on; absent: as before. */
+  schema: count.optional(),
 })
 export type PageEntry = Entry<'page'>
 
@@ -184,6 +201,8 @@ const open = z.object({
   shard: count,
   folder: z.string(),
   part: count,
+  /** Absent: 0. */
+  schema: count.optional(),
   /** Contents of the shard. A checkpoint replaces the page entries with it. */
   contents: z
     .object({
@@ -208,6 +227,8 @@ const seal = z.object({
   imported_at: importedAt.nullable(),
   /** It was compacted: the parts of its folder whose rows it holds, first and last of each range; absent: it was not. */
   stands_for: z.array(z.tuple([count, count])).optional(),
+  /** Absent: 0. */
+  schema: count.optional(),
 })
 export type SealEntry = Entry<'seal'>
 
@@ -336,6 +357,8 @@ const measured = z.object({
 /** By kind. zod prepares a schema on first use, so unused kinds cost nothing. */
 export const ENTRY_SCHEMAS = {
   header,
+  /** The data set gains columns. The entry stands before the first one that names it, and may be repeated. */
+  schema: schemaJson.extend({ kind: z.literal('schema'), schema: count }),
   /** The value of a query with a user-defined name, as in the column `query_value`. */
   query: z.object({ kind: z.literal('query'), name: z.string(), value: z.string() }),
   run: z.object({ kind: z.literal('run'), run: z.string(), started_at: z.string(), version: z.string() }),

@@ -7,6 +7,7 @@ export const MANIFEST_LINES = {
   sha256: '"sha256":"([0-9a-f]+)"',
   /** As JSON. */
   partitions: '"partitions":([^{}]*),"imported_at"',
+  schema: '"schema":([0-9]+)',
 } as const
 
 /** Prints a line for each shard of a manifest, as `sha256sum --check` reads it. */
@@ -18,6 +19,7 @@ type ShardOfLine = {
   readonly sha256: string
   readonly partitions: readonly string[]
   readonly imported_at: unknown
+  readonly schema?: number | undefined
 }
 
 export function shardLine(shard: ShardOfLine): string {
@@ -29,8 +31,8 @@ export function manifestLines(manifest: {
   readonly data_set_id: string
   readonly shards: readonly ShardOfLine[]
 }): readonly string[] {
-  const listed = manifest.shards.map(({ path, rows, sha256, partitions }) =>
-    shardLine({ path, rows, sha256, partitions, imported_at: null }),
+  const listed = manifest.shards.map(({ path, rows, sha256, partitions, schema }) =>
+    shardLine({ path, rows, sha256, partitions, imported_at: null, ...(schema ? { schema } : {}) }),
   )
   return [`  "data_set_id": ${JSON.stringify(manifest.data_set_id)}`, ...listed]
 }

@@ -14,10 +14,11 @@ import { columnsOf, typeName } from '../rows/index.ts'
 import type { CheckpointState } from './checkpoint/checkpoint-state.ts'
 import { hasBegun, sumOfPartitions } from './checkpoint/folded-partition.ts'
 import type { SealedShard } from './checkpoint/packed-collections.ts'
-import { countsByName, runError, type Scope } from './journal-entry.ts'
+import { countsByName, runError, type Scope, schemaJson } from './journal-entry.ts'
 import { ENTRY_SCHEMAS } from './log/parse-entry.ts'
 import { shardLine } from './manifest-lines.ts'
 import { manifestPartitionSchema, manifestPartitions } from './manifest-scope.ts'
+import { asExported, schemaToJson } from './schemas.ts'
 import { settingsDigest } from './settings.ts'
 
 export const SIGNATURE_PATH = '_manifest.sig'
@@ -41,6 +42,8 @@ const shardSchema = z.object({
   imported_at: z.object({ min: z.string(), max: z.string() }).nullable(),
   /** The shards that were compacted into it: parts of its folder, first and last of each range; absent: none. */
   stands_for: z.array(z.tuple([count, count])).optional(),
+  /** Index in `schemas`; absent: 0. */
+  schema: count.optional(),
 })
 
 const manifestSchema = z.object({
@@ -50,7 +53,10 @@ const manifestSchema = z.object({
   data_set_id: z.uuid(),
   resource: z.enum(RESOURCE_NAMES),
   format: z.enum(['parquet', 'csv']),
+  /** Of the data set: those of all shards. One that some of them lack is nullable. */
   columns: z.array(z.object({ name: z.string(), type: z.string(), nullable: z.boolean() })),
+  /** The columns of shards, by the names in the pipeline file. New ones are added at the end. */
+  schemas: z.array(schemaJson).min(1),
   masking: z.object({ secret: z.string(), identity: z.string() }),
   config_digest: z.string(),
   shards: z.array(shardSchema),
@@ -197,7 +203,7 @@ export function* manifestShards(state: CheckpointState): Generator<ManifestShard
 }
 
 export function manifestShard(shard: Omit<SealedShard, 'shard'>): ManifestShard {
-  const { path, rows, bytes, sha256, partitions, imported_at, stands_for } = shard
+  const { path, rows, bytes, sha256, partitions, imported_at, stands_for, schema } = shard
   const at = (time: Int64Json): string => formatTimestamp(int64FromJson(time))
   const span = imported_at === null ? null : { min: at(imported_at.min), max: at(imported_at.max) }
   const compacted =
@@ -205,7 +211,16 @@ export function manifestShard(shard: Omit<SealedShard, 'shard'>): ManifestShard 
       ? {}
       : { stands_for: stands_for.map(([from, to]): [number, number] => [from, to]) }
   const all = [...partitions].sort()
-  return { path, rows, bytes, sha256, partitions: all, imported_at: span, ...compacted }
+  return {
+    path,
+    rows,
+    bytes,
+    sha256,
+    partitions: all,
+    imported_at: span,
+    ...compacted,
+    ...(schema === undefined ? {} : { schema }),
+  }
 }
 
 function* manifestText(
@@ -220,12 +235,13 @@ function* manifestText(
     data_set_id: state.header.data_set_id,
     resource: extract.resource,
     format: load.format.kind,
-    columns: columnsOf(pipeline).map(({ name, type, nullable }) => ({
+    columns: columnsOf(asExported(pipeline, state)).map(({ name, type, nullable }) => ({
       name,
       type: typeName(type, load.format),
       nullable,
     })),
     masking: { secret: transform.secret, identity: transform.identity },
+    schemas: state.schemas.map(schemaToJson),
     config_digest: settingsDigest(state.header.settings),
     settings: state.header.settings,
     scope: { ...scope, queries: [...scope.queries].sort() },

@@ -87,7 +87,10 @@ export const textEncoder: ShardEncoder = {
 export function coderOf(encoder: ShardEncoder): ShardCoder {
   const detached = (bytes: Uint8Array): Uint8Array =>
     structuredClone(bytes, { transfer: bytes.buffer instanceof ArrayBuffer ? [bytes.buffer] : [] })
-  return withEncode(shardCoder(encoder), (coding, batches) => coding.encode(batches.map(detached)))
+  return withEncode(
+    shardCoder(() => encoder),
+    (coding, batches) => coding.encode(batches.map(detached)),
+  )
 }
 
 export const textCoder = coderOf(textEncoder)
@@ -105,8 +108,8 @@ function withEncode(
   encode: (coding: ShardCoding, recordBatches: readonly Uint8Array[]) => Promise<EncodedRows>,
 ): ShardCoder {
   return {
-    begin() {
-      const coding = coder.begin()
+    begin(schema) {
+      const coding = coder.begin(schema)
       return { ...coding, encode: (recordBatches) => encode(coding, recordBatches) }
     },
   }
@@ -168,7 +171,7 @@ export function slicesOfPage<T>(
     }
     const [from, to] = [indexes[0]!, indexes.at(-1)! + 1]
     const isRange = to - from === indexes.length
-    return { page, folder, rows: isRange ? { from, to } : Uint32Array.from(indexes), ranges }
+    return { page, folder, schema: 0, rows: isRange ? { from, to } : Uint32Array.from(indexes), ranges }
   })
 }
 

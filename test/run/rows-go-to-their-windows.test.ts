@@ -42,9 +42,10 @@ function chainOver(windows: WindowRun, ...entries: readonly JournalEntry[]): Cha
     data_set_id: '0b5bd4f5-6a3c-4c0e-9d0e-6a1f1c2d3e4f',
     created_at: '2024-07-01T00:00:00Z',
     settings: {},
+    schema: { include: [], columns: ['id'], extra_columns: [], secret_facts: null },
   })
   fold.apply(entries, fold.state.logEnd, [])
-  const followed = { chain: CHAIN, query: ACME, windows, wanted: windows.count, feedWindows: null }
+  const followed = { chain: CHAIN, query: ACME, windows, wanted: windows.count, feedWindows: null, schema: 0 }
   return new ChainProgress(fold.state, followed)
 }
 

@@ -37,6 +37,7 @@ export const HEADER: HeaderEntry = {
   data_set_id: '0b5bd4f5-6a3c-4c0e-9d0e-6a1f1c2d3e4f',
   created_at: '2024-07-01T00:00:00.000Z',
   settings: { 'extract.order': 'asc' },
+  schema: { include: [], columns: ['id', 'hash', 'imported_at'], extra_columns: [], secret_facts: null },
 }
 
 export function seal(shard: number, path: string, over: Partial<SealEntry> = {}): SealEntry {

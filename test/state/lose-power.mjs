@@ -14,6 +14,7 @@ const HEADER = {
   data_set_id: '0b5bd4f5-6a3c-4c0e-9d0e-6a1f1c2d3e4f',
   created_at: '2024-07-01T00:00:00.000Z',
   settings: {},
+  schema: { include: [], columns: ['id'], extra_columns: [], secret_facts: null },
 }
 const query = (name) => ({ kind: 'query', name, value: name })
 

@@ -2,14 +2,16 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { isExportError, type Pipeline } from '../../src/core/index.ts'
-import { KNOWN_EXTRAS } from '../../src/rows/index.ts'
+import type { Pipeline } from '../../src/core/index.ts'
+import { columnChanges, settingsSince } from '../../src/data-set/open-checkpoint.ts'
+import { frozenSettings } from '../../src/pipeline/index.ts'
+import { KNOWN_EXTRAS, schemaOf } from '../../src/rows/index.ts'
 import {
   type CheckpointState,
-  checkSettings,
-  frozenSettings,
+  changedSettings,
   MANIFEST_PATH,
   manifestShards,
+  maskKeySetting,
   readManifest,
   type SealEntry,
   settingsDigest,
@@ -61,24 +63,20 @@ function changed(patch: Patch, from = base): Pipeline {
   return { ...from, ...Object.fromEntries(sections) }
 }
 
-function refusal(
-  before: Pipeline,
-  now: Pipeline,
-  keys: readonly (Uint8Array | null)[] = [null, null],
-): string {
-  try {
-    checkSettings(
-      // As they are read from the checkpoint.
-      JSON.parse(JSON.stringify(frozenSettings(before, keys[0] ?? null))),
-      frozenSettings(now, keys[1] ?? null),
-      now,
-    )
-    return ''
-  } catch (error) {
-    if (!isExportError(error, 'config')) throw error
-    expect(error.where).toBe(now.file)
-    return error.what
-  }
+/** What a data set keeps, as it is read from the checkpoint. */
+const kept = (pipeline: Pipeline, key: Uint8Array | null) =>
+  JSON.parse(JSON.stringify({ ...frozenSettings(pipeline), ...maskKeySetting(key) }))
+
+function refusalOf(before: Pipeline, now: Pipeline, [was = null, is = null]: readonly (Uint8Array | null)[]) {
+  const changes = [...settingsSince(kept(before, was), now, is), ...columnChanges(now, schemaOf(before))]
+  return changes.length === 0 ? null : changedSettings(changes, now)
+}
+
+function refusal(before: Pipeline, now: Pipeline, keys: readonly (Uint8Array | null)[] = []): string {
+  const error = refusalOf(before, now, keys)
+  if (error === null) return ''
+  expect(error.where).toBe(now.file)
+  return error.what
 }
 
 const CSV = { kind: 'csv', engine: 'columnar', compression: 'gzip', escapeFormulas: true } as const
@@ -87,11 +85,8 @@ const frozen: [string, Patch][] = [
   ['extract.resource', { extract: { resource: 'reports' } }],
   ['service.search_path', { service: { addresses: { ...base.service.addresses, search_path: '/other' } } }],
   ['extract.order', { extract: { order: 'desc' } }],
-  ['extract.include', { extract: { include: ['urls'] } }],
   ['transform.secret', { transform: { secret: 'hmac' } }],
   ['transform.identity', { transform: { identity: 'drop' } }],
-  ['transform.columns', { transform: { columns: ['id'] } }],
-  ['transform.extra_columns', { transform: { extraColumns: KNOWN_EXTRAS } }],
   ['load.format', { load: { format: CSV } }],
   ['load.partition_by', { load: { partitionBy: ['query'] } }],
 ]
@@ -105,7 +100,6 @@ const free: [string, Patch][] = [
   ['windows', { extract: { windows: WINDOWS } }],
   ['the limit of quarantine', { transform: { maxQuarantined: { kind: 'count', items: 7 } } }],
   ['size and modes of shards', { load: { shardRows: 5, fileMode: 0o640 } }],
-  ['the order of partition_by', { load: { partitionBy: ['window', 'query'] } }],
 ]
 
 describe('frozen settings of a data set', () => {
@@ -140,12 +134,8 @@ describe('frozen settings of a data set', () => {
   })
 
   it('that are lists are shown by what differs', () => {
-    const columns = ['id', 'domain', 'source_id']
-    const fewer = changed({ transform: { columns: columns.slice(0, 2) } })
-    const all = changed({ transform: { columns } })
-    expect(refusal(all, fewer)).toContain('transform.columns was […,"source_id"] and is now […]')
-    const inOrder = changed({ transform: { columns: ['domain', 'id', 'source_id'] } })
-    expect(refusal(all, inOrder)).toContain('is now ["domain","id","source_id"]')
+    const text = refusal(base, changed({ load: { partitionBy: ['query'] } }))
+    expect(text).toContain('load.partition_by was […,"window"] and is now […]')
   })
 
   it('are located in the pipeline file, a default in its section', () => {
@@ -155,18 +145,13 @@ describe('frozen settings of a data set', () => {
       transform: 'acme.yaml:8:1',
       'load.format': '--format',
     }
-    const [order, columns, format] = ['extract.order', 'transform.columns', 'load.format'].map(
+    const [order, identity, format] = ['extract.order', 'transform.identity', 'load.format'].map(
       (name) => frozen.find(([other]) => other === name)![1],
     )
-    const where = (now: Pipeline, key: Uint8Array | null = null): unknown => {
-      try {
-        checkSettings(frozenSettings(base, key && KEY), frozenSettings(now, key), { ...now, locations })
-      } catch (error) {
-        return isExportError(error) && error.where
-      }
-    }
+    const where = (now: Pipeline, key: Uint8Array | null = null): unknown =>
+      refusalOf(base, { ...now, locations }, [key && KEY, key])?.where
     expect(where(changed(order!))).toBe('acme.yaml:6:3')
-    expect(where(changed(columns!, changed(order!)))).toBe('acme.yaml:6:3, acme.yaml:8:1')
+    expect(where(changed(identity!, changed(order!)))).toBe('acme.yaml:6:3, acme.yaml:8:1')
     expect(where(changed(format!))).toContain('--format')
     expect(where(base, Buffer.from('another key that is long enough too'))).toBe('acme.yaml:8:1')
   })
@@ -175,21 +160,68 @@ describe('frozen settings of a data set', () => {
     const message = refusal(base, base, [KEY, Buffer.from('another key that is long enough too')])
     expect(message).toContain('mask key')
     expect(message).not.toMatch(/[0-9a-f]{16}/)
-    const settings = JSON.stringify(frozenSettings(base, KEY))
+    const settings = JSON.stringify(kept(base, KEY))
     expect(settings).not.toContain(KEY.toString())
     expect(settings).not.toContain(KEY.toString('hex'))
   })
 
   it('have one digest, whatever their order', () => {
-    const settings = frozenSettings(base, KEY)
+    const settings = kept(base, KEY)
     const entries = Object.entries(settings)
     fc.assert(
       fc.property(fc.shuffledSubarray(entries, { minLength: entries.length }), (shuffled) => {
         expect(settingsDigest(Object.fromEntries(shuffled))).toBe(settingsDigest(settings))
       }),
     )
-    expect(settingsDigest(frozenSettings(base, null))).not.toBe(settingsDigest(settings))
+    expect(settingsDigest(kept(base, null))).not.toBe(settingsDigest(settings))
     expect(settingsDigest(settings)).toMatch(/^[0-9a-f]{64}$/)
+  })
+})
+
+describe('the columns of a data set', () => {
+  const facts = { policy: { minLength: 12, classes: 3 } }
+  const severity = { name: 'severity', path: ['details', 'severity'], type: 'string', meaning: null } as const
+  const columns = [...base.transform.columns]
+  const more: [string, Patch][] = [
+    ['a column', { transform: { columns: [...columns, 'domain'] } }],
+    ['an included field', { extract: { include: ['urls'] }, transform: { columns: [...columns, 'urls'] } }],
+    ['a field of their own', { transform: { extraColumns: [severity], columns: [...columns, 'severity'] } }],
+    ['facts', { transform: { secretFacts: facts, columns: [...columns, 'secret_kind'] } }],
+  ]
+
+  it.each(more)('may grow by %s, and not shrink again', (_, patch) => {
+    const now = changed(patch)
+    expect(refusal(base, now)).toBe('')
+    expect(refusal(now, base)).toMatch(/no longer has|is gone/)
+  })
+
+  it.each(more)('of CSV may not: %s', (_, patch) => {
+    const before = changed({ load: { format: CSV } })
+    expect(refusal(before, changed(patch, before))).toContain('which CSV shards cannot get')
+  })
+
+  it('keep types, paths and the policy of facts', () => {
+    const own = (over: object, policy = facts): Pipeline =>
+      changed({
+        transform: {
+          extraColumns: [{ ...severity, ...over }],
+          secretFacts: policy,
+          columns: [...columns, 'severity', 'secret_kind'],
+        },
+      })
+    expect(refusal(own({}), own({ type: 'int64' }))).toContain(
+      'severity as details.severity string and now has it as details.severity int64',
+    )
+    expect(refusal(own({}), own({ path: ['severity'] }))).toContain('now has it as severity string')
+    const longer = own({}, { policy: { minLength: 16, classes: 3 } })
+    expect(refusal(own({}), longer)).toContain('min_length 12, classes 3 and now has min_length 16')
+  })
+
+  it('may stand in another order', () => {
+    const [first, second] = [KNOWN_EXTRAS[0]!, KNOWN_EXTRAS[1]!]
+    const own = (...extraColumns: (typeof KNOWN_EXTRAS)[number][]): Pipeline =>
+      changed({ transform: { extraColumns, columns: [...columns, ...extraColumns.map(({ name }) => name)] } })
+    expect(refusal(own(first, second), own(second, first))).toBe('')
   })
 })
 
@@ -311,6 +343,7 @@ describe('the manifest', () => {
         { name: 'imported_at', type: 'TIMESTAMP(MICROS, UTC)', nullable: false },
       ],
       masking: { secret: 'redact', identity: 'keep' },
+      schemas: [HEADER.schema],
       config_digest: settingsDigest(HEADER.settings),
       settings: HEADER.settings,
       scope: PLAN.scope,

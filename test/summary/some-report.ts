@@ -32,6 +32,14 @@ const MANIFEST: Manifest = {
     type: 'STRING',
     nullable: false,
   })),
+  schemas: [
+    {
+      include: [],
+      columns: ['id', 'domain', 'identity_name', 'hash'],
+      extra_columns: [],
+      secret_facts: null,
+    },
+  ],
   masking: { secret: 'hmac', identity: 'hmac' },
   config_digest: 'ab'.repeat(32),
   shards: Array.from({ length: 20 }, (_, i) => ({

@@ -14,6 +14,7 @@ export function inputOf(over: Partial<DdlInput> = {}): DdlInput {
     resource,
     table: resource,
     columns: allColumns(resource, []),
+    added: [],
     format,
     path: '/data/acme',
     extension: format.kind === 'csv' ? '.csv.gz' : '.parquet',

@@ -52,11 +52,12 @@ describe.each(DIALECT_NAMES.filter((name) => name !== 'duckdb' && name !== 'post
     if (sync === undefined) return
     const path = 'credentials/query=domain.acme.com/import_window=2024-01-01/part-00000.parquet'
     const shard = { path, rows: 13, bytes: 4096, sha256: 'ef9d3106', partitions: [], imported_at: null }
+    const schemas = [columns]
     const manifest = { data_set_id: '3f8331a2-4911-48d5-b1d9-7717701f5294', shards: [shard] }
-    const synced = sync({ ...parquet, manifest })
-    const whole = SYNCS.databricks!({ ...parquet, manifest })
+    const synced = sync({ ...parquet, manifest, schemas })
+    const whole = SYNCS.databricks!({ ...parquet, manifest, schemas })
     await isRecorded(beside(synced, name === 'databricks' ? plain : `${plain}\n${whole}`), 'parquet-sync.txt')
-    if (readsCsv) await isRecorded(beside(sync({ ...csv, manifest }), synced), 'csv-sync.txt')
+    if (readsCsv) await isRecorded(beside(sync({ ...csv, manifest, schemas }), synced), 'csv-sync.txt')
   })
 })
 

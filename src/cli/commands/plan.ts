@@ -41,7 +41,8 @@ export const plan = command({
 function planJson(result: PlanResult) {
   const { partitions, minRequests, minSeconds, expectedRequests, expectedSeconds, expectedSearches } = result
   const expected = { expectedRequests, expectedSeconds, expectedSearches }
-  return inSnakeCase<unknown>({ partitions, minRequests, minSeconds, ...expected })
+  const { lacking } = result
+  return inSnakeCase<unknown>({ partitions, minRequests, minSeconds, ...expected, lacking })
 }
 
 function* planLines(result: PlanResult, pipeline: Pipeline, shown: Shown): Generator<string> {
@@ -58,6 +59,11 @@ function* planLines(result: PlanResult, pipeline: Pipeline, shown: Shown): Gener
     if (result.isBoundByChains)
       yield 'responses are slower than the rate limit: extract.windows.per_chain lets several requests of a query run at a time'
     yield* searchLines(result, pipeline)
+  }
+  if (result.lacking !== null) {
+    const { columns, partitions, rows, requests, searches } = result.lacking
+    const price = result.searchesAPage === null ? '' : `, ${counted(searches, 'search', 'searches')}`
+    yield `${counted(partitions, 'partition')} (${counted(rows, 'row')}) ${partitions === 1 ? 'is' : 'are'} exported without ${columns.join(', ')}: \`run --redo\` of them is about ${counted(requests, 'request')}${price}`
   }
   // `status` shows what is done.
   if (!shown.all && minRequests === 0 && shown.wanted === null) return

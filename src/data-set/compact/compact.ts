@@ -47,7 +47,7 @@ function groupsOf(
     const ofQueries = new Map<string, SealedShard[][]>()
     // A full one takes in nothing.
     for (const shard of inFolder.sort((a, b) => firstPart(a) - firstPart(b))) {
-      const alike = getOrInsert(ofQueries, queriesOf(shard), () => [])
+      const alike = getOrInsert(ofQueries, `${shard.schema ?? 0} ${queriesOf(shard)}`, () => [])
       const last = alike.at(-1)
       if (last !== undefined && rowsOf(last) + shard.rows <= shardRows) last.push(shard)
       else alike.push([shard])

@@ -24,7 +24,7 @@ import {
 } from '../../state/index.ts'
 import { namingLocations } from '../open-data-set.ts'
 import { namePipeline } from '../queries.ts'
-import { coderOf } from '../rewriting.ts'
+import { codersOf } from '../rewriting.ts'
 import { shardSetOptions } from '../shard-set-options.ts'
 import { bringSuppression, currentSuppression, nameOf, suppressionFile } from '../suppression.ts'
 import { type ChangeOptions, noSwap, type Swap, swapShards } from '../swap.ts'
@@ -153,7 +153,7 @@ async function sealShards(
   open: readonly OpenShardOfPeople[],
   { onLog, ...options }: ChangeOptions,
 ): Promise<void> {
-  const coding = { coder: coderOf(pipeline, options) }
+  const coding = codersOf(pipeline, journal.state.schemas, options)
   const folded = open.map(({ shard }) => shard)
   const opened = await ShardSet.open(shardSetOptions(pipeline, store, coding, journal, { onLog }), folded)
   if ('lost' in opened)

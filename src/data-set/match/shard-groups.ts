@@ -20,15 +20,16 @@ const OPEN_FILES = '/proc/self/fd'
 
 /** Copies of what lies in a bucket go with their group. Those without a name go even if the process is killed. */
 export async function* shardGroups(
-  { load: { location, format } }: Pipeline,
+  { transform, load: { location, format } }: Pipeline,
   store: Store,
   { shards }: Manifest,
   columns: readonly ColumnSpec[],
   sqlOf: (rows: string) => string,
   stop: AbortSignal,
 ): AsyncGenerator<ShardGroup> {
+  const isMixed = transform.lacking.length > 0
   const groupOf = (root: string, files: ReadonlyMap<string, string>, paths: readonly string[]) => ({
-    sql: sqlOf(dataSetRows({ root, format }, columns, paths, MAX_LINE_BYTES)),
+    sql: sqlOf(dataSetRows({ root, format, isMixed }, columns, paths, MAX_LINE_BYTES)),
     files,
   })
   if (location.kind === 'disk') {

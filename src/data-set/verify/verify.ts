@@ -1,6 +1,7 @@
 import type { KeyObject } from 'node:crypto'
 import { isExportError, type Pipeline, ROW_FOLDERS, type Store } from '../../core/index.ts'
 import { tableProblems } from '../../open-tables/index.ts'
+import { withSchema } from '../../rows/index.ts'
 import {
   CHECKPOINT_PATH,
   type CheckpointState,
@@ -11,6 +12,7 @@ import {
   readCheckpoint,
   SIGNATURE_BYTES,
   SIGNATURE_PATH,
+  schemaFromJson,
 } from '../../state/index.ts'
 import { type Completeness, completenessOf } from '../completeness.ts'
 import { CLEARING_PATH, isClearing } from '../find-state.ts'
@@ -83,9 +85,11 @@ async function verify(
   let rows = 0
   const repair = new Set<string>()
   const shards = manifest?.shards ?? []
+  const schemas = (manifest?.schemas ?? []).map(schemaFromJson)
   for (const shard of shards) {
     onShard?.(shard.path)
-    const finding = await verifyShard(store, pipeline, shard)
+    const schema = schemas[shard.schema ?? 0]!
+    const finding = await verifyShard(store, withSchema(pipeline, schema), shard)
     if (finding === null) rows += shard.rows
     else {
       problems.push({ path: shard.path, ...finding })

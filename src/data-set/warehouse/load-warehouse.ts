@@ -10,8 +10,8 @@ import {
   type Store,
 } from '../../core/index.ts'
 import { shardExtension } from '../../load/index.ts'
-import { columnsOf } from '../../rows/index.ts'
-import { MANIFEST_PATH, type Manifest, parseManifest } from '../../state/index.ts'
+import { columnsOf, withSchema } from '../../rows/index.ts'
+import { MANIFEST_PATH, type Manifest, parseManifest, schemaFromJson } from '../../state/index.ts'
 import {
   type DdlInput,
   DIALECTS,
@@ -75,7 +75,8 @@ export async function loadWarehouse(
   const readManifest = manifestReader(store, pipeline)
   let manifest: Manifest | null = null
   try {
-    const source = { root: shards.root, format: pipeline.load.format }
+    const { transform, load } = pipeline
+    const source = { root: shards.root, format: load.format, isMixed: transform.lacking.length > 0 }
     const result = await loadDataSet(warehouse, {
       shards,
       manifest: async () => {
@@ -116,10 +117,25 @@ function manifestReader(store: Store, pipeline: Pipeline): () => Promise<Manifes
   return async () => {
     const bytes = await store.read(MANIFEST_PATH)
     if (bytes === null) throw nothingExported(pipeline)
-    if (last === null || Buffer.compare(bytes, last.bytes) !== 0)
+    if (last === null || Buffer.compare(bytes, last.bytes) !== 0) {
       last = { bytes, manifest: parseManifest(bytes) }
+      requireKnownColumns(last.manifest, pipeline)
+    }
     return last.manifest
   }
+}
+
+/** The ledger would take a shard for loaded whose new column never came. */
+function requireKnownColumns(manifest: Manifest, pipeline: Pipeline): void {
+  const known = pipeline.transform.columns
+  const added = manifest.columns.flatMap(({ name }) => (known.includes(name) ? [] : [name]))
+  if (added.length === 0) return
+  throw new ExportError({
+    kind: 'locked',
+    what: `The data set has got further columns meanwhile: ${added.join(', ')}`,
+    where: MANIFEST_PATH,
+    next: 'Load again; what is loaded stays.',
+  })
 }
 
 function openTarget(target: Target, options: LoadOptions): Promise<Warehouse> {
@@ -159,7 +175,8 @@ export async function syncStatements(
           : `Leave it out: its tables read the files as they are. It is for ${Object.keys(SYNCS).join(', ')}.`,
     })
   const manifest = await requireManifest(openDataSet(pipeline), pipeline)
-  return located(pipeline, () => sync({ ...ddlInput(pipeline, table), manifest }))
+  const schemas = manifest.schemas.map((each) => columnsOf(withSchema(pipeline, schemaFromJson(each))))
+  return located(pipeline, () => sync({ ...ddlInput(pipeline, table), manifest, schemas }))
 }
 
 /** @throws ExportError that names the line of the setting that a dialect refuses */
@@ -174,12 +191,14 @@ function located(pipeline: Pipeline, write: () => string): string {
 }
 
 function ddlInput(pipeline: Pipeline, table?: string): DdlInput {
-  const { name, extract, load } = pipeline
+  const { name, extract, transform, load } = pipeline
+  const columns = columnsOf(pipeline)
   return {
     pipeline: name,
     resource: kindOfRows(extract.resource),
     table: table ?? kindOfRows(extract.resource),
-    columns: columnsOf(pipeline),
+    columns,
+    added: columns.filter((column) => transform.lacking.includes(column.name)),
     format: load.format,
     path: load.path,
     extension: shardExtension(load.format),

@@ -107,7 +107,7 @@ async function queryShards<T>(
   options: QueryOptions,
   take: (result: QueryStream) => Promise<T>,
 ): Promise<T> {
-  const { extract, load } = pipeline
+  const { extract, transform, load } = pipeline
   await requireListed(store, manifest)
   const paths = manifest.shards.map(({ path }) => path)
   const shards = await localShards(pipeline, store, options.stop)
@@ -116,7 +116,11 @@ async function queryShards<T>(
     const source: QuerySource = {
       kind: 'files',
       view: kindOfRows(extract.resource),
-      select: dataSetRows({ root, format: load.format }, columnsOf(pipeline), paths),
+      select: dataSetRows(
+        { root, format: load.format, isMixed: transform.lacking.length > 0 },
+        columnsOf(pipeline),
+        paths,
+      ),
       files: paths.map((path) => join(root, path)),
       async download() {
         for (const path of paths) await shards.download(path)

@@ -4,7 +4,7 @@ import { CsvReader, csvBytes, fieldText, indexesIn, PATTERNS, unescaped } from '
 import { openParquet } from './parquet-reader.ts'
 import { damaged, type ShardReader } from './shard-reader.ts'
 
-/** @param batchRows rows of a batch at most @throws ExportError `damaged` when the bytes are not valid in the format */
+/** Nullable columns that a Parquet shard lacks are null. @param batchRows rows of a batch at most @throws ExportError `damaged` when the bytes are not valid in the format */
 export function readBatches(
   reader: ShardReader,
   format: Format,
@@ -24,10 +24,16 @@ async function* parquetBatches(
   columns: readonly ColumnSpec[],
   batchRows: number,
 ): AsyncGenerator<RowBatch> {
-  const { rowGroups } = await openParquet(reader)
+  const { rowGroups, columns: own } = await openParquet(reader)
+  const names = new Set(own.map(({ element }) => element.name))
   for (const rowGroup of rowGroups) {
     const read: RowValue[][] = []
     for (const spec of columns) {
+      // The data set may have gained it since.
+      if (spec.nullable && !names.has(spec.name)) {
+        read.push(new Array<RowValue>(rowGroup.rows).fill(null))
+        continue
+      }
       const arrays = await rowGroup.column(spec.name)
       const checked = (value: unknown): RowValue => parquetValue(value, spec)
       read.push(arrays.flatMap((values) => Array.from(values as ArrayLike<unknown>, checked)))

@@ -3,7 +3,7 @@ import type { ColumnSpec, ColumnStatistics } from '../../rows/index.ts'
 import { openParquet } from './parquet-reader.ts'
 import { damaged, type ShardReader } from './shard-reader.ts'
 
-/** Lists are left out: their counts are of elements. @throws ExportError `damaged` when it is not a Parquet file */
+/** Lists are left out: their counts are of elements. So are nullable columns that the shard lacks. @throws ExportError `damaged` when it is not a Parquet file */
 export async function readStatistics(
   reader: ShardReader,
   columns: readonly ColumnSpec[],
@@ -11,13 +11,14 @@ export async function readStatistics(
   const { metadata } = await openParquet(reader)
   return columns
     .filter(({ type }) => type !== 'list')
-    .map(({ name, type }) => {
-      const chunks = metadata.row_groups.map((group) => {
-        const chunk = group.columns.find(({ meta_data }) => meta_data?.path_in_schema[0] === name)?.meta_data
-        if (chunk === undefined) throw damaged(`It has no column ${name}`)
-        return chunk
-      })
-      return { name, type, ...sumOf(chunks) }
+    .flatMap(({ name, type, nullable }) => {
+      const chunks = metadata.row_groups.flatMap(
+        ({ columns }) =>
+          columns.find(({ meta_data }) => meta_data?.path_in_schema[0] === name)?.meta_data ?? [],
+      )
+      if (chunks.length === metadata.row_groups.length) return [{ name, type, ...sumOf(chunks) }]
+      if (chunks.length > 0 || !nullable) throw damaged(`It has no column ${name}`)
+      return []
     })
 }
 

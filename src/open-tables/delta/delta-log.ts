@@ -29,7 +29,7 @@ const actionSchema = z.object({
   add: z
     .object({ path: z.string(), size: z.number(), stats: z.string(), tags: z.record(z.string(), z.string()) })
     .optional(),
-  metaData: z.object({ createdTime: z.number() }).optional(),
+  metaData: z.object({ id: z.string(), createdTime: z.number(), schemaString: z.string() }).optional(),
   remove: z.object({ path: z.string() }).optional(),
 })
 
@@ -38,6 +38,9 @@ export type DeltaState = {
   readonly version: number
   /** When the log began, epoch ms. */
   readonly begunMs: number
+  /** Of the table, as Delta has it. */
+  readonly id: string
+  readonly schema: string
   readonly shards: ReadonlyMap<string, TableShard>
 }
 
@@ -90,14 +93,15 @@ export async function isOwnLog(store: Store, owner: TableOwner): Promise<boolean
 
 function replay(names: readonly string[], texts: readonly string[]): DeltaState {
   const shards = new Map<string, TableShard>()
-  let begunMs = 0
+  let table = { id: '', begunMs: 0, schema: '' }
   for (const [version, text] of texts.entries()) {
     const path = commitPath(version)
     if (`${DELTA_FOLDER}/${names[version]}` !== path) throw damagedTable(path, null)
     try {
       for (const line of text.trimEnd().split('\n')) {
         const { add, metaData, remove } = actionSchema.parse(JSON.parse(line))
-        begunMs = metaData?.createdTime ?? begunMs
+        if (metaData !== undefined)
+          table = { id: metaData.id, begunMs: metaData.createdTime, schema: metaData.schemaString }
         if (remove !== undefined) shards.delete(decoded(remove.path))
         if (add === undefined) continue
         const { numRecords } = statsSchema.parse(JSON.parse(add.stats))
@@ -109,7 +113,7 @@ function replay(names: readonly string[], texts: readonly string[]): DeltaState 
       throw damagedTable(path, error)
     }
   }
-  return { version: texts.length - 1, begunMs, shards }
+  return { version: texts.length - 1, ...table, shards }
 }
 
 const statsSchema = z.object({ numRecords: z.number() })

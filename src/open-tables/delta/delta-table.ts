@@ -71,13 +71,21 @@ async function commit(
   const known = before?.shards ?? new Map<string, TableShard>()
   const added = content.shards.filter(({ path, sha256 }) => known.get(path)?.sha256 !== sha256)
   const removed = [...known.keys()].filter((path) => !wanted.has(path))
-  if (before !== null && added.length + removed.length === 0) return before
+  const schema = JSON.stringify(schemaOf(content.columns))
+  if (before?.schema === schema && added.length + removed.length === 0) return before
   if (before !== null && removed.length > 0 && before.begunMs < (content.forgottenMs ?? 0)) {
     // Bounds of a shard of one row are values of a person, and commits stay as long as the log.
     await removeLog(store)
     return commit(store, settings, content, update)
   }
   const version = (before?.version ?? -1) + 1
+  const table = {
+    // Readers that remember versions must not take a log that begins anew for the former one.
+    id: before?.id ?? randomUUID(),
+    schema,
+    // A clock may be set back.
+    begunMs: before?.begunMs ?? Math.max(update.nowMs, content.forgottenMs ?? 0),
+  }
   const gone = removed.flatMap((path) => known.get(path) ?? [])
   const dataChange = !isCompaction(added, gone)
   const adds: string[] = []
@@ -86,19 +94,15 @@ async function commit(
   })
   const lines = [
     line({ commitInfo: commitInfo(settings, content, operationOf(added, removed, update), update) }),
-    ...(before === null
-      ? [
-          line({ protocol: { minReaderVersion: 1, minWriterVersion: 2 } }),
-          line({ metaData: metaData(settings, content, update) }),
-        ]
-      : []),
+    ...(before === null ? [line({ protocol: { minReaderVersion: 1, minWriterVersion: 2 } })] : []),
+    ...(before?.schema === schema ? [] : [line({ metaData: metaData(settings, table) })]),
     ...removed.map((path) =>
       line({ remove: { path: encoded(path), deletionTimestamp: update.nowMs, dataChange } }),
     ),
     ...adds,
   ]
   if (!(await writeCommit(store, version, lines))) return null
-  return { version, begunMs: before?.begunMs ?? update.nowMs, shards: wanted }
+  return { version, ...table, shards: wanted }
 }
 
 function line(action: unknown): string {
@@ -139,20 +143,17 @@ function commitInfo(
   }
 }
 
-/** The id is that of the log: readers that remember versions must not take a log that begins anew for the former one. */
 function metaData(
   { dataSetId }: OwnTableSettings,
-  { columns, forgottenMs }: TableContent,
-  { nowMs }: TableUpdate,
+  { id, schema, begunMs }: Pick<DeltaState, 'id' | 'schema' | 'begunMs'>,
 ) {
   return {
-    id: randomUUID(),
+    id,
     format: { provider: 'parquet', options: {} },
-    schemaString: JSON.stringify(schemaOf(columns)),
+    schemaString: schema,
     partitionColumns: [],
     configuration: { 'spillway.data_set_id': dataSetId },
-    // A clock may be set back.
-    createdTime: Math.max(nowMs, forgottenMs ?? 0),
+    createdTime: begunMs,
   }
 }
 

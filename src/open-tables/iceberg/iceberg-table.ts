@@ -124,7 +124,9 @@ class IcebergTable {
     update: TableUpdate,
   ): Promise<UpdatedTable | null> {
     const { metadata, settings, version } = this
-    const schema = metadata?.schemas[0] ?? schemaOf(content.columns)
+    const known = metadata?.schemas ?? []
+    const schema = schemaOf(content.columns, known)
+    const schemas = known.includes(schema) ? known : [...known, schema]
     const id = newSnapshotId(metadata)
     const sequence = (metadata?.['last-sequence-number'] ?? 0) + 1
     const changes = await manifestChanges(this.manifests, content.shards, {
@@ -136,7 +138,8 @@ class IcebergTable {
       write: (path, bytes) => createOwn(store, path, bytes),
     })
     const { manifests, added, removed } = changes
-    if (metadata !== null && added.length + removed.length === 0) {
+    const isSame = metadata?.['current-schema-id'] === schema['schema-id']
+    if (isSame && added.length + removed.length === 0) {
       await writeHint(store, version)
       return this.#updated(store, false)
     }
@@ -163,9 +166,9 @@ class IcebergTable {
       location: tableLocation(settings),
       'last-sequence-number': sequence,
       'last-updated-ms': now,
-      'last-column-id': lastColumnId(schema),
+      'last-column-id': lastColumnId(schemas),
       'current-schema-id': schema['schema-id'],
-      schemas: [schema],
+      schemas,
       'default-spec-id': 0,
       'partition-specs': [{ 'spec-id': 0, fields: [] }],
       // As Iceberg counts where there are no partition fields.

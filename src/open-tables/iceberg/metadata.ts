@@ -61,7 +61,7 @@ const metadataSchema = z.object({
   'last-updated-ms': number,
   'last-column-id': number,
   'current-schema-id': number,
-  schemas: z.tuple([z.custom<IcebergSchema>((value) => typeof value === 'object' && value !== null)]),
+  schemas: z.array(z.custom<IcebergSchema>((value) => typeof value === 'object' && value !== null)),
   'default-spec-id': number,
   'partition-specs': z.array(z.unknown()),
   'last-partition-id': number,
@@ -238,12 +238,19 @@ function fieldOf({ name, type, nullable, meaning }: ColumnSpec): IcebergField {
   }
 }
 
-/** The schema of a new table. It never changes: a data set keeps its columns. */
-export function schemaOf(columns: readonly ColumnSpec[]): IcebergSchema {
-  return { type: 'struct', 'schema-id': 0, fields: columns.map(fieldOf) }
+/** The schema with these columns: a known one, or the next. */
+export function schemaOf(
+  columns: readonly ColumnSpec[],
+  known: readonly IcebergSchema[] = [],
+): IcebergSchema {
+  const fields = columns.map(fieldOf)
+  const text = JSON.stringify(fields)
+  const found = known.find((schema) => JSON.stringify(schema.fields) === text)
+  return found ?? { type: 'struct', 'schema-id': known.length, fields }
 }
 
-export function lastColumnId({ fields }: IcebergSchema): number {
+export function lastColumnId(schemas: readonly IcebergSchema[]): number {
+  const fields = schemas.flatMap((schema) => schema.fields)
   return Math.max(
     ...fields.flatMap(({ id, type }) => (typeof type === 'string' ? id : [id, type['element-id']])),
   )

@@ -38,6 +38,7 @@ export function resolveTransform(file: PipelineFile, problems: Problems): Transf
     maskKeyEnv: transform.mask_key_env,
     columns: columns === undefined ? available : [...own.filter((name) => columns.includes(name)), ...extra],
     extraColumns,
+    lacking: [],
     secretFacts:
       facts === undefined
         ? null

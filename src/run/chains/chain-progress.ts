@@ -17,7 +17,7 @@ import {
 } from '../../state/index.ts'
 import type { FeedWindows } from './feed-windows.ts'
 
-type Followed = Pick<ChainProgress, 'chain' | 'query' | 'windows' | 'wanted' | 'feedWindows'>
+type Followed = Pick<ChainProgress, 'chain' | 'query' | 'windows' | 'wanted' | 'feedWindows' | 'schema'>
 
 /** One chain while a run follows it: its state in the checkpoint, or before its first page the plan. */
 export class ChainProgress {
@@ -27,6 +27,8 @@ export class ChainProgress {
   readonly wanted: number
   /** The windows of a feed's rows; null: the chain is a search. */
   readonly feedWindows: FeedWindows | null
+  /** Number of the schema of its rows. A cursor belongs to the columns that it was requested with. */
+  readonly schema: number
   readonly #state: CheckpointState
   #windows: WindowRun
   #hasEnded = false
@@ -38,6 +40,7 @@ export class ChainProgress {
     this.query = followed.query
     this.wanted = followed.wanted
     this.feedWindows = followed.feedWindows
+    this.schema = followed.schema
     this.#windows = followed.windows
     this.#watermark = this.folded?.watermark ?? 0
   }

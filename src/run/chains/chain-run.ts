@@ -132,7 +132,7 @@ export class ChainRun {
 
   async #followCursors(start: Start): Promise<void> {
     const { service, session } = this.#run
-    const pages = extractPages(service, this.#sequence(start), session.decode)
+    const pages = extractPages(service, this.#sequence(start), session.decoderOf(this.#chain.schema))
     for await (const page of pages) {
       const split = this.#commits.split(page)
       await this.#commits.commit(split)
@@ -143,7 +143,7 @@ export class ChainRun {
 
   #sequence({ cursor, since, known, size, isTrial }: Start): Chain {
     const chain = this.#chain
-    const { pipeline, options, queue, sizes } = this.#run
+    const { pipeline, session, options, queue, sizes } = this.#run
     const { extract, transform } = pipeline
     const { folded, query } = chain
     const feed = chain.feedWindows === null ? null : (folded?.feed ?? NEW_FEED)
@@ -156,7 +156,7 @@ export class ChainRun {
       isOver: () => chain.isOver,
       queryValue: maskedQueryValue(query, this.#secret, { ...transform, maskKey: options.maskKey }),
       secret: this.#secret,
-      include: extract.include,
+      include: session.schemas[chain.schema]!.include,
       order: extract.order,
       cursor,
       cursorSize: folded?.size ?? null,

@@ -119,13 +119,15 @@ async function beginOrResumeChain(
   if (planned.kind === 'new') {
     const { query, windows } = planned
     const chain = session.nextChain()
-    return new ChainProgress(state, { chain, query, windows, wanted: windows.count, feedWindows })
+    const schema = session.own.number
+    return new ChainProgress(state, { chain, query, windows, wanted: windows.count, feedWindows, schema })
   }
   const { chain, query, wanted, keep } = planned
   if (keep !== null) await journal.append([{ kind: 'shorten', chain, windows: keep }])
   const folded = state.chains.get(chain)
   if (folded === undefined || wanted === 0) return null
-  return new ChainProgress(state, { chain, query, windows: folded.windows, wanted, feedWindows })
+  const schema = feedWindows === null ? folded.schema : session.own.number
+  return new ChainProgress(state, { chain, query, windows: folded.windows, wanted, feedWindows, schema })
 }
 
 export function statusFor(error: ExportError): RunStatus {

@@ -10,6 +10,7 @@ import {
   type JournalEntry,
   NEW_FEED,
   type PageEntry,
+  schemaToJson,
 } from '../../state/index.ts'
 import { endedEntry, failEnded } from './chain-failure.ts'
 import type { ChainProgress } from './chain-progress.ts'
@@ -85,6 +86,7 @@ export class PageCommits {
     const hasIds = recent !== this.recent && countOfIds(page.ids) > 0
     const until = position === null ? null : BigInt(position.at)
     const ids = hasIds ? { ids: { blob: blobs.push(encodeIds({ ids: page.ids, until })) - 1, keep } } : {}
+    const isMade = slices.length > 0 || (feed === null && page.next !== null)
     const entry: PageEntry = {
       kind: 'page',
       chain: chain.chain,
@@ -100,11 +102,15 @@ export class PageCommits {
       ...(page.repeated === 0 || feed !== null ? {} : { repeated: page.repeated }),
       ...ids,
       ...(feed === null ? {} : { feed: feed.entry }),
+      ...(feed === null || !isMade || folded?.schema === chain.schema ? {} : { schema: chain.schema }),
       ...(Object.keys(page.unknownFields).length === 0 ? {} : { unknown_fields: page.unknownFields }),
     }
     const begin: JournalEntry[] = this.restart === null ? [] : [this.restart]
+    if (isMade) begin.push(...this.#newSchema())
     if (folded === undefined)
-      begin.push(chainEntry(chain.chain, chain.query.name, windows, feed === null ? null : NEW_FEED))
+      begin.push(
+        chainEntry(chain.chain, chain.query.name, windows, feed === null ? null : NEW_FEED, chain.schema),
+      )
     const advanced = chain.advanced
     await session.shards.commit({
       slices,
@@ -129,6 +135,13 @@ export class PageCommits {
     for (const fault of ended) failEnded(chain, fault, this.#events, this.#run)
     await measurements.enterMonth(session.journal)
     return excess
+  }
+
+  /** A data set gains columns with the first rows that have them. */
+  #newSchema(): readonly JournalEntry[] {
+    const { journal, own } = this.#run.session
+    if (this.#chain.schema !== own.number || own.number < journal.state.schemas.length) return []
+    return [{ kind: 'schema', schema: own.number, ...schemaToJson(own.schema) }]
   }
 
   #byWindow(items: ReadonlyMap<number, number>): NonNullable<PageEntry['forgotten']> {

@@ -102,6 +102,7 @@ function slicesOf(
   return [...folders].map(([folder, own]) => ({
     page: rows,
     folder,
+    schema: chain.schema,
     rows: choiceOf(own),
     ranges: own.map(
       ({ index, from, to }): PartitionRange => ({ partition: chain.partitionAt(index).key, rows: to - from }),

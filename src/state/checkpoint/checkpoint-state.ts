@@ -1,7 +1,9 @@
 import type { Measures } from '../../core/index.ts'
+import type { Schema } from '../../rows/index.ts'
 import { type BlobRef, blobTuple, type FoldedShard } from '../commit-log.ts'
 import type { Erasure, HeaderEntry, JournalEntry, PartitionEntry, Prune, Scope } from '../journal-entry.ts'
 import type { LogEnd } from '../log/commit.ts'
+import { schemaKey, schemaToJson } from '../schemas.ts'
 import { chainSnapshot, type FoldedChain } from './folded-chain.ts'
 import { type FoldedPartition, type FoldedPartitions, hasBegun } from './folded-partition.ts'
 import { type FoldedRun, runEntries } from './folded-run.ts'
@@ -10,6 +12,8 @@ import type { ReadonlyPathMap, SealedShard, ShardList } from './packed-collectio
 /** The fewest entries that result in this state. */
 export function* snapshot(state: CheckpointState): Generator<JournalEntry> {
   yield state.header
+  for (const [schema, each] of state.schemas.entries())
+    if (schema > 0) yield { kind: 'schema', schema, ...schemaToJson(each) }
   if (state.scope !== null) yield { kind: 'scope', ...state.scope }
   for (const [name, value] of state.queries) yield { kind: 'query', name, value }
   for (const run of state.runs) yield* runEntries(run)
@@ -68,18 +72,28 @@ export function partitionEntry(partition: string, folded: FoldedPartition): Part
   }
 }
 
-function openEntry({ shard, folder, part, partitions, importedAt, batches }: FoldedShard): JournalEntry {
+function openEntry({
+  shard,
+  folder,
+  part,
+  schema,
+  partitions,
+  importedAt,
+  batches,
+}: FoldedShard): JournalEntry {
   const contents = {
     partitions: [...partitions],
     imported_at: importedAt,
     batches: batches.map(({ rows, at }) => [rows, ...blobTuple(at)] as const),
   }
-  return { kind: 'open', shard, folder, part, contents }
+  return { kind: 'open', shard, folder, part, ...schemaKey(schema), contents }
 }
 
 /** The content of the journal as one state. */
 export type CheckpointState = FoldedPartitions & {
   readonly header: HeaderEntry
+  /** By number, the newest last. */
+  readonly schemas: readonly Schema[]
   /** What the pipeline file requested when the last run began; null: none has. */
   readonly scope: Scope | null
   readonly chains: ReadonlyMap<number, FoldedChain>

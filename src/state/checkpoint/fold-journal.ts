@@ -2,6 +2,7 @@ import { MAX_TIMES, type Measures, NOT_MEASURED, partitionKey } from '../../core
 import { type BlobRef, blobRef } from '../commit-log.ts'
 import type { Entry, Erasure, HeaderEntry, JournalEntry, Prune, Scope } from '../journal-entry.ts'
 import { LOG_START, type LogEnd } from '../log/commit.ts'
+import { schemaFromJson } from '../schemas.ts'
 import type { CheckpointState } from './checkpoint-state.ts'
 import { afterPage, chainFromEntry, type FoldedChain } from './folded-chain.ts'
 import { Partitions } from './folded-partition.ts'
@@ -42,6 +43,9 @@ export class JournalFold {
     switch (entry.kind) {
       case 'header':
       case 'claim':
+        break
+      case 'schema':
+        this.#state.schemas[entry.schema] = schemaFromJson(entry)
         break
       case 'query':
         this.#state.queries.set(entry.name, entry.value)
@@ -339,6 +343,7 @@ function keyAt({ query, windows }: FoldedChain, index: number): string {
 function beginningOf(header: HeaderEntry, partitions: Partitions, runs: Runs, shards: FoldedShards) {
   return {
     header,
+    schemas: [schemaFromJson(header.schema)],
     scope: null as Scope | null,
     partitions: partitions.all,
     redo: { partitions: partitions.again, shards: new Set<number>(), sealed: shards.redone },

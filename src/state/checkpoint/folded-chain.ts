@@ -2,6 +2,7 @@ import { type Int64Json, type Window, WindowRun } from '../../core/index.ts'
 import { type PageIds, type Position, SeenCursors } from '../../rows/index.ts'
 import { type BlobRef, blobRef, blobTuple } from '../commit-log.ts'
 import type { ChainEntry, FeedProgress, PageEntry } from '../journal-entry.ts'
+import { schemaKey } from '../schemas.ts'
 import { afterFeedPage } from './folded-feed.ts'
 
 /** A chain that has begun and not ended. */
@@ -31,12 +32,14 @@ export type FoldedChain = {
   readonly size: number | null
   /** How far a feed is read; null: it is a search. */
   readonly feed: FeedProgress | null
+  /** Number of the schema of its rows. */
+  readonly schema: number
 }
 
 export function chainFromEntry(entry: ChainEntry): FoldedChain {
-  const { chain, query, order, windows, feed = null, state } = entry
+  const { chain, query, order, windows, feed = null, schema = 0, state } = entry
   const run = new WindowRun(order, windows === null ? null : boundsOf(windows))
-  const identity = { chain, query, windows: run, feed }
+  const identity = { chain, query, windows: run, feed, schema }
   if (state === undefined) {
     const beginning = { watermark: 0, next: null, pages: 0, position: null, since: null, seen: null }
     const requested = run.range
@@ -52,17 +55,18 @@ export function chainEntry(
   query: string,
   windows: WindowRun,
   feed: FeedProgress | null = null,
+  schema = 0,
 ): ChainEntry {
   const { order, bounds } = windows
   const entry = { chain, query, order, windows: bounds === null ? null : spansOf(bounds) }
-  return { kind: 'chain', ...entry, ...(feed === null ? {} : { feed }) }
+  return { kind: 'chain', ...entry, ...(feed === null ? {} : { feed }), ...schemaKey(schema) }
 }
 
 /** The entry that replaces all others about a chain when the journal is compacted. */
 export function chainSnapshot(folded: FoldedChain): ChainEntry {
   const { next, watermark, pages, position, requested, since, seen, ids, forgot, lost, size } = folded
   return {
-    ...chainEntry(folded.chain, folded.query, folded.windows, folded.feed),
+    ...chainEntry(folded.chain, folded.query, folded.windows, folded.feed, folded.schema),
     state: {
       next,
       watermark,
@@ -111,6 +115,7 @@ function afterPageOfFeed(
     ...folded,
     ...after,
     pages: folded.pages + 1,
+    schema: page.schema ?? folded.schema,
     ...(isOver
       ? { next: after.feed.end, size: after.feed.end_size, seen: null }
       : { next, size, seen: withCursor(folded.seen, folded.next) }),

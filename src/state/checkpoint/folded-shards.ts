@@ -20,12 +20,13 @@ export class FoldedShards {
   readonly goneFrom = new Map<string, number>()
   next = 0
 
-  begin({ shard, folder, part, contents }: Entry<'open'>): void {
+  begin({ shard, folder, part, schema = 0, contents }: Entry<'open'>): void {
     this.#countPart(shard, { folder, part })
     this.open.set(shard, {
       shard,
       folder,
       part,
+      schema,
       partitions: new Set(contents?.partitions),
       importedAt: contents?.imported_at ?? null,
       batches: contents?.batches.map(([rows, ...blob]) => ({ rows, at: blobRef(blob) })) ?? [],

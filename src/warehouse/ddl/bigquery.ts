@@ -11,7 +11,7 @@ import {
   type SyncDialect,
   tableColumns,
 } from './dialect.ts'
-import { ledgerTable, listOf, shardPattern, syncScript } from './sync.ts'
+import { addColumns, ledgerTable, listOf, shardPattern, syncScript } from './sync.ts'
 
 const TYPES: Readonly<Record<ColumnType, string>> = {
   int64: 'INT64',
@@ -72,6 +72,7 @@ ${connection === null ? '' : `${connection}\n`}OPTIONS (\n${optionList(options)}
   return syncScript(input, {
     tables: [
       ...tablesOf(input),
+      ...addColumns(input, into(table), quoted, ({ type }) => TYPES[type]),
       external(
         files,
         columns.map(({ name, type }) => `${quoted(name)} ${typeOf(type, input)}`),

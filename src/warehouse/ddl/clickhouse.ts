@@ -13,7 +13,7 @@ import {
   shardGlob,
   tableColumns,
 } from './dialect.ts'
-import { ledgerTable, listOf, shardPattern, syncScript } from './sync.ts'
+import { addColumns, ledgerTable, listOf, shardPattern, syncScript } from './sync.ts'
 
 const TYPES: Readonly<Record<ColumnType, string>> = {
   int64: 'Int64',
@@ -41,7 +41,7 @@ export const clickhouseSync: SyncDialect = (input) => {
   // `**` gives paths with two slashes.
   const files = `${input.resource}/${'*/'.repeat(hiveColumns(input).length)}*${input.extension}`
   const { terms, source, settings } = filesOf(input, files)
-  const [name, list] = [quoted(input.table), quoted(listOf(input.table))]
+  const [name, list] = [input.table, listOf(input.table)].map(quoted) as [string, string]
   const match = (text: string, pattern: string): string => `extract(${text}, ${backslashed(pattern)})`
   const shard = match('_path', shardPattern(input))
   return syncScript(input, {
@@ -52,6 +52,7 @@ export const clickhouseSync: SyncDialect = (input) => {
       'SET allow_nondeterministic_mutations = 1',
       'SET mutations_sync = 2',
       ...tablesOf(input),
+      ...addColumns(input, name, quoted, typeOf),
     ],
     types: TYPES,
     quoted,
@@ -109,8 +110,12 @@ function filesOf(
   const terms = columns.map(({ name, type }) =>
     type === 'list' ? listFrom(`ifNull(${quoted(name)}, '[]')`) : quoted(name),
   )
-  if (format.kind === 'parquet')
-    return { terms: namesOf(input, quoted), source: `${source}, 'Parquet')`, settings: '' }
+  if (format.kind === 'parquet') {
+    // Without a structure the first file tells the columns.
+    const types = columns.map((column) => `${quoted(column.name)} ${typeOf(column)}`).join(', ')
+    const given = input.added.length === 0 ? '' : `, ${backslashed(types)}`
+    return { terms: namesOf(input, quoted), source: `${source}, 'Parquet'${given})`, settings: '' }
+  }
   return {
     terms: terms.join(', '),
     source: `${source}, 'CSVWithNames', ${backslashed(structure)})`,

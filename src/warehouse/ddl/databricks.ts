@@ -36,8 +36,15 @@ export const databricksSync: SyncDialect = (input) => {
     `regexp_extract(${text}, ${backslashed(pattern)}, 1)`
   // Some versions encode % in the paths of files. No two shards differ in that alone.
   const plain = (path: string): string => `replace(${path}, '%25', '%')`
+  const added = input.added.map(({ name, type }) => `${quoted(name)} ${TYPES[type]}`).join(', ')
+  const byHand =
+    added === ''
+      ? ''
+      : `-- Once, by hand, where the table is older than these columns:
+-- ALTER TABLE ${quoted(input.table)} ADD COLUMNS (${added});
+`
   const lines = manifestLines(input.manifest).map((line) => `(${backslashed(line)})`)
-  return syncScript(input, {
+  const script = syncScript(input, {
     tables: commentedTables(input, TYPES, quoted, backslashed),
     types: TYPES,
     quoted,
@@ -59,6 +66,7 @@ JOIN ${list} c ON f.spillway_file = ${plain('c.shard')}
 WHERE c.state = 'missing'`,
     ],
   })
+  return `${byHand}${script}`
 }
 
 function filesOf(input: DdlInput): string {

@@ -10,6 +10,8 @@ export type DdlInput = {
   readonly table: string
   /** Those of the files, in their order. */
   readonly columns: readonly ColumnSpec[]
+  /** Those of them that some shards lack: tables may be older. */
+  readonly added: readonly ColumnSpec[]
   readonly format: Format
   /** `load.path` as the reader of the statement knows it. */
   readonly path: string
@@ -21,7 +23,11 @@ export type DdlInput = {
 /** Writes the table, with comments, and the statement that loads or mounts the data set in one engine. */
 export type Dialect = (input: DdlInput) => string
 
-export type SyncInput = DdlInput & { readonly manifest: Pick<Manifest, 'data_set_id' | 'shards'> }
+export type SyncInput = DdlInput & {
+  readonly manifest: Pick<Manifest, 'data_set_id' | 'shards'>
+  /** The columns of each schema of the data set, by its number. */
+  readonly schemas: readonly (readonly ColumnSpec[])[]
+}
 
 /** Writes the script that brings a table in one engine in line with the manifest. */
 export type SyncDialect = (input: SyncInput) => string
@@ -44,7 +50,7 @@ export function tableColumns(columns: readonly ColumnSpec[]): readonly ColumnSpe
   return [...columns, ...OWN_COLUMNS.map((column) => ({ ...column, nullable: true }))]
 }
 
-export function namesOf({ columns }: DdlInput, quoted: (name: string) => string): string {
+export function namesOf({ columns }: Pick<DdlInput, 'columns'>, quoted: (name: string) => string): string {
   return columns.map(({ name }) => quoted(name)).join(', ')
 }
 

@@ -7,7 +7,7 @@ import {
   shardGlob,
   tableColumns,
 } from './dialect.ts'
-import { ledgerTable, listOf, shardPattern, syncScript } from './sync.ts'
+import { addColumns, ledgerTable, listOf, shardPattern, syncScript } from './sync.ts'
 
 /** The column with the path of a row's file. */
 const FILE = 'spillway_file'
@@ -41,11 +41,11 @@ FROM ${reader};
 
 export const duckdbSync: SyncDialect = (input) => {
   const { terms, reader } = filesOf(input)
-  const [name, list] = [identifier(input.table), identifier(listOf(input.table))]
+  const [name, list] = [input.table, listOf(input.table)].map(identifier) as [string, string]
   const match = (text: string, pattern: string): string => `regexp_extract(${text}, ${literal(pattern)}, 1)`
   const shard = match(FILE, shardPattern(input))
   return syncScript(input, {
-    tables: tablesOf(input),
+    tables: [...tablesOf(input), ...addColumns(input, name, identifier, ({ type }) => DUCKDB_TYPES[type])],
     types: DUCKDB_TYPES,
     quoted: identifier,
     text: literal,
@@ -82,8 +82,9 @@ function listFrom(json: string): string {
 
 /** The columns of the files, and the table function that reads them, with the path of each in `spillway_file`. */
 function filesOf(input: DdlInput): { readonly terms: readonly string[]; readonly reader: string } {
-  const { columns, format } = input
-  const hiveOptions = `hive_partitioning = false, filename = ${literal(FILE)}`
+  const { columns, added, format } = input
+  const byName = added.length === 0 ? '' : 'union_by_name = true, '
+  const hiveOptions = `${byName}hive_partitioning = false, filename = ${literal(FILE)}`
   const glob = literal(shardGlob({ ...input, path: duckdbPath(input.path) }))
   const csvTypes = columns.map(
     ({ name, type }) => `${literal(name)}: ${literal(type === 'list' ? 'VARCHAR' : DUCKDB_TYPES[type])}`,

@@ -1,5 +1,5 @@
 import type { ColumnSpec, ColumnType } from '../../rows/index.ts'
-import { manifestLines } from '../../state/index.ts'
+import { MANIFEST_LINES, manifestLines } from '../../state/index.ts'
 import { columnComments, columnLines, identifier, literal } from '../table/table.ts'
 import {
   BY_HAND,
@@ -29,14 +29,18 @@ export const redshift: Dialect = (input) => {
     format.kind === 'csv'
       ? '-- Redshift cannot tell "" from null in CSV: empty texts become null or stay empty for the whole column (EMPTYASNULL).\n-- Parquet has no such trouble.\n'
       : '-- COPY takes the columns of Parquet by their position, so the table has to have them in this order.\n'
+  const copy =
+    input.added.length > 0
+      ? '-- The shards do not all have the same columns: `ddl --sync` copies each with its own.'
+      : `COPY ${table}
+FROM ${literal(`${bucketOf(input)}/${resource}/`)}
+IAM_ROLE default
+${optionsOf(input)};`
   return `-- Amazon Redshift
 ${tableWith(columns, input)};
 
 ${BY_HAND}
-${note}COPY ${table}
-FROM ${literal(`${bucketOf(input)}/${resource}/`)}
-IAM_ROLE default
-${optionsOf(input)};
+${note}${copy}
 
 ${tableColumns([])
   .map(({ name, type }) => `ALTER TABLE ${table} ADD COLUMN ${identifier(name)} ${TYPES[type]};`)
@@ -47,23 +51,48 @@ ${ledgerTable(TYPES, identifier)};
 `
 }
 
-/** A shard after the other, each through a table that has the columns of the files alone. */
+/** A shard after the other, each through a table that has the columns of its file alone, in their order. */
 export const redshiftSync: SyncDialect = (input) => {
-  const { columns } = input
-  const [list, stage, lines, procedure] = [
+  const { columns, schemas } = input
+  const [table, list, lines, procedure] = [
+    input.table,
     listOf(input.table),
-    ...['stage', 'lines', 'copy'].map((each) => `${input.table}_spillway_${each}`),
-  ].map(identifier)
-  const names = namesOf(input, identifier)
+    ...['lines', 'copy'].map((each) => `${input.table}_spillway_${each}`),
+  ].map(identifier) as [string, string, string, string]
   const match = (text: string, pattern: string): string =>
     `REGEXP_SUBSTR(${text}, ${literal(pattern)}, 1, 1, 'e')`
-  const copyEnd = ` IAM_ROLE default ${optionsOf(input)}`
+  const { path, schema } = MANIFEST_LINES
+  const stages = schemas.map((own, number) => {
+    const stage = identifier(`${input.table}_spillway_stage${number === 0 ? '' : number}`)
+    const names = namesOf({ columns: own }, identifier)
+    const ofSchema = `SELECT ${match('line', path)} FROM ${lines} WHERE COALESCE(NULLIF(${match('line', schema)}, ''), '0') = '${number}'`
+    const which = schemas.length === 1 ? '' : ` AND shard IN (${ofSchema})`
+    return {
+      create: [
+        `DROP TABLE IF EXISTS ${stage}`,
+        `CREATE TEMP TABLE ${stage} (\n${columnLines(own, TYPES)}\n)`,
+      ],
+      loop: `  FOR missing IN SELECT data_set, shard FROM ${list} WHERE state = 'missing'${which} LOOP
+    DELETE FROM ${stage};
+    EXECUTE ${literal(`COPY ${stage} FROM `)} || quote_literal(${literal(`${bucketOf(input)}/`)} || missing.shard) || ${literal(` IAM_ROLE default ${optionsOf({ ...input, columns: own })}`)};
+    INSERT INTO ${table} (${names}, spillway_data_set, spillway_shard)
+    SELECT ${names}, missing.data_set, missing.shard FROM ${stage};
+  END LOOP;`,
+    }
+  })
+  // It has no ADD COLUMN IF NOT EXISTS.
+  const added = input.added.map(
+    ({ name, type }) =>
+      `  IF NOT EXISTS (SELECT 1 FROM pg_attribute WHERE attrelid = ${literal(table)}::regclass AND attname = ${literal(name)}) THEN
+    EXECUTE ${literal(`ALTER TABLE ${table} ADD COLUMN ${identifier(name)} ${TYPES[type]}`)};
+  END IF;`,
+  )
   return syncScript(input, {
     tables: [
       tableWith(tableColumns(columns), input, ' IF NOT EXISTS'),
       ledgerTable(TYPES, identifier),
-      ...[lines, stage].map((each) => `DROP TABLE IF EXISTS ${each}`),
-      `CREATE TEMP TABLE ${stage} (\n${columnLines(columns, TYPES)}\n)`,
+      `DROP TABLE IF EXISTS ${lines}`,
+      ...stages.flatMap(({ create }) => create),
       `CREATE TEMP TABLE ${lines} (line VARCHAR(65535))`,
       ...batches(manifestLines(input.manifest)).map(
         (some) => `INSERT INTO ${lines} VALUES\n${some.map((line) => `  (${literal(line)})`).join(',\n')}`,
@@ -72,12 +101,7 @@ export const redshiftSync: SyncDialect = (input) => {
 DECLARE
   missing RECORD;
 BEGIN
-  FOR missing IN SELECT data_set, shard FROM ${list} WHERE state = 'missing' LOOP
-    DELETE FROM ${stage};
-    EXECUTE ${literal(`COPY ${stage} FROM `)} || quote_literal(${literal(`${bucketOf(input)}/`)} || missing.shard) || ${literal(copyEnd)};
-    INSERT INTO ${identifier(input.table)} (${names}, spillway_data_set, spillway_shard)
-    SELECT ${names}, missing.data_set, missing.shard FROM ${stage};
-  END LOOP;
+${[...added, ...stages.map(({ loop }) => loop)].join('\n')}
 END;
 $$ LANGUAGE plpgsql`,
     ],
@@ -88,7 +112,7 @@ $$ LANGUAGE plpgsql`,
     into: identifier,
     match,
     lines: `SELECT line FROM ${lines}`,
-    list: list!,
+    list,
     makeList: (select) => [`DROP TABLE IF EXISTS ${list}`, `CREATE TEMP TABLE ${list} AS\n${select}`],
     begin: 'BEGIN',
     commit: 'COMMIT',

@@ -9,7 +9,7 @@ import {
   namesOf,
   type SyncDialect,
 } from './dialect.ts'
-import { commentedTables, listOf, shardPattern, syncScript } from './sync.ts'
+import { addColumns, commentedTables, listOf, shardPattern, syncScript } from './sync.ts'
 
 const TYPES: Readonly<Record<ColumnType, string>> = {
   int64: 'NUMBER(19, 0)',
@@ -54,6 +54,7 @@ WHERE ${shard} IN (SELECT SHARD FROM ${list} WHERE STATE = 'missing')`
   return syncScript(input, {
     tables: [
       ...commentedTables(input, TYPES, quoted, backslashed),
+      ...addColumns(input, quoted(table), quoted, ({ type }) => TYPES[type]),
       // Its integration is set by hand.
       ...stageOf(input, 'CREATE STAGE IF NOT EXISTS'),
       `CREATE OR REPLACE FILE FORMAT ${lines} TYPE = CSV FIELD_DELIMITER = NONE ESCAPE_UNENCLOSED_FIELD = NONE ENCODING = 'UTF8'`,

@@ -1,4 +1,4 @@
-import type { ColumnType } from '../../rows/index.ts'
+import type { ColumnSpec, ColumnType } from '../../rows/index.ts'
 import { MANIFEST_LINES } from '../../state/index.ts'
 import { LEDGER_COLUMNS } from '../table/prepare-table.ts'
 import { columnLines, LEDGER } from '../table/table.ts'
@@ -60,6 +60,18 @@ export function commentedTables(
     `CREATE TABLE IF NOT EXISTS ${quoted(table)} (\n${lines.join(',\n')}\n)`,
     ledgerTable(types, quoted),
   ]
+}
+
+/** Statements that give an older table the columns that the data set has gained. */
+export function addColumns(
+  { added }: DdlInput,
+  table: string,
+  quoted: Engine['quoted'],
+  typeOf: (column: ColumnSpec) => string,
+): readonly string[] {
+  return added.map(
+    (column) => `ALTER TABLE ${table} ADD COLUMN IF NOT EXISTS ${quoted(column.name)} ${typeOf(column)}`,
+  )
 }
 
 /**

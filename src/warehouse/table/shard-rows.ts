@@ -9,6 +9,8 @@ type ShardSource = {
   /** Absolute path of the data set. */
   readonly root: string
   readonly format: Format
+  /** Whether some shards may lack some columns, which are null then. */
+  readonly isMixed: boolean
 }
 
 /** SQL by which DuckDB reads rows with the types of the table, `spillway_data_set` and `spillway_shard` last. */
@@ -54,7 +56,11 @@ function readerOf(
 ): string {
   const file = `[${paths.map((path) => literal(duckdbPath(join(source.root, path)))).join(', ')}]`
   const common = `hive_partitioning = false, filename = ${literal(FILE)}`
-  if (source.format.kind === 'parquet') return `read_parquet(${file}, ${common})`
+  if (source.format.kind === 'parquet') {
+    if (!source.isMixed) return `read_parquet(${file}, ${common})`
+    const nulls = columns.map(({ name, type }) => `NULL::${DUCKDB_TYPES[type]} AS ${identifier(name)}`)
+    return `(FROM read_parquet(${file}, union_by_name = true, ${common}) UNION ALL BY NAME (SELECT ${nulls.join(', ')} WHERE false))`
+  }
   const types = columns.map(({ name }) => `${literal(name)}: 'VARCHAR'`).join(', ')
   // By default DuckDB reads "" as null, guesses types and, by the name, the compression, and takes sixteen times the
   // longest line for a buffer.

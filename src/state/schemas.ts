@@ -1,0 +1,68 @@
+import type { NamedPipeline, Pipeline } from '../core/index.ts'
+import { KNOWN_EXTRAS, type Schema, withSchemas } from '../rows/index.ts'
+import type { CheckpointState } from './checkpoint/checkpoint-state.ts'
+import type { SchemaJson } from './journal-entry.ts'
+
+export function schemaToJson({ include, columns, extraColumns, secretFacts }: Schema): SchemaJson {
+  return {
+    include: [...include].sort(),
+    columns: [...columns],
+    extra_columns: extraColumns.map(({ name, path, type }) => ({ name, path: path.join('.'), type })),
+    secret_facts:
+      secretFacts === null
+        ? null
+        : { policy: { min_length: secretFacts.policy.minLength, classes: secretFacts.policy.classes } },
+  }
+}
+
+export function schemaFromJson({ include, columns, extra_columns, secret_facts }: SchemaJson): Schema {
+  return {
+    include,
+    columns,
+    extraColumns: extra_columns.map(({ name, path, type }) => {
+      const known = KNOWN_EXTRAS.find((field) => field.name === name)
+      return known ?? { name, path: path.split('.'), type, meaning: null }
+    }),
+    secretFacts:
+      secret_facts === null
+        ? null
+        : { policy: { minLength: secret_facts.policy.min_length, classes: secret_facts.policy.classes } },
+  }
+}
+
+/** How entries name a schema. */
+export function schemaKey(schema: number): { readonly schema?: number } {
+  return schema === 0 ? {} : { schema }
+}
+
+/** The pipeline with the columns that the data set's shards have; before the first, those of its newest schema. */
+export function asExported<P extends Pipeline | NamedPipeline>(
+  pipeline: P,
+  { schemas, shards }: Pick<CheckpointState, 'schemas' | 'shards'>,
+): P {
+  return withSchemas(pipeline, usedSchemas(schemas, shards))
+}
+
+/** {@link asExported} by what the manifest tells. */
+export function asExportedBy<P extends Pipeline | NamedPipeline>(
+  { schemas, shards }: ManifestSchemas,
+  pipeline: P,
+): P {
+  return withSchemas(pipeline, usedSchemas(schemas.map(schemaFromJson), shards))
+}
+
+type ManifestSchemas = {
+  readonly schemas: readonly SchemaJson[]
+  readonly shards: Iterable<{ readonly schema?: number | undefined }>
+}
+
+/** Those that shards name; the newest where none does. */
+export function usedSchemas(
+  schemas: readonly Schema[],
+  shards: Iterable<{ readonly schema?: number | undefined }>,
+): readonly Schema[] {
+  const used = new Set<number>()
+  if (schemas.length > 1) for (const { schema = 0 } of shards) used.add(schema)
+  const named = schemas.filter((_, number) => used.has(number))
+  return named.length > 0 ? named : schemas.slice(-1)
+}
