@@ -1,6 +1,5 @@
 import type { NamedPipeline, Pipeline } from '../core/index.ts'
 import { KNOWN_EXTRAS, type Schema, withSchemas } from '../rows/index.ts'
-import type { CheckpointState } from './checkpoint/checkpoint-state.ts'
 import type { SchemaJson } from './journal-entry.ts'
 
 export function schemaToJson({ include, columns, extraColumns, secretFacts }: Schema): SchemaJson {
@@ -38,7 +37,7 @@ export function schemaKey(schema: number): { readonly schema?: number } {
 /** The pipeline with the columns that the data set's shards have; before the first, those of its newest schema. */
 export function asExported<P extends Pipeline | NamedPipeline>(
   pipeline: P,
-  { schemas, shards }: Pick<CheckpointState, 'schemas' | 'shards'>,
+  { schemas, shards }: { readonly schemas: readonly Schema[]; readonly shards: Iterable<OfSchema> },
 ): P {
   return withSchemas(pipeline, usedSchemas(schemas, shards))
 }
@@ -53,13 +52,15 @@ export function asExportedBy<P extends Pipeline | NamedPipeline>(
 
 type ManifestSchemas = {
   readonly schemas: readonly SchemaJson[]
-  readonly shards: Iterable<{ readonly schema?: number | undefined }>
+  readonly shards: Iterable<OfSchema>
 }
+
+type OfSchema = { readonly schema?: number | undefined }
 
 /** Those that shards name; the newest where none does. */
 export function usedSchemas(
   schemas: readonly Schema[],
-  shards: Iterable<{ readonly schema?: number | undefined }>,
+  shards: Iterable<OfSchema>,
 ): readonly Schema[] {
   const used = new Set<number>()
   if (schemas.length > 1) for (const { schema = 0 } of shards) used.add(schema)

@@ -78,6 +78,7 @@ const command = fc.oneof(
       days: fc.constantFrom(0, 3, 20, 60),
       months: fc.integer({ min: 0, max: 2 }),
       domains: fc.subarray(DOMAINS, { minLength: 1 }),
+      columns: fc.integer({ min: 0, max: 1 }),
     }),
   },
   fc.record({ do: fc.constant('fresh') }),
@@ -127,14 +128,14 @@ type World = Workspace & {
   readonly settings: Settings
   readonly model: ExportModel
   /** What the service has and what the pipeline asks for; `change` alters them. */
-  readonly now: { day: number; domains: readonly string[]; months: number }
+  readonly now: { day: number; domains: readonly string[]; months: number; columns: number }
   /** Digests of all shards so far, by path. */
   readonly shards: Map<string, string>
 }
 
 async function startWorld(resource: Resource, settings: Settings): Promise<World> {
   const { seed, records, invalidRate, emptyPageRate, lateRate, identifierOrder } = settings
-  const now = { day: 100, domains: DOMAINS.slice(0, 2), months: 4 }
+  const now = { day: 100, domains: DOMAINS.slice(0, 2), months: 4, columns: 0 }
   const sandbox = await startSandbox({
     ...{ seed, records, invalidRate, emptyPageRate, lateRate, identifierOrder },
     ...{ nastyRate: 0, nullRate: 0.02, stateRate: 0, domains: DOMAINS },
@@ -155,6 +156,10 @@ function writePipeline({ resource, settings, now, write }: World): Promise<void>
   return write({
     service: { retries: 0 },
     extract: { ...(resource === 'feed' ? feed : search), page_size: pageSize },
+    transform: {
+      ...(now.columns < 1 ? {} : { secret_facts: { policy: { min_length: 12, classes: 3 } } }),
+      ...(now.columns < 2 ? {} : { extra_columns: ['event_uid'] }),
+    },
     load: {
       ...(hasTables ? { table_formats: ['iceberg', 'delta'] } : { format: 'csv' }),
       partition_by: partitionBy,
@@ -295,12 +300,14 @@ async function damageACommit(world: World, { choice, at }: Named<'damage-a-commi
   await expectPromises(world, { isComplete: true })
 }
 
-/** Time goes on for a feed; a search asks for other domains or more months. */
-function change(world: World, { days, months, domains }: Named<'change'>): Promise<void> {
-  const { now } = world
+/** Time goes on for a feed; a search asks for other domains or more months, and both for more columns. */
+function change(world: World, { days, months, domains, columns }: Named<'change'>): Promise<void> {
+  const { now, settings } = world
   now.day = Math.min(now.day + days, 330)
   if (months === 0) now.domains = domains
   now.months = Math.min(now.months + months, 9)
+  // Shards in CSV cannot get any.
+  if (settings.hasTables) now.columns = Math.min(now.columns + columns, 2)
   return writePipeline(world)
 }
 
