@@ -5,6 +5,7 @@ export * from './hosts.ts'
 export * from './partition.ts'
 
 export * from './pipeline.ts'
+export * from './policies.ts'
 export * from './resources.ts'
 export * from './scratch.ts'
 export * from './secrets/known-secrets.ts'

@@ -1,7 +1,6 @@
 import type { Int64 } from './collections.ts'
 import {
   type FeedQuery,
-  type IdentityPolicy,
   type NamedQuery,
   type Order,
   type Pipeline,
@@ -9,6 +8,7 @@ import {
   SEARCHES,
   type SearchQuery,
 } from './pipeline.ts'
+import { IDENTITY_POLICIES, type IdentityPolicy } from './policies.ts'
 import { formatInstant, type Micros, parseTimestamp } from './time.ts'
 
 /** Half-open UTC range `[from, until)`. */
@@ -28,7 +28,8 @@ export function isFeed<Q extends Query>(query: Q): query is Q & FeedQuery {
 }
 
 export function hidesIdentity(query: Query, identity: IdentityPolicy): boolean {
-  return identityIn(query.type) !== 'none' && identity !== 'keep'
+  // A policy that is not known hides, too.
+  return identityIn(query.type) !== 'none' && IDENTITY_POLICIES[identity]?.shows !== true
 }
 
 /** How much of an identity the value of a query is. @param type of a query; any other text: none of it */

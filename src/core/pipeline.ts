@@ -1,3 +1,4 @@
+import type { IdentityPolicy, SecretPolicy } from './policies.ts'
 import type { AddressKey, Resource } from './resources.ts'
 import type { Age, Micros } from './time.ts'
 
@@ -153,15 +154,11 @@ export type WindowLength =
   | { readonly unit: 'hour' | 'day'; readonly count: number }
   | { readonly unit: 'week' | 'month' | 'year' }
 
-export const SECRET_POLICIES = ['redact', 'drop', 'partial', 'hmac', 'plaintext'] as const
-export const IDENTITY_POLICIES = ['keep', 'hmac', 'drop'] as const
 export const INVALID_POLICIES = ['quarantine', 'fail'] as const
 
 export const TABLE_FORMATS = ['iceberg', 'delta'] as const
 
 export type TableFormat = (typeof TABLE_FORMATS)[number]
-export type SecretPolicy = (typeof SECRET_POLICIES)[number]
-export type IdentityPolicy = (typeof IDENTITY_POLICIES)[number]
 type InvalidPolicy = (typeof INVALID_POLICIES)[number]
 
 export type TransformSettings = {

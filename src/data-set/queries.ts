@@ -2,6 +2,7 @@ import {
   AUTH_KEYS,
   ExportError,
   hidesIdentity,
+  IDENTITY_POLICIES,
   isHeaderText,
   learnSecret,
   locationOf,
@@ -39,7 +40,7 @@ function labelOf(query: Query, pipeline: Pipeline, maskKey: Uint8Array | null): 
   const { transform } = pipeline
   const label = visibleLabel(query, transform.identity)
   if (label !== null) return label
-  if (transform.identity === 'hmac') {
+  if (IDENTITY_POLICIES[transform.identity].isKeyed) {
     return maskedQueryValue(query, null, { ...transform, maskKey }).slice(0, DIGEST_DIGITS)
   }
   throw new ExportError({

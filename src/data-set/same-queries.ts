@@ -1,6 +1,7 @@
 import {
   ExportError,
   hidesIdentity,
+  IDENTITY_POLICIES,
   locationOf,
   type NamedPipeline,
   type NamedQuery,
@@ -64,5 +65,6 @@ function valueFor(
   maskKey: Uint8Array | null,
 ): string | null {
   if (!hidesIdentity(query, transform.identity)) return queryLabel(query)
-  return transform.identity === 'hmac' ? maskedQueryValue(query, null, { ...transform, maskKey }) : null
+  const { isKeyed } = IDENTITY_POLICIES[transform.identity]
+  return isKeyed ? maskedQueryValue(query, null, { ...transform, maskKey }) : null
 }

@@ -3,12 +3,12 @@ import {
   ADDRESS_KEYS,
   type AddressKey,
   ExportError,
-  IDENTITY_POLICIES,
+  IDENTITY_POLICY_NAMES,
   type NamedPipeline,
   type Pipeline,
   RESOURCE_NAMES,
   rulesOf,
-  SECRET_POLICIES,
+  SECRET_POLICY_NAMES,
 } from '../core/index.ts'
 
 /** Settings by their keys in the pipeline file. */
@@ -34,8 +34,8 @@ const FROZEN: Readonly<Record<string, Frozen>> = {
   'extract.resource': { at: ['extract', 'resource'], value: z.enum(RESOURCE_NAMES) },
   ...Object.fromEntries(ADDRESS_KEYS.map((key) => [`service.${key}`, address(key)])),
   'extract.order': { at: ['extract', 'order'], value: z.enum(['asc', 'desc']) },
-  'transform.secret': { at: ['transform', 'secret'], value: z.enum(SECRET_POLICIES) },
-  'transform.identity': { at: ['transform', 'identity'], value: z.enum(IDENTITY_POLICIES) },
+  'transform.secret': { at: ['transform', 'secret'], value: z.enum(SECRET_POLICY_NAMES) },
+  'transform.identity': { at: ['transform', 'identity'], value: z.enum(IDENTITY_POLICY_NAMES) },
   'load.format': { at: ['load', 'format', 'kind'], value: z.enum(['parquet', 'csv']) },
   'load.engine': { at: ['load', 'format', 'engine'], value: z.string() },
   'load.compression': { at: ['load', 'format', 'compression'], value: z.string() },

@@ -6,6 +6,8 @@ import {
   locationOf,
   type Pipeline,
   SECRET_POLICIES,
+  SECRET_POLICY_NAMES,
+  type SecretPolicy,
 } from '../core/index.ts'
 import {
   type Environment,
@@ -47,7 +49,7 @@ export async function checkRequirements(
   const needed = requestSecrets(pipeline).filter(({ name }) => !sendsNothing || isSet(name))
   for (const { name, key, read } of needed) await require(key, () => read(name, env))
   // If the file does not name the mask key, the policy that needs it is reported.
-  const policy = secret === 'hmac' ? 'transform.secret' : 'transform.identity'
+  const policy = SECRET_POLICIES[secret].isKeyed ? 'transform.secret' : 'transform.identity'
   await require(keySet(pipeline, 'transform.mask_key_env', policy), () => readMaskKey(pipeline, env))
   await require('transform.secret', () => requireConsent(secret, allowPlaintext, ''))
   if (missing.length === 0)
@@ -61,11 +63,14 @@ export async function checkRequirements(
 }
 
 /** Checks the consent of this run to write secrets unmasked, if the policy does that. @throws ExportError `config` */
-export function requireConsent(policy: string, allowPlaintext: boolean | undefined, where: string): void {
-  if (policy !== 'plaintext' || allowPlaintext === true) return
-  const what =
-    'plaintext needs consent at each run, and this run was not given leave to write secrets unmasked'
-  const others = SECRET_POLICIES.filter((each) => each !== policy)
+export function requireConsent(
+  policy: SecretPolicy,
+  allowPlaintext: boolean | undefined,
+  where: string,
+): void {
+  if (!SECRET_POLICIES[policy].shows || allowPlaintext === true) return
+  const what = `${policy} needs consent at each run, and this run was not given leave to write secrets unmasked`
+  const others = SECRET_POLICY_NAMES.filter((each) => !SECRET_POLICIES[each].shows)
   const next = `Add --allow-plaintext, or choose ${others.join(', ')}.`
   throw new ExportError({ kind: 'config', what, where, next })
 }

@@ -1,5 +1,5 @@
 import { isAbsolute } from 'node:path'
-import { type Auth, type Pipeline, unlessSecret } from '../core/index.ts'
+import { type Auth, IDENTITY_POLICIES, type Pipeline, unlessSecret } from '../core/index.ts'
 import { IDENTITY_KEYS } from './problems/describe.ts'
 import { isMapping, type Mapping } from './problems/tree.ts'
 import { type ReadOptions, readSource, sourceOf } from './read-pipeline.ts'
@@ -29,7 +29,10 @@ export async function resolvedSettings(path: string, options: ReadOptions): Prom
       parquet: { encodings, ...sectionOf(own.parquet) },
     },
   }
-  return shown(withDefaults(settings, keysOf(pipelineFile), file), transform.identity !== 'keep') as Mapping
+  return shown(
+    withDefaults(settings, keysOf(pipelineFile), file),
+    !IDENTITY_POLICIES[transform.identity].shows,
+  ) as Mapping
 }
 
 /** @param isNarrowed whether flags choose domains */

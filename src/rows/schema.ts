@@ -1,12 +1,14 @@
 import { crc32 } from 'node:zlib'
-import type {
-  ExtractSettings,
-  ExtraField,
-  Format,
-  IdentityPolicy,
-  Resource,
-  SecretPolicy,
-  TransformSettings,
+import {
+  type ExtractSettings,
+  type ExtraField,
+  type Format,
+  IDENTITY_POLICIES,
+  type IdentityPolicy,
+  type Resource,
+  SECRET_POLICIES,
+  type SecretPolicy,
+  type TransformSettings,
 } from '../core/index.ts'
 
 export type ColumnType = 'int64' | 'text' | 'boolean' | 'timestamp' | 'list'
@@ -136,7 +138,10 @@ function extraSpec({ name, path, type, meaning }: ExtraField): ColumnSpec {
 }
 
 export function droppedColumns(secret: SecretPolicy, identity: IdentityPolicy): readonly string[] {
-  return [...(secret === 'drop' ? ['hash'] : []), ...(identity === 'drop' ? ['identity_name'] : [])]
+  return [
+    ...(SECRET_POLICIES[secret]?.dropsColumn ? ['hash'] : []),
+    ...(IDENTITY_POLICIES[identity]?.dropsColumn ? ['identity_name'] : []),
+  ]
 }
 
 /** Fields that the service sends only when `include` names them. */

@@ -58,10 +58,7 @@ type ManifestSchemas = {
 type OfSchema = { readonly schema?: number | undefined }
 
 /** Those that shards name; the newest where none does. */
-export function usedSchemas(
-  schemas: readonly Schema[],
-  shards: Iterable<OfSchema>,
-): readonly Schema[] {
+export function usedSchemas(schemas: readonly Schema[], shards: Iterable<OfSchema>): readonly Schema[] {
   const used = new Set<number>()
   if (schemas.length > 1) for (const { schema = 0 } of shards) used.add(schema)
   const named = schemas.filter((_, number) => used.has(number))

@@ -1,4 +1,4 @@
-import type { IdentityPolicy, SecretPolicy } from '../core/index.ts'
+import { IDENTITY_POLICIES, SECRET_POLICIES } from '../core/index.ts'
 
 /** The first two or three digits, truncated: `940`, `1.2k`, `56k`, `340M`. */
 export function short(value: number): string {
@@ -27,24 +27,14 @@ function lastOf(until: string): string {
   return date.length > 10 ? date : new Date(Date.parse(date) - 1).toISOString().slice(0, 10)
 }
 
-const SECRETS: Readonly<Record<SecretPolicy, string>> = {
-  redact: 'removed',
-  drop: 'removed, with their column',
-  partial: 'first and last character only',
-  hmac: 'keyed digests (HMAC-SHA256)',
-  plaintext: 'in clear',
-}
-
-const IDENTITIES: Readonly<Record<IdentityPolicy, string>> = {
-  keep: 'in clear',
-  hmac: 'keyed digests (HMAC-SHA256)',
-  drop: 'removed, with their column',
-}
-
 /** How a manifest says that its rows are masked. One of another version may name a policy that this one does not know. */
 export function maskingWords(masking: { readonly secret: string; readonly identity: string }) {
   return {
-    secret: (SECRETS as Readonly<Record<string, string>>)[masking.secret] ?? masking.secret,
-    identity: (IDENTITIES as Readonly<Record<string, string>>)[masking.identity] ?? masking.identity,
+    secret: wordsOf(SECRET_POLICIES, masking.secret),
+    identity: wordsOf(IDENTITY_POLICIES, masking.identity),
   }
+}
+
+function wordsOf(policies: Readonly<Record<string, { readonly words: string }>>, name: string): string {
+  return policies[name]?.words ?? name
 }

@@ -1,6 +1,6 @@
 export { valueColumn } from './columns/value-columns.ts'
 export { createDecoder, type Decoder } from './decoder.ts'
-export { identityHider, looksMasked, maskedQueryValue, REDACTED } from './mask/mask.ts'
+export { identityDigest, identityHider, looksMasked, maskedQueryValue, REDACTED } from './mask/mask.ts'
 export { IGNORABLE, normalIdentity, withoutEnd } from './mask/normal-form.ts'
 export { filedIdentity, suppressionDigest } from './mask/suppression.ts'
 export { isKnownField, UNNAMED_FIELDS } from './schema.ts'

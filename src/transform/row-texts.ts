@@ -1,3 +1,4 @@
+import { IDENTITY_POLICIES, SECRET_POLICIES } from '../core/index.ts'
 import type { DecodeSettings } from '../rows/index.ts'
 import type { Credential } from './schema.ts'
 
@@ -10,8 +11,8 @@ export class RowTexts {
   readonly #hidesIdentity: boolean
 
   constructor({ secret, identity }: Pick<DecodeSettings, 'secret' | 'identity'>) {
-    this.#hidesSecret = secret !== 'plaintext'
-    this.#hidesIdentity = identity !== 'keep'
+    this.#hidesSecret = SECRET_POLICIES[secret]?.shows !== true
+    this.#hidesIdentity = IDENTITY_POLICIES[identity]?.shows !== true
   }
 
   /** A URL without what may be a person or a secret. */

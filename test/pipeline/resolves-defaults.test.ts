@@ -49,7 +49,7 @@ test('the smallest file gets every default', async () => {
         ...['source_name', 'source_description_en', 'source_description_fr', 'source_is_alert_enabled'],
         ...['source_breached_at', 'source_leaked_at', 'query_type', 'query_value'],
       ],
-      ...{ extraColumns: [], secretFacts: null, onInvalid: 'quarantine' },
+      ...{ extraColumns: [], lacking: [], secretFacts: null, onInvalid: 'quarantine' },
       maxQuarantined: { kind: 'share', percent: 1 },
     },
     load: {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { SECRET_POLICIES, type SecretFacts } from '../../src/core/index.ts'
+import { SECRET_POLICY_NAMES, type SecretFacts } from '../../src/core/index.ts'
 import { cases } from '../support/thorough.ts'
 import { credential, decodedRows, response } from './credentials.ts'
 import { DIGESTS } from './digests.ts'
@@ -103,7 +103,7 @@ it('both readers tell what the documentation says, of any secret and under every
   fc.assert(
     fc.property(
       fc.array(item, { maxLength: 8 }),
-      fc.constantFrom(...SECRET_POLICIES),
+      fc.constantFrom(...SECRET_POLICY_NAMES),
       fc.record({ minLength: fc.integer({ min: 1, max: 14 }), classes: fc.integer({ min: 1, max: 4 }) }),
       (items, secret, policy) => {
         const body = response(items.map((each, id) => credential({ id, ...each })))

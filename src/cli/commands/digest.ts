@@ -4,7 +4,7 @@ import { type Log, linesText } from '../../core/index.ts'
 import { decoded, digestColumn, identitiesIn, readDirectory } from '../../data-set/index.ts'
 import { readKeyOf } from '../../pipeline/index.ts'
 import { keyFingerprint } from '../../state/index.ts'
-import { identityHider } from '../../transform/index.ts'
+import { identityDigest } from '../../transform/index.ts'
 import { command, stringValue, stringValues, wrongUsage } from '../command-line/command.ts'
 import { csvText } from '../results/row-text.ts'
 
@@ -26,7 +26,7 @@ export const digest = command({
   async run({ column, key }, io) {
     if (process.stdin.isTTY) throw wrongUsage('No identities are given', 'Pipe them in.')
     const maskKey = await readKeyOf(KEY, io.env, 'digest')
-    const hide = identityHider({ identity: 'hmac', maskKey })
+    const hide = identityDigest(maskKey)
     const parts =
       column === undefined && key === undefined
         ? linesOf(hide, io.log)

@@ -1,9 +1,9 @@
 import { createReadStream } from 'node:fs'
 import { resolve } from 'node:path'
-import { codeOf, ExportError, parseInstant } from '../../core/index.ts'
+import { codeOf, ExportError, IDENTITY_POLICIES, parseInstant } from '../../core/index.ts'
 import { type Matches, matchPeople, type QueryStream, readDirectory } from '../../data-set/index.ts'
 import { readMaskKey } from '../../pipeline/index.ts'
-import { identityHider, normalIdentity } from '../../transform/index.ts'
+import { identityDigest, normalIdentity } from '../../transform/index.ts'
 import {
   choiceOf,
   flag,
@@ -55,7 +55,7 @@ export const match = dataSetCommand('read', {
     if (output !== null) await requireApart({ path: output, what: 'The result' }, [pipeline])
     if (output !== null && (await isSameFile(output, resolve(io.cwd, args.directory))))
       throw wrongUsage('--output names the directory of --directory', 'Choose another name for the result.')
-    const isMasked = pipeline.transform.identity === 'hmac'
+    const isMasked = IDENTITY_POLICIES[pipeline.transform.identity].isKeyed
     if (args.digests && !isMasked)
       throw wrongUsage('--digests goes with transform.identity: hmac', 'Give a directory with addresses.')
     const maskKey = isMasked && !args.digests ? await readMaskKey(pipeline, io.env) : null
@@ -63,11 +63,7 @@ export const match = dataSetCommand('read', {
       columns: args.column ?? [],
       key: args.key ?? null,
       hasDigests: args.digests,
-      storedForm: args.digests
-        ? (digest) => digest
-        : isMasked
-          ? identityHider({ identity: 'hmac', maskKey })
-          : normalIdentity,
+      storedForm: args.digests ? (digest) => digest : isMasked ? identityDigest(maskKey) : normalIdentity,
       where: args.directory,
     })
     for (const warning of directory.warnings) io.log('warn', warning)

@@ -1,5 +1,6 @@
 import {
   ExportError,
+  IDENTITY_POLICIES,
   identityIn,
   locationOf,
   type NamedPipeline,
@@ -215,7 +216,8 @@ export function queriesOfPeople(
   const notes: string[] = []
   const isNamed = queries.some((query) => namesOneOf(people, query.type, queryLabel(query)))
   const isRetired =
-    transform.identity === 'keep' && [...state.partitions.branches.keys()].some((name) => isOf(people, name))
+    IDENTITY_POLICIES[transform.identity].shows &&
+    [...state.partitions.branches.keys()].some((name) => isOf(people, name))
   if (isNamed || isRetired) {
     notes.push(
       `A query names one of them (${isNamed ? where : 'one that the file no longer has'}): its value stays in folders, keys, manifest and query_value. Take it out of the file, export to another load.path with as: for such queries, and delete this data set.`,

@@ -1,5 +1,5 @@
 import { createSecretKey } from 'node:crypto'
-import { linesText, type Pipeline } from '../../core/index.ts'
+import { IDENTITY_POLICIES, linesText, type Pipeline } from '../../core/index.ts'
 import { filedIdentity, identityHider, suppressionDigest } from '../../transform/index.ts'
 import { identitiesIn, requireIdentities } from '../match/identities.ts'
 
@@ -43,7 +43,7 @@ export class People {
   static of(lines: readonly string[], pipeline: Pipeline, maskKey: Uint8Array | null): People {
     requireIdentities(pipeline, 'Nothing needs to be erased here by identity.')
     const { identity } = pipeline.transform
-    return identity === 'keep'
+    return IDENTITY_POLICIES[identity].shows
       ? new People(lines, false, filedIdentity)
       : new People(lines, true, identityHider({ identity, maskKey }))
   }

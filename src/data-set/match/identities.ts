@@ -1,4 +1,4 @@
-import { ExportError, locationOf, type Pipeline, rulesOf } from '../../core/index.ts'
+import { ExportError, IDENTITY_POLICIES, locationOf, type Pipeline, rulesOf } from '../../core/index.ts'
 import { IGNORABLE, withoutEnd } from '../../transform/index.ts'
 
 export type Identities = {
@@ -62,8 +62,9 @@ const NO_NAME = /[;,|<>()[\]{}"\u2039\u203a\u2026\0]|\.\.\.|^\p{L}[\p{L}\d.-]*:/
 export function requireIdentities(pipeline: Pipeline, next: string): void {
   const { identity, columns } = pipeline.transform
   const isThere = rulesOf(pipeline.extract.resource).holdsPeople && columns.includes('identity_name')
-  if (isThere && identity !== 'drop') return
-  const where = locationOf(pipeline, identity === 'drop' ? 'transform.identity' : 'transform.columns')
+  const { dropsColumn } = IDENTITY_POLICIES[identity]
+  if (isThere && !dropsColumn) return
+  const where = locationOf(pipeline, dropsColumn ? 'transform.identity' : 'transform.columns')
   const what = 'The data set holds no identities, so nobody can be found in it'
   throw new ExportError({ kind: 'config', what, where, next })
 }

@@ -2,6 +2,7 @@ import {
   ExportError,
   formatInstant,
   formatTimestamp,
+  IDENTITY_POLICIES,
   type Int64,
   int64,
   type Micros,
@@ -75,10 +76,11 @@ async function matchedBy(
   const types = new Map(columns.map(({ name, type }) => [name, type]))
   const shown = ROW_COLUMNS.filter((name) => types.has(name))
   const values = ['identity_name', ...shown].map((name) => VALUES[types.get(name)!]?.(name) ?? name)
-  const where = conditionOf(transform.identity === 'hmac', options)
+  const { isKeyed } = IDENTITY_POLICIES[transform.identity]
+  const where = conditionOf(isKeyed, options)
   const sqlOf = (rows: string): string => `SELECT ${values.join(', ')} FROM (${rows}) WHERE ${where}`
   const groups = shardGroups(pipeline, store, manifest, columns, sqlOf, options.stop)
-  const found = new Found(directory, options.plusTags, transform.identity === 'hmac', shown)
+  const found = new Found(directory, options.plusTags, isKeyed, shown)
   await findRows(directory.addresses.keys(), groups, options.stop, (rows) => {
     for (const row of rows) found.add(row as Match['cells'])
   })
@@ -198,7 +200,7 @@ function requireColumns(pipeline: Pipeline, { since, plusTags }: MatchOptions): 
   )
   if (since !== null && !transform.columns.includes('imported_at'))
     throw refused('The data set has no column imported_at', '--since', 'Leave --since out.')
-  if (plusTags && transform.identity === 'hmac')
+  if (plusTags && IDENTITY_POLICIES[transform.identity].isKeyed)
     throw refused(
       'Digests do not show plus tags: a+shop@b and a@b have two of them',
       '--plus-tags',

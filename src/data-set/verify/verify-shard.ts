@@ -1,5 +1,13 @@
 import { createHash } from 'node:crypto'
-import { identityIn, isExportError, numberOf, type Pipeline, rulesOf, type Store } from '../../core/index.ts'
+import {
+  IDENTITY_POLICIES,
+  identityIn,
+  isExportError,
+  numberOf,
+  type Pipeline,
+  rulesOf,
+  type Store,
+} from '../../core/index.ts'
 import type { InspectedShard, ShardReader } from '../../load/index.ts'
 import { columnsOf, typeName } from '../../rows/index.ts'
 import type { ManifestShard } from '../../state/index.ts'
@@ -123,7 +131,7 @@ function maskingChecks(
     if (transform.columns.includes(column)) checks.set(column, check)
   }
   watch('hash', (value) => looksMasked(transform.secret, value))
-  if (transform.identity !== 'keep') {
+  if (!IDENTITY_POLICIES[transform.identity].shows) {
     watch('identity_name', (value) => looksMasked(transform.identity, value))
     // Names of partitions begin with the kind of their query.
     const isHidden =

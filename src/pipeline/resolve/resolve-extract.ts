@@ -2,6 +2,7 @@ import { dirname, isAbsolute, join, resolve } from 'node:path'
 import {
   type ExtractSettings,
   hidesIdentity,
+  IDENTITY_POLICIES,
   type IdentityPolicy,
   MAX_WINDOWS,
   type Query,
@@ -167,8 +168,8 @@ function unique(all: readonly Reported[], inFolders: boolean, identity: Identity
     const name = label === null ? ` ${asked}` : nameQuery(query, label).name
     const bytes = Buffer.byteLength(`query=${nameQuery(query, label ?? ANY_DIGEST).name}`)
     const before = names.get(asked)
-    if (label === null && identity === 'drop')
-      report('under transform.identity: drop the query needs a name that does not reveal it: add as')
+    if (label === null && !IDENTITY_POLICIES[identity].isKeyed)
+      report(`under transform.identity: ${identity} the query needs a name that does not reveal it: add as`)
     else if (hidesIdentity(query, identity) && label !== null && reveals(query, label))
       report(`its as reveals what transform.identity: ${identity} hides`)
     else if (inFolders && bytes > MAX_FOLDER_BYTES)

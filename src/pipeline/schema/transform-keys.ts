@@ -1,5 +1,10 @@
 import * as z from 'zod'
-import { EXTRA_TYPES, IDENTITY_POLICIES, INVALID_POLICIES, SECRET_POLICIES } from '../../core/index.ts'
+import {
+  EXTRA_TYPES,
+  IDENTITY_POLICY_NAMES,
+  INVALID_POLICIES,
+  SECRET_POLICY_NAMES,
+} from '../../core/index.ts'
 import { KNOWN_EXTRAS } from '../../rows/index.ts'
 import { key, onlyFor, onlyIf } from './key.ts'
 import { choice, columnName, countOrShare, integer, list, section, text, variableName } from './leaves.ts'
@@ -31,10 +36,10 @@ const extraColumn = z.union(
 
 export const transform = section({
   secret: key(
-    choice(...SECRET_POLICIES).prefault('redact'),
+    choice(...SECRET_POLICY_NAMES).prefault('redact'),
     'How leaked secrets are masked; plaintext also needs --allow-plaintext at each run.',
   ),
-  identity: key(choice(...IDENTITY_POLICIES).prefault('keep'), 'How identities are masked.'),
+  identity: key(choice(...IDENTITY_POLICY_NAMES).prefault('keep'), 'How identities are masked.'),
   mask_key_env: key(
     variableName().prefault('SPILLWAY_MASK_KEY'),
     'Environment variable with the key of the hmac policies, 32 bytes or more.',

@@ -4,12 +4,14 @@ import {
   AUTH_KEYS,
   type CatalogSettings,
   ExportError,
+  IDENTITY_POLICIES,
   isHeaderText,
   keySet,
   learnSecret,
   type Pipeline,
   requireSet,
   rulesOf,
+  SECRET_POLICIES,
 } from '../../core/index.ts'
 import { STORES } from '../stores/index.ts'
 import { readText } from '../values/read-text.ts'
@@ -238,9 +240,9 @@ function unusable(file: string, how: string, next: string, cause?: unknown): Exp
 }
 
 export function needsMaskKey({ extract, transform }: Pick<Pipeline, 'extract' | 'transform'>): boolean {
-  return (
-    rulesOf(extract.resource).holdsPeople && (transform.secret === 'hmac' || transform.identity === 'hmac')
-  )
+  const { secret, identity } = transform
+  const isKeyed = SECRET_POLICIES[secret].isKeyed || IDENTITY_POLICIES[identity].isKeyed
+  return isKeyed && rulesOf(extract.resource).holdsPeople
 }
 
 export function catalogVariables(catalog: CatalogSettings | null): readonly string[] {

@@ -1,10 +1,10 @@
 import {
   ExportError,
-  IDENTITY_POLICIES,
+  IDENTITY_POLICY_NAMES,
   INVALID_POLICIES,
   type Pipeline,
   type QuarantineLimit,
-  SECRET_POLICIES,
+  SECRET_POLICY_NAMES,
 } from '../../core/index.ts'
 import { maskKeyFault, needsMaskKey, requireConsent } from '../../pipeline/index.ts'
 import type { RunOptions } from '../options.ts'
@@ -16,8 +16,8 @@ export function requirePolicies(
 ): void {
   const { transform, file } = pipeline
   const { secret, identity, onInvalid, maxQuarantined } = transform
-  requireKnown('transform.secret', secret, SECRET_POLICIES, file)
-  requireKnown('transform.identity', identity, IDENTITY_POLICIES, file)
+  requireKnown('transform.secret', secret, SECRET_POLICY_NAMES, file)
+  requireKnown('transform.identity', identity, IDENTITY_POLICY_NAMES, file)
   requireKnown('transform.on_invalid', onInvalid, INVALID_POLICIES, file)
   requireLimit(maxQuarantined, file)
   requireConsent(secret, allowPlaintext, file)

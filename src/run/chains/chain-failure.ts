@@ -1,4 +1,4 @@
-import { ExportError, type NamedPipeline, rulesOf } from '../../core/index.ts'
+import { ExportError, type NamedPipeline, rulesOf, SECRET_POLICIES } from '../../core/index.ts'
 import { isWebPage, ResponseError, type Service } from '../../extract/index.ts'
 import { UnreachableError } from '../../http/index.ts'
 import type { JournalEntry } from '../../state/index.ts'
@@ -29,7 +29,7 @@ export async function failPartition(
   ])
   const isOfFeed = chain.feedWindows !== null
   // Without the cursor nothing shows that a variable still holds the secret whose rows are exported.
-  const isOfSecret = query.type === 'secret' && pipeline.transform.secret !== 'hmac'
+  const isOfSecret = query.type === 'secret' && !SECRET_POLICIES[pipeline.transform.secret].isKeyed
   const isRefused = error.kind === 'refused' && (chain.folded === undefined || isOfFeed || isOfSecret)
   // If the chain is before the failed partition, it can continue up to there; else it waits for the next run.
   const keep = index > watermark ? index : index + 1

@@ -1,7 +1,7 @@
 import type { ExtraField, Int64 } from '../../core/index.ts'
 import type { Column, DecodeSettings, Group, RecordBatch, Vector } from '../../rows/index.ts'
 import { FactColumns } from '../facts/fact-columns.ts'
-import type { Masks } from '../mask/mask.ts'
+import { isConstant, type Masks } from '../mask/mask.ts'
 import type { Credential } from '../schema.ts'
 import { NumberList } from './lists.ts'
 import { SourceTable } from './source-table.ts'
@@ -32,7 +32,7 @@ export class CredentialColumns {
     this.domain = this.#wanted(this.#texts, 'domain', () => new DictionaryColumn())
     this.identityName = this.#wanted(this.#texts, 'identity_name', () => new PlainColumn(masks.identity))
     this.hash = this.#wanted(this.#texts, 'hash', () =>
-      settings.secret === 'redact' ? new RedactedColumn() : new PlainColumn(masks.secret),
+      isConstant(masks.secret) ? new RedactedColumn() : new PlainColumn(masks.secret),
     )
     this.hashType = this.#wanted(this.#texts, 'hash_type', () => new DictionaryColumn())
     this.knownPasswordId = this.#wanted(this.#texts, 'known_password_id', () => new PlainColumn())

@@ -1,12 +1,12 @@
 import { createHmac, createSecretKey } from 'node:crypto'
 import {
   ExportError,
-  IDENTITY_POLICIES,
+  IDENTITY_POLICY_NAMES,
   type IdentityPolicy,
   identityIn,
   type Query,
   queryLabel,
-  SECRET_POLICIES,
+  SECRET_POLICY_NAMES,
   type SecretPolicy,
 } from '../../core/index.ts'
 import type { DecodeSettings } from '../../rows/index.ts'
@@ -30,8 +30,8 @@ export type Masks = { readonly secret: Mask | null; readonly identity: Mask | nu
 
 /** @throws ExportError 'config' when a policy is none that is known, or needs a key and there is none */
 export function masksOf({ secret, identity, maskKey }: MaskPolicies): Masks {
-  requireKnown('secret', secret, SECRET_POLICIES)
-  requireKnown('identity', identity, IDENTITY_POLICIES)
+  requireKnown('secret', secret, SECRET_POLICY_NAMES)
+  requireKnown('identity', identity, IDENTITY_POLICY_NAMES)
   return {
     secret: POLICIES[secret].mask(maskKey, 'secret'),
     identity: POLICIES[identity].mask(maskKey, 'identity'),
@@ -69,8 +69,19 @@ export function identityHider({
   identity,
   maskKey,
 }: Pick<MaskPolicies, 'identity' | 'maskKey'>): (text: string) => string {
-  const mask = masksOf({ secret: 'redact', identity, maskKey }).identity
+  const mask = POLICIES[identity].mask(maskKey, 'identity')
   return (text) => maskText(mask, text)
+}
+
+/** The digest of an identity, as keyed policies write it. */
+export function identityDigest(maskKey: Uint8Array | null): (text: string) => string {
+  const mask = digestMask(maskKey, 'identity')
+  return (text) => maskText(mask, text)
+}
+
+/** Whether a mask writes the same for every value. */
+export function isConstant(mask: Mask | null): boolean {
+  return mask === redact
 }
 
 /** Whether it can have come from a policy: all that can be known without the secrets. A null is masked under each. */
