@@ -42,6 +42,8 @@ import {
 } from './scan/json-steps.ts'
 import { fieldName, SOURCE_FIELDS, type Source, sourceSchema, unknownNames } from './schema.ts'
 
+const NO_BODY = Buffer.alloc(0)
+
 /**
  * Values go from the response's bytes into columns, without objects. What the walker does not understand is read by
  * JSON.parse and the schema. Without a walker, or with additional columns, all items are.
@@ -49,39 +51,45 @@ import { fieldName, SOURCE_FIELDS, type Source, sourceSchema, unknownNames } fro
 export class PageReader {
   readonly #settings: DecodeSettings
   readonly #tools: PageTools
-  readonly #walker: ItemWalker<KnownSource> | null
-  #body: Buffer = Buffer.alloc(0)
+  #walker: ItemWalker<KnownSource> | null = null
+  #body: Buffer = NO_BODY
   #pages = 0
   #items = 0
 
   constructor(settings: DecodeSettings, tools: PageTools) {
     this.#settings = settings
     this.#tools = tools
-    this.#walker = tools.extras === null ? itemWalker(readSource) : null
   }
 
   /** @throws ExportError as {@link parseResponse}; `data` also when an item was not requested */
   read(body: Buffer, context: PageContext): DecodedPage {
-    this.#body = body
-    this.#walker?.begin(body)
+    if (this.#tools.extras === null) this.#walker ??= itemWalker(readSource)
     try {
-      return this.#readResponse(context)
+      if (!isUtf8(body)) throw notUnderstood()
+      return this.#readResponse(body, context)
     } catch (error) {
       if (!(error instanceof SyntaxError) && !isExportError(error)) throw error
       // The response counts before a single item. The message of a SyntaxError quotes the JSON, so it is not kept.
       parseResponse(body, context)
       throw isExportError(error) ? error : wrongShape('cannot be read', pageLocation(context))
+    } finally {
+      if (this.#walker?.isLarge === true) {
+        this.#walker = null
+        this.#body = NO_BODY
+      }
     }
   }
 
   /** `{"items": [...], "next": ...}`, in either order and with other fields between. */
-  #readResponse(context: PageContext): DecodedPage {
-    const body = this.#body
-    let at = skipSpace(body, hasByteOrderMark(body) ? 3 : 0)
+  #readResponse(response: Buffer, context: PageContext): DecodedPage {
+    const start = this.#walker?.open(response) ?? null
+    const walker = start === null ? null : this.#walker
+    const body = walker?.bytes ?? response
+    this.#body = body
+    let at = skipSpace(body, (start ?? 0) + (hasByteOrderMark(response) ? 3 : 0))
     this.#require(at, OPEN_BRACE)
     let page: CredentialPage | null = null
     let next: unknown = null
-    let checked = 0
     const seen = new Set<string>()
     do {
       const key = skipSpace(body, at + 1)
@@ -99,9 +107,7 @@ export class PageReader {
         page = new CredentialPage(this.#settings, this.#tools, context)
         this.#pages++
         this.#items = 0
-        requireUtf8(body.subarray(0, value))
-        at = this.#readItems(value, page)
-        checked = at
+        at = this.#readItems(walker, value, page)
       } else {
         at = skipValue(body, value)
         const parsed = this.#parse(value, at)
@@ -112,29 +118,23 @@ export class PageReader {
     this.#require(at, CLOSE_BRACE)
     if (skipSpace(body, at + 1) !== body.length || page === null) throw notUnderstood()
     if (next !== null && typeof next !== 'string') throw notUnderstood()
-    requireUtf8(body.subarray(checked))
     return page.finish(this.#items, next)
   }
 
   /** @returns the position after the list at `start` */
-  #readItems(start: number, page: CredentialPage): number {
+  #readItems(walker: ItemWalker<KnownSource> | null, start: number, page: CredentialPage): number {
     const body = this.#body
-    const walker = this.#walker
     let at = skipSpace(body, start + 1)
     if (body[at] === CLOSE_BRACKET) return at + 1
     for (;;) {
       if (walker !== null) {
-        if (at >= walker.end) this.#open(walker, at)
         this.#addRecords(walker, walker.walk(at), page)
         const { status, position } = walker
         if (status === STATUS.last) return position
-        at = skipSpace(body, position)
+        at = position
         if (status === STATUS.full || (status === STATUS.newSource && walker.learn())) continue
-        // The buffer may end in the white space between two items, or in an item.
-        if (at >= walker.end && at < body.length) continue
       }
-      const end = walker === null ? skipValue(body, at) : this.#endOf(walker, at)
-      if (end === null) continue
+      const end = skipValue(body, at)
       this.#addParsed(at, end, page)
       this.#items++
       at = skipSpace(body, end)
@@ -142,21 +142,6 @@ export class PageReader {
       this.#require(at, COMMA)
       at = skipSpace(body, at + 1)
     }
-  }
-
-  /** Where an item ends that the walker did not understand; null: the buffer held only a part of it, and begins with it now. */
-  #endOf(walker: ItemWalker<KnownSource>, at: number): number | null {
-    const body = this.#body
-    let end = walker.endOfValue(at)
-    const isPart = (): boolean =>
-      walker.end < body.length && !walker.isFirst(at) && (end < 0 || skipSpace(body, end) >= walker.end)
-    // What is nested deeply has no end for the walker. To open the buffer at each such item would take long.
-    if (end < 0 && walker.isEarly(at)) end = skipValue(body, at)
-    if (isPart()) {
-      this.#open(walker, at)
-      return null
-    }
-    return end < 0 ? skipValue(body, at) : end
   }
 
   #addParsed(start: number, end: number, page: CredentialPage): void {
@@ -167,13 +152,8 @@ export class PageReader {
   /** @throws SyntaxError also when it has too many values */
   #parse(start: number, end: number): unknown {
     const json = this.#body.subarray(start, end)
-    requireUtf8(json)
     if (hasTooManyValues(json)) throw notUnderstood()
     return parseExactJson(this.#body, start, end)
-  }
-
-  #open(walker: ItemWalker<KnownSource>, at: number): void {
-    if (!walker.open(at)) throw notUnderstood()
   }
 
   #require(at: number, byte: number): void {
@@ -295,10 +275,6 @@ function textIn(bytes: Buffer, start: number, end: number, hasEscapes: boolean):
   return hasEscapes
     ? (JSON.parse(bytes.toString('utf8', start - 1, end + 1)) as string)
     : bytes.toString('utf8', start, end)
-}
-
-function requireUtf8(bytes: Uint8Array): void {
-  if (!isUtf8(bytes)) throw notUnderstood()
 }
 
 /** Ends the reading of a response; {@link parseResponse} then says why. */

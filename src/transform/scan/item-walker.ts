@@ -1,4 +1,3 @@
-import { isUtf8 } from 'node:buffer'
 import { readFileSync } from 'node:fs'
 import { type Int64, int64 } from '../../core/index.ts'
 import type { FieldRun } from '../columns/text-list.ts'
@@ -15,6 +14,8 @@ const IS_LINE = 15
 const KEY_BYTES = 64
 /** Stands for the number of a source that is not kept. */
 const NOT_KEPT = -2
+/** 18 MB of them stand before the response; most of these are never touched. */
+const MAX_KEPT_BYTES = 32 << 20
 
 /** Why a walk came to an end: no room for more records, behind the list, before an item that is not understood. */
 export const STATUS = { full: 0, last: 1, unsupported: 2, newSource: 3 } as const
@@ -35,9 +36,8 @@ type Exports = {
   readonly position: Global
   readonly sourceStart: Global
   readonly sourceEnd: Global
-  open(bytes: number): void
+  open(bytes: number): number
   walk(start: number): number
-  endOfValue(at: number): number
   meet(source: number): void
   learn(start: number, length: number, idLength: number): number
   idOf(source: number): number
@@ -63,25 +63,23 @@ type Region =
   | 'RUN_TEXTS'
   | 'UNKNOWN_FIELDS'
   | 'TEXTS'
-  | 'BUFFER'
-  | 'BUFFER_BYTES'
+  | 'RESPONSE'
 
 /**
- * A walk makes records of the items of a buffer, valid until the next walk. By `record * RECORD_SLOTS + field`, `kinds`
+ * A walk makes records of items of the response, valid until the next walk. By `record * RECORD_SLOTS + field`, `kinds`
  * has the kind of a value, `starts` and `ends` its offsets in `bytes` (texts without their quotes). For lists they say
  * which of `texts`, three numbers each (start, end, 1 if it has escapes).
  */
 export class ItemWalker<Source extends { readonly id: string }> {
+  /** They end with the response. */
   bytes!: Buffer
   kinds!: Uint8Array
   starts!: Uint32Array
   ends!: Uint32Array
   texts!: Uint32Array
-  readonly run: RecordRun
+  run!: RecordRun
   /** Microseconds since the epoch, by record. */
   times!: Float64Array
-  /** Where the buffer ends in the response. */
-  end = 0
   #ids!: Float64Array
   #sources!: Int32Array
   #items!: Uint32Array
@@ -89,74 +87,60 @@ export class ItemWalker<Source extends { readonly id: string }> {
   readonly #walker: Exports
   readonly #known: Source[] = []
   #notKept: Source | null = null
-  #body: Buffer = Buffer.alloc(0)
-  /** Where the buffer begins in the response. */
-  #start = 0
-  /** Position of the item whose source this buffer learned last. */
+  /** Position of the item whose source was learned last. */
   #learnedAt = -1
   readonly #readSource: ReadSource<Source>
 
   constructor(walker: Exports, readSource: ReadSource<Source>) {
     this.#readSource = readSource
     this.#walker = walker
-    this.run = new RecordRun()
-    this.#look()
   }
 
-  begin(body: Buffer): void {
-    this.#body = body
-    this.#start = 0
-    this.end = 0
-    this.run.rows = 0
-  }
-
-  /** Takes the next bytes of the response, from `at` on. @returns false when they are no UTF-8 */
-  open(at: number): boolean {
-    const body = this.#body
-    const { BUFFER, BUFFER_BYTES } = this.#walker
-    const length = Math.min(body.length - at, BUFFER_BYTES.value)
-    this.#walker.open(length)
-    this.bytes.set(body.subarray(at, at + length), BUFFER.value)
-    this.#start = at
+  /** Takes a response. @returns where it begins in `bytes`; null: there is no memory for it */
+  open(body: Buffer): number | null {
+    const walker = this.#walker
+    const start = walker.RESPONSE.value
+    if (walker.open(body.length) === 0) return null
+    // Memory that has grown is another buffer.
+    const { buffer } = walker.memory
+    const view = (region: Region): [ArrayBuffer, number] => [buffer, walker[region].value]
+    this.bytes = Buffer.from(buffer, 0, start + body.length)
+    this.bytes.set(body, start)
+    this.kinds = new Uint8Array(...view('KINDS'))
+    this.starts = new Uint32Array(...view('STARTS'))
+    this.ends = new Uint32Array(...view('ENDS'))
+    this.texts = new Uint32Array(...view('TEXTS'))
+    this.times = new Float64Array(...view('TIMES'))
+    this.#ids = new Float64Array(...view('IDS'))
+    this.#sources = new Int32Array(...view('SOURCES'))
+    this.#items = new Uint32Array(...view('ITEMS'))
+    this.#unknownFields = new Uint32Array(...view('UNKNOWN_FIELDS'))
+    this.run = new RecordRun(walker, this.bytes)
     this.#learnedAt = -1
-    this.end = at + length
-    // No record ends in a character that the buffer may have cut.
-    let checked = BUFFER.value + length
-    while (checked > BUFFER.value && this.bytes[checked - 1]! >= 0x80) checked--
-    return isUtf8(this.bytes.subarray(BUFFER.value, checked))
+    return start
   }
 
-  /** Whether an item at `at` begins the buffer; or lies in its first half. */
-  isFirst(at: number): boolean {
-    return at === this.#start
+  /** Whether it keeps more memory than usual responses need: it cannot give any back. */
+  get isLarge(): boolean {
+    return this.#walker.memory.buffer.byteLength > MAX_KEPT_BYTES
   }
 
-  isEarly(at: number): boolean {
-    return at - this.#start < this.#walker.BUFFER_BYTES.value / 2
-  }
-
-  /** Makes records from position `at` in the response on. @returns how many */
+  /** Makes records from `at` on. @returns how many */
   walk(at: number): number {
-    return this.#walker.walk(this.#offset(at))
-  }
-
-  /** Where the value at `at` ends in the response; -1 when the buffer does not hold it and what follows it. */
-  endOfValue(at: number): number {
-    const end = this.#walker.endOfValue(this.#offset(at))
-    return end === 0 ? -1 : this.#position(end)
+    return this.#walker.walk(at)
   }
 
   get status(): number {
     return this.#walker.status.value
   }
 
-  /** Where the walk ended in the response. */
+  /** Where the walk ended. */
   get position(): number {
-    return this.#position(this.#walker.position.value)
+    return this.#walker.position.value
   }
 
   itemStart(record: number): number {
-    return this.#position(this.#items[record]!)
+    return this.#items[record]!
   }
 
   id(record: number): Int64 {
@@ -205,7 +189,6 @@ export class ItemWalker<Source extends { readonly id: string }> {
     if (source === null) return false
     const id = Buffer.from(source.id)
     const number = walker.learn(start, end - start, id.length)
-    this.#look()
     if (number === 0) this.#known.length = 0
     if (number >= 0) {
       this.#known[number] = source
@@ -214,45 +197,30 @@ export class ItemWalker<Source extends { readonly id: string }> {
     walker.meet(number >= 0 ? number : NOT_KEPT)
     return true
   }
-
-  #offset(position: number): number {
-    return this.#walker.BUFFER.value + position - this.#start
-  }
-
-  #position(offset: number): number {
-    return offset - this.#walker.BUFFER.value + this.#start
-  }
-
-  /** Memory that has grown is another buffer. */
-  #look(): void {
-    const walker = this.#walker
-    const { buffer } = walker.memory
-    if (this.bytes?.buffer === buffer) return
-    const view = (region: Region): [ArrayBuffer, number] => [buffer, walker[region].value]
-    this.bytes = Buffer.from(buffer)
-    this.kinds = new Uint8Array(...view('KINDS'))
-    this.starts = new Uint32Array(...view('STARTS'))
-    this.ends = new Uint32Array(...view('ENDS'))
-    this.texts = new Uint32Array(...view('TEXTS'))
-    this.#ids = new Float64Array(...view('IDS'))
-    this.times = new Float64Array(...view('TIMES'))
-    this.#sources = new Int32Array(...view('SOURCES'))
-    this.#items = new Uint32Array(...view('ITEMS'))
-    this.#unknownFields = new Uint32Array(...view('UNKNOWN_FIELDS'))
-    this.run.look(walker, this.bytes)
-  }
 }
 
 class RecordRun implements FieldRun {
   rows = 0
-  kept!: Uint16Array
-  states!: Uint8Array
-  starts!: Uint32Array
-  ends!: Uint32Array
-  bytes!: Buffer
-  texts!: Uint8Array
-  offsets!: Uint32Array
-  #walker!: Exports
+  readonly kept: Uint16Array
+  readonly states: Uint8Array
+  readonly starts: Uint32Array
+  readonly ends: Uint32Array
+  readonly texts: Uint8Array
+  readonly offsets: Uint32Array
+  readonly bytes: Buffer
+  readonly #walker: Exports
+
+  constructor(walker: Exports, bytes: Buffer) {
+    const view = (region: Region): [ArrayBuffer, number] => [walker.memory.buffer, walker[region].value]
+    this.kept = new Uint16Array(...view('KEPT'))
+    this.states = new Uint8Array(...view('RUN_STATES'))
+    this.starts = new Uint32Array(...view('RUN_STARTS'))
+    this.ends = new Uint32Array(...view('RUN_ENDS'))
+    this.texts = new Uint8Array(...view('RUN_TEXTS'))
+    this.offsets = new Uint32Array(...view('RUN_OFFSETS'))
+    this.bytes = bytes
+    this.#walker = walker
+  }
 
   keep(record: number): void {
     this.kept[this.rows++] = record
@@ -260,18 +228,6 @@ class RecordRun implements FieldRun {
 
   gather(field: number): number {
     return this.#walker.gatherTexts(field, this.rows)
-  }
-
-  look(walker: Exports, bytes: Buffer): void {
-    const view = (region: Region): [ArrayBuffer, number] => [walker.memory.buffer, walker[region].value]
-    this.#walker = walker
-    this.bytes = bytes
-    this.kept = new Uint16Array(...view('KEPT'))
-    this.states = new Uint8Array(...view('RUN_STATES'))
-    this.starts = new Uint32Array(...view('RUN_STARTS'))
-    this.ends = new Uint32Array(...view('RUN_ENDS'))
-    this.texts = new Uint8Array(...view('RUN_TEXTS'))
-    this.offsets = new Uint32Array(...view('RUN_OFFSETS'))
   }
 }
 

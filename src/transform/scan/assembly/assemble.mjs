@@ -6,7 +6,10 @@ import { fileURLToPath } from 'node:url'
 
 export const WRITTEN = join(import.meta.dirname, '../item-walker.wasm')
 
-const OPTIONS = ['--enable', 'simd', '--runtime', 'stub', '--noAssert', '--initialMemory', '27', '-O3']
+// Addresses stay below 2 GB: above, JavaScript would read negative ones.
+const OPTIONS = '--enable simd --runtime stub --noAssert --initialMemory 22 --maximumMemory 32768 -O3'.split(
+  ' ',
+)
 
 /** AssemblyScript takes 100 MB, so it is in a project of its own. */
 const COMPILER = join(import.meta.dirname, '../../../../test/thorough')

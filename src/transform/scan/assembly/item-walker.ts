@@ -34,8 +34,6 @@ import {
 } from './kinds'
 import {
   ALLOWED,
-  BUFFER,
-  BUFFER_BYTES,
   ENDS,
   FIELD_SLOTS,
   FOLLOWING,
@@ -48,10 +46,12 @@ import {
   KEY_LENGTHS,
   KEYS,
   KINDS,
+  MARGIN,
   MAX_RECORDS,
   MAX_TEXTS,
   MAX_UNKNOWN,
   MAX_UNKNOWN_OF_ITEM,
+  RESPONSE,
   RUN_ENDS,
   RUN_OFFSETS,
   RUN_STARTS,
@@ -71,8 +71,6 @@ export { gatherTexts } from './field-run'
 export { idOf, learn } from './sources'
 export {
   ALLOWED,
-  BUFFER,
-  BUFFER_BYTES,
   ENDS,
   IDS,
   ITEMS,
@@ -80,6 +78,7 @@ export {
   KEY_LENGTHS,
   KEYS,
   KINDS,
+  RESPONSE,
   RUN_ENDS,
   RUN_OFFSETS,
   RUN_STARTS,
@@ -102,6 +101,8 @@ const NO_FIELD: usize = FIELD_COUNT + 1
 /** The most digits that 64 bits hold. */
 const MAX_DIGITS: usize = 19
 const MAX_EXACT: u64 = (1 << 53) - 1
+/** Of memory. */
+const PAGE: usize = 1 << 16
 
 /** Why {@link walk} came to an end. */
 const FULL: i32 = 0
@@ -122,20 +123,19 @@ let isNewSource: bool = false
 /** The source at {@link sourceStart}, once JavaScript has seen it; -1: it has not. */
 let metSource: i32 = -1
 
-/** Begins a buffer of so many bytes, at {@link BUFFER}. */
-export function open(bytes: usize): void {
+/** Makes room for a response of so many bytes. @returns false when there is no memory for it */
+export function open(bytes: usize): bool {
   metSource = -1
-  memory.fill(BUFFER + bytes, 0, 256)
+  const end = RESPONSE + bytes
+  const pages = <i32>((end + MARGIN + PAGE - 1) / PAGE) - memory.size()
+  if (pages > 0 && memory.grow(pages) < 0) return false
+  memory.fill(end, 0, MARGIN)
+  return true
 }
 
 /** Says which number records give to the source that was not known. */
 export function meet(source: i32): void {
   metSource = source
-}
-
-/** Where the value at `at` ends, or 0 when the buffer does not hold all of it. */
-export function endOfValue(at: usize): usize {
-  return value(at, 0)
 }
 
 /** Walks over items from `start` on. @returns the number of records */

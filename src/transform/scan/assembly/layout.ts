@@ -1,5 +1,3 @@
-// The arena of sources behind the buffer takes memory when it is first used.
-
 /** Fields have numbers below this; the rest of a record's row says something else. */
 export const FIELD_SLOTS: usize = 16
 /** Of the kinds of a record: 1 if its `source_id` is written as the `id` of its source. */
@@ -53,11 +51,9 @@ export const SLOTS: usize = 6 << 16
 export const SLOT_COUNT: usize = 1 << 16
 export const MAX_SOURCES: usize = 1 << 15
 export const KNOWN: usize = SLOTS + 8 * SLOT_COUNT
-/** Items that are longer are not understood. */
-export const BUFFER: usize = KNOWN + 16 * MAX_SOURCES
-export const BUFFER_BYTES: usize = 1 << 18
-/** Zeros behind a buffer, so that whatever is cut off there ends in what no JSON has. */
-export const MARGIN: usize = 1 << 16
-
-export const ARENA: usize = BUFFER + BUFFER_BYTES + MARGIN
+export const ARENA: usize = KNOWN + 16 * MAX_SOURCES
 export const ARENA_BYTES: usize = 1 << 24
+
+export const RESPONSE: usize = ARENA + ARENA_BYTES
+/** Zeros behind it, so that whatever is cut off there ends in what no JSON has. */
+export const MARGIN: usize = 256

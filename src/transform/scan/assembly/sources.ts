@@ -9,7 +9,6 @@ import { ARENA, ARENA_BYTES, KNOWN, MAX_SOURCES, SLOT_COUNT, SLOTS } from './lay
 const PREFIX: usize = 96
 /** Slots that are looked at. Objects of which more have one hash push each other out. */
 const MAX_PROBES: usize = 16
-const PAGE: usize = 1 << 16
 
 let used: usize = 0
 let count: usize = 0
@@ -45,7 +44,6 @@ export function learn(start: usize, length: usize, idLength: usize): i32 {
   const needed = length + idLength
   if (length < PREFIX || needed > ARENA_BYTES) return -1
   if (used + needed > ARENA_BYTES || count >= MAX_SOURCES) forget()
-  if (!hasRoom(ARENA + used + needed)) return -1
   const to = ARENA + used
   memory.copy(to, start, length)
   const known = KNOWN + 16 * count
@@ -72,12 +70,6 @@ function forget(): void {
   memory.fill(SLOTS, 0, 8 * SLOT_COUNT)
   used = 0
   count = 0
-}
-
-/** Whether there is memory up to `end` and a little more, since bytes are looked at sixteen at a time. */
-function hasRoom(end: usize): bool {
-  const pages = (end + 2 * PAGE - 1) / PAGE - memory.size()
-  return <i32>pages <= 0 || memory.grow(<i32>pages) >= 0
 }
 
 function slotOf(key: u32, probe: usize): usize {
