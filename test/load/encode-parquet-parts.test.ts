@@ -60,7 +60,7 @@ describe('delta binary packing', () => {
     fc.assert(
       fc.property(values, (values) => {
         const out = new ByteBuffer(8)
-        writeDeltaBinaryPacked(out, Float64Array.from(values), 0, values.length)
+        writeDeltaBinaryPacked(out, Float64Array.from(values))
         const decoded = new BigInt64Array(values.length)
         const bytes = new Uint8Array(out.view())
         const reader = { view: new DataView(bytes.buffer), offset: 0 }

@@ -25,8 +25,10 @@ export function totalRows(batches: readonly { readonly rows: number }[]): number
 }
 
 /** Calls `visit` for every row, in order, with the index into the column's values. */
-export function eachEntry(column: RecordBatchColumn, visit: (entry: number) => void): void {
-  const { rows, group } = column
+export function eachEntry(
+  { rows, group }: Pick<RecordBatchColumn, 'rows' | 'group'>,
+  visit: (entry: number) => void,
+): void {
   if (group === null) for (let row = 0; row < rows; row++) visit(row)
   else if (group.indices === null) for (let row = 0; row < rows; row++) visit(0)
   else for (let row = 0; row < rows; row++) visit(group.indices[row]!)

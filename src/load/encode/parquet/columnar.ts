@@ -100,7 +100,7 @@ function writeLevel(values: Uint8Array | null, max: number, entries: number): vo
   page.appendUint32(0)
   const start = page.length
   if (values === null) writeRun(page, max, entries, bitWidth)
-  else writeHybrid(page, values, 0, entries, bitWidth)
+  else writeHybrid(page, values, bitWidth)
   page.bytes.writeUInt32LE(page.length - start, start - 4)
 }
 

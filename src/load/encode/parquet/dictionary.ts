@@ -1,7 +1,7 @@
 import { type Encodings, getOrInsert, type Int64, int64 } from '../../../core/index.ts'
 import { type IntegerVector, TextDictionary, type TextVector } from '../../../rows/index.ts'
-import { type RecordBatchColumn, totalRows } from '../record-batch-column.ts'
-import { scratchUint32 } from './rows.ts'
+import { eachEntry, type RecordBatchColumn, totalRows } from '../record-batch-column.ts'
+import { scratch } from './rows.ts'
 
 /** After this number of rows, a column of mostly distinct strings gets no dictionary. */
 const TRIAL_ROWS = 1 << 14
@@ -20,7 +20,7 @@ export function codeTexts(
   encodings: Encodings,
 ): { dictionary: TextVector; codes: Uint32Array } | null {
   dictionary.clear()
-  const codes = scratchUint32(totalRows(columns))
+  const codes = scratch(Uint32Array, totalRows(columns))
   let count = 0
   let isTried = false
   for (const column of columns) {
@@ -32,7 +32,7 @@ export function codeTexts(
       const to = Math.min(size, from + step)
       const codeOf = new Int32Array(to - from)
       if (!dictionary.internAll(values, from, to, codeOf)) return null
-      count = group === null ? codePresent(codeOf, codes, count) : codeRows(column, codeOf, codes, count)
+      count = codeRows(group === null ? { rows: to - from, group } : column, codeOf, codes, count)
       // The first rows decide, with and without a table, so that the encoding depends on the rows alone.
       if (!isTried && count >= TRIAL_ROWS) {
         isTried = true
@@ -43,16 +43,6 @@ export function codeTexts(
   const coded = { dictionary: dictionary.texts(), codes: codes.subarray(0, count) }
   // Approximate bytes for the length of a string outside a dictionary.
   return pays(coded, encodings === 'plain' ? 4 : 1) ? coded : null
-}
-
-/** Appends the codes, nulls (-1) left out; returns the new count. */
-function codePresent(codeOf: Int32Array, codes: Uint32Array, count: number): number {
-  let at = count
-  for (let i = 0; i < codeOf.length; i++) {
-    const code = codeOf[i]!
-    if (code >= 0) codes[at++] = code
-  }
-  return at
 }
 
 /** Number of distinct strings in the first rows. Codes are assigned in the order of first use. */
@@ -86,7 +76,7 @@ export function codeNumbers(
   const rows = totalRows(columns)
   const numbers = new Map<Int64, number>()
   let isLarge = false
-  const codes = scratchUint32(rows)
+  const codes = scratch(Uint32Array, rows)
   let count = 0
   for (const column of columns) {
     const { values, valid } = column.values
@@ -110,18 +100,16 @@ export function codeNumbers(
 }
 
 /** Appends the code of every row's entry, nulls (-1) left out; returns the new count. */
-function codeRows(column: RecordBatchColumn, codeOf: Int32Array, codes: Uint32Array, count: number): number {
-  const indices = column.group?.indices ?? null
-  if (indices === null) {
-    const code = codeOf[0]!
-    if (code < 0) return count
-    codes.fill(code, count, count + column.rows)
-    return count + column.rows
-  }
+function codeRows(
+  column: Pick<RecordBatchColumn, 'rows' | 'group'>,
+  codeOf: Int32Array,
+  codes: Uint32Array,
+  count: number,
+): number {
   let at = count
-  for (let row = 0; row < column.rows; row++) {
-    const code = codeOf[indices[row]!]!
+  eachEntry(column, (entry) => {
+    const code = codeOf[entry]!
     if (code >= 0) codes[at++] = code
-  }
+  })
   return at
 }

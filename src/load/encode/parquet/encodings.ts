@@ -4,21 +4,15 @@ import type { ByteBuffer } from '../byte-buffer.ts'
 const TWO_32 = 2 ** 32
 
 /** Integers as little-endian INT64. Those in doubles may be any that a double holds exactly. */
-export function writePlainInt64(
-  out: ByteBuffer,
-  values: Float64Array | BigInt64Array | readonly number[],
-  from: number,
-  to: number,
-): void {
+export function writePlainInt64(out: ByteBuffer, values: Float64Array | BigInt64Array): void {
   if (values instanceof BigInt64Array) {
-    const { buffer, byteOffset, byteLength } = values.subarray(from, to)
-    out.append(new Uint8Array(buffer, byteOffset, byteLength))
+    out.append(new Uint8Array(values.buffer, values.byteOffset, values.byteLength))
     return
   }
-  out.reserve((to - from) * 8)
+  out.reserve(values.length * 8)
   const { bytes } = out
   let at = out.length
-  for (let i = from; i < to; i++) {
+  for (let i = 0; i < values.length; i++) {
     const value = values[i]!
     const high = Math.floor(value / TWO_32)
     at = bytes.writeUInt32LE(value - high * TWO_32, at)
@@ -28,29 +22,25 @@ export function writePlainInt64(
 }
 
 /** Booleans as bits, the first in the lowest bit. The values are 0 or 1. */
-export function writePlainBoolean(out: ByteBuffer, values: Uint8Array, from: number, to: number): void {
-  const length = Math.ceil((to - from) / 8)
+export function writePlainBoolean(out: ByteBuffer, values: Uint8Array): void {
+  const length = Math.ceil(values.length / 8)
   out.reserve(length)
   const { bytes } = out
   bytes.fill(0, out.length, out.length + length)
-  for (let i = from; i < to; i++) {
-    const byte = out.length + ((i - from) >>> 3)
-    bytes[byte] = bytes[byte]! | (values[i]! << ((i - from) & 7))
+  for (let i = 0; i < values.length; i++) {
+    const byte = out.length + (i >>> 3)
+    bytes[byte] = bytes[byte]! | (values[i]! << (i & 7))
   }
   out.length += length
 }
 
-/** Strings `[from, to)`, each after its length. */
-export function writePlainTexts(
-  out: ByteBuffer,
-  { offsets, bytes: source }: TextVector,
-  from: number,
-  to: number,
-): void {
-  out.reserve(offsets[to]! - offsets[from]! + (to - from) * 4)
+/** Strings, each after its length. */
+export function writePlainTexts(out: ByteBuffer, { offsets, bytes: source }: TextVector): void {
+  const count = offsets.length - 1
+  out.reserve(offsets[count]! - offsets[0]! + count * 4)
   const { bytes } = out
   let at = out.length
-  for (let i = from; i < to; i++) {
+  for (let i = 0; i < count; i++) {
     const start = offsets[i]!
     const end = offsets[i + 1]!
     const length = end - start
@@ -69,14 +59,9 @@ export function writePlainTexts(
 }
 
 /** Parquet's RLE/bit-packing hybrid: eight or more equal values become a run. @param bitWidth 1..24 */
-export function writeHybrid(
-  out: ByteBuffer,
-  values: Uint8Array | Uint32Array,
-  from: number,
-  to: number,
-  bitWidth: number,
-): void {
-  let at = from
+export function writeHybrid(out: ByteBuffer, values: Uint8Array | Uint32Array, bitWidth: number): void {
+  const to = values.length
+  let at = 0
   while (at < to) {
     const run = runLength(values, at, to)
     if (run >= 8) {
@@ -86,7 +71,7 @@ export function writeHybrid(
     }
     let end = at + 8
     while (end < to && runLength(values, end, Math.min(end + 8, to)) < 8) end += 8
-    writePacked(out, values, at, Math.min(end, to), bitWidth)
+    writePacked(out, values, bitWidth, at, Math.min(end, to))
     at = end
   }
 }
@@ -108,9 +93,9 @@ function runLength(values: Uint8Array | Uint32Array, from: number, to: number): 
 export function writePacked(
   out: ByteBuffer,
   values: Uint8Array | Uint32Array,
-  from: number,
-  to: number,
   bitWidth: number,
+  from = 0,
+  to = values.length,
 ): void {
   const groups = Math.ceil((to - from) / 8)
   out.appendVarint(groups * 2 + 1)
@@ -152,21 +137,15 @@ export function fitsDelta(min: number, max: number): boolean {
  * Parquet's DELTA_BINARY_PACKED, computed in doubles: the values must satisfy {@link fitsDelta}.
  * @param base added to each value; deltas do not depend on it
  */
-export function writeDeltaBinaryPacked(
-  out: ByteBuffer,
-  values: Float64Array,
-  from: number,
-  to: number,
-  base = 0n,
-): void {
-  const count = to - from
+export function writeDeltaBinaryPacked(out: ByteBuffer, values: Float64Array, base = 0n): void {
+  const count = values.length
   out.appendVarint(BLOCK)
   out.appendVarint(BLOCK / MINIBLOCK)
   out.appendVarint(count)
-  writeZigzagBigInt(out, count === 0 ? 0n : base + BigInt(values[from]!))
+  writeZigzagBigInt(out, count === 0 ? 0n : base + BigInt(values[0]!))
   // At most 64 bits per value; per block, 10 bytes for the least delta and 4 for the bit widths.
   out.reserve(Math.ceil(count / BLOCK) * (BLOCK * 8 + 14))
-  for (let at = from + 1; at < to; at += BLOCK) writeBlock(out, values, at, Math.min(at + BLOCK, to))
+  for (let at = 1; at < count; at += BLOCK) writeBlock(out, values, at, Math.min(at + BLOCK, count))
 }
 
 function writeBlock(out: ByteBuffer, values: Float64Array, from: number, to: number): void {

@@ -1,7 +1,7 @@
 import { type Encodings, int64 } from '../../../core/index.ts'
 import type { Int64Vector, IntegerVector, NumberVector, TextVector } from '../../../rows/index.ts'
 import type { ByteBuffer } from '../byte-buffer.ts'
-import { type RecordBatchColumn, textAt, type VectorOf } from '../record-batch-column.ts'
+import { type RecordBatchColumn, textAt, totalRows, type VectorOf } from '../record-batch-column.ts'
 import { type ColumnChunk, MAX_STATISTIC_BYTES, type MinMax } from './column-chunk.ts'
 import { bitWidthOf, codeNumbers, codeTexts } from './dictionary.ts'
 import {
@@ -13,15 +13,7 @@ import {
   writePlainInt64,
   writePlainTexts,
 } from './encodings.ts'
-import {
-  booleanRows,
-  int64Rows,
-  numberRows,
-  scratchBytes,
-  scratchFloat64,
-  scratchUint32,
-  textRows,
-} from './rows.ts'
+import { presentTexts, presentValues, scratch } from './rows.ts'
 
 /** The values that are not null, in order. Valid until `freeScratch`. */
 export type LeafValues = {
@@ -42,11 +34,11 @@ export function numberValues(
   const coded = encodings === 'plain' ? null : codeNumbers(columns)
   if (coded === null) {
     return areDoubles(columns)
-      ? plainNumbers(numberRows(columns), encodings)
-      : largeNumbers(int64Rows(columns), encodings)
+      ? plainNumbers(presentValues(columns, scratch(Float64Array, totalRows(columns))), encodings)
+      : largeNumbers(presentValues(columns.map(asInt64), new BigInt64Array(totalRows(columns))), encodings)
   }
   const { dictionary, codes } = coded
-  const write = (out: ByteBuffer): void => writePlainInt64(out, dictionary, 0, dictionary.length)
+  const write = (out: ByteBuffer): void => writePlainInt64(out, dictionary)
   return {
     ...codedValues(codes, { count: dictionary.length, write }, encodings),
     minMax: dictionary instanceof BigInt64Array ? exact(int64MinMax(dictionary)) : numberMinMax(dictionary),
@@ -59,8 +51,14 @@ function areDoubles(
   return columns.every(({ values }) => values.kind === 'number')
 }
 
-function plainNumbers({ values, valid }: NumberVector, encodings: Encodings): LeafValues {
-  const present = valid === null ? values : only(values, valid, scratchFloat64(values.length))
+function asInt64({ values, ...column }: RecordBatchColumn<IntegerVector>): RecordBatchColumn<Int64Vector> {
+  return {
+    ...column,
+    values: { ...values, kind: 'int64', values: BigInt64Array.from(values.values, BigInt) },
+  }
+}
+
+function plainNumbers(present: Float64Array, encodings: Encodings): LeafValues {
   const minMax = numberMinMax(present)
   const delta = encodings === 'compact' && (minMax === null || fitsDelta(minMax.min, minMax.max))
   const write = delta ? writeDeltaBinaryPacked : writePlainInt64
@@ -69,13 +67,12 @@ function plainNumbers({ values, valid }: NumberVector, encodings: Encodings): Le
     encoding: delta ? 'DELTA_BINARY_PACKED' : 'PLAIN',
     dictionary: null,
     minMax,
-    write: (out) => write(out, present, 0, present.length),
+    write: (out) => write(out, present),
   }
 }
 
 /** Integers beyond 2^53: also as deltas, if their differences to the least one fit into a double. */
-function largeNumbers({ values, valid }: Int64Vector, encodings: Encodings): LeafValues {
-  const present = valid === null ? values : only(values, valid, new BigInt64Array(values.length))
+function largeNumbers(present: BigInt64Array, encodings: Encodings): LeafValues {
   const minMax = int64MinMax(present)
   const base = minMax?.min ?? 0n
   const delta = encodings === 'compact' && (minMax === null || fitsDelta(0, Number(minMax.max - base)))
@@ -86,21 +83,20 @@ function largeNumbers({ values, valid }: Int64Vector, encodings: Encodings): Lea
     dictionary: null,
     minMax: exact(minMax),
     write: (out) => {
-      if (above === null) writePlainInt64(out, present, 0, present.length)
-      else writeDeltaBinaryPacked(out, above, 0, above.length, base)
+      if (above === null) writePlainInt64(out, present)
+      else writeDeltaBinaryPacked(out, above, base)
     },
   }
 }
 
 export function booleanValues(columns: readonly RecordBatchColumn<VectorOf<'boolean'>>[]): LeafValues {
-  const { values, valid } = booleanRows(columns)
-  const present = valid === null ? values : only(values, valid, scratchBytes(values.length))
+  const present = presentValues(columns, scratch(Uint8Array, totalRows(columns)))
   return {
     count: present.length,
     encoding: 'PLAIN',
     dictionary: null,
     minMax: null,
-    write: (out) => writePlainBoolean(out, present, 0, present.length),
+    write: (out) => writePlainBoolean(out, present),
   }
 }
 
@@ -112,46 +108,29 @@ export function textValues(
   encodings: Encodings,
 ): TextValues {
   const coded = codeTexts(columns, encodings)
-  if (coded === null) return uncodedTexts(textRows(columns), encodings)
+  if (coded === null) return uncodedTexts(presentTexts(columns), encodings)
   const { dictionary, codes } = coded
   const count = dictionary.offsets.length - 1
-  const write = (out: ByteBuffer): void => writePlainTexts(out, dictionary, 0, count)
+  const write = (out: ByteBuffer): void => writePlainTexts(out, dictionary)
   return { ...codedValues(codes, { count, write }, encodings), minMax: null, distinct: dictionary }
 }
 
-function uncodedTexts({ offsets, bytes, valid }: TextVector, encodings: Encodings): TextValues {
-  // A null has no bytes, so leaving out its offset leaves it out.
-  const ends = valid === null ? offsets : onlyOffsets(offsets, valid)
-  const distinct: TextVector = { kind: 'text', offsets: ends, bytes, valid: null }
-  const count = ends.length - 1
+function uncodedTexts(distinct: TextVector, encodings: Encodings): TextValues {
+  const { offsets, bytes } = distinct
+  const count = offsets.length - 1
   const common = { count, dictionary: null, minMax: null, distinct }
   if (encodings === 'plain')
-    return { ...common, encoding: 'PLAIN', write: (out) => writePlainTexts(out, distinct, 0, count) }
+    return { ...common, encoding: 'PLAIN', write: (out) => writePlainTexts(out, distinct) }
   return {
     ...common,
     encoding: 'DELTA_LENGTH_BYTE_ARRAY',
     write: (out) => {
-      const lengths = scratchFloat64(count)
-      for (let i = 0; i < count; i++) lengths[i] = ends[i + 1]! - ends[i]!
-      writeDeltaBinaryPacked(out, lengths, 0, count)
-      out.append(bytes.subarray(ends[0], ends[count]))
+      const lengths = scratch(Float64Array, count)
+      for (let i = 0; i < count; i++) lengths[i] = offsets[i + 1]! - offsets[i]!
+      writeDeltaBinaryPacked(out, lengths)
+      out.append(bytes)
     },
   }
-}
-
-/** Copies the values that are not null to `to`. */
-function only<T extends Uint8Array | Float64Array | BigInt64Array>(values: T, valid: Uint8Array, to: T): T {
-  let count = 0
-  for (let row = 0; row < values.length; row++) if (valid[row] === 1) to[count++] = values[row]!
-  return to.subarray(0, count) as T
-}
-
-function onlyOffsets(offsets: Uint32Array, valid: Uint8Array): Uint32Array {
-  const kept = scratchUint32(offsets.length)
-  kept[0] = offsets[0]!
-  let count = 1
-  for (let row = 0; row < valid.length; row++) if (valid[row] === 1) kept[count++] = offsets[row + 1]!
-  return kept.subarray(0, count)
 }
 
 function codedValues(
@@ -170,7 +149,7 @@ function codedValues(
     write: (out) => {
       out.reserve(1)
       out.bytes[out.length++] = bitWidth
-      if (codes.length > 0) write(out, codes, 0, codes.length, bitWidth)
+      if (codes.length > 0) write(out, codes, bitWidth)
     },
   }
 }

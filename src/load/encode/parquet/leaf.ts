@@ -1,6 +1,7 @@
 import { type Encodings, ExportError, type Query } from '../../../core/index.ts'
 import type { ColumnSpec, RecordBatch } from '../../../rows/index.ts'
 import {
+  eachEntry,
   integerColumn,
   type RecordBatchColumn,
   recordBatchColumns,
@@ -8,7 +9,7 @@ import {
   type VectorOf,
 } from '../record-batch-column.ts'
 import { booleanValues, type LeafValues, numberValues, stringMinMax, textValues } from './leaf-values.ts'
-import { listItems, listOffsets, scratchBytes, validRows } from './rows.ts'
+import { listItems, scratch, validRows } from './rows.ts'
 
 /** Valid until `freeScratch`. */
 export type Leaf = { readonly levels: Levels; readonly values: LeafValues }
@@ -101,29 +102,29 @@ function listLeaf(
   encodings: Encodings,
 ): Leaf {
   const items = columns.map(listItems)
-  const offsets = listOffsets(columns)
-  const valid = validityOf(spec, columns)
-  const validItems = validRows(items)
-  const rows = offsets.length - 1
-  const base = spec.nullable ? 1 : 0
-  const repetition = scratchBytes(rows + offsets[rows]!)
-  const definition = scratchBytes(rows + offsets[rows]!)
+  const { maxDefinition: base, ...levels } = flatLevels(spec, columns)
+  const repetition = scratch(Uint8Array, levels.rows + totalRows(items))
+  const definition = scratch(Uint8Array, repetition.length)
   let entry = 0
-  for (let row = 0; row < rows; row++) {
-    const from = offsets[row]!
-    const to = offsets[row + 1]!
-    if (from === to) {
-      repetition[entry] = 0
-      definition[entry++] = valid === null || valid[row] === 1 ? base : 0
-    }
-    for (let item = from; item < to; item++) {
-      repetition[entry] = item === from ? 0 : 1
-      definition[entry++] = validItems === null || validItems[item] === 1 ? base + 2 : base + 1
-    }
+  for (const column of columns) {
+    const { offsets, valid } = column.values
+    const validItems = column.values.items.valid
+    eachEntry(column, (list) => {
+      const from = offsets[list]!
+      const to = offsets[list + 1]!
+      if (from === to) {
+        repetition[entry] = 0
+        definition[entry++] = valid === null || valid[list] === 1 ? base : 0
+      }
+      for (let item = from; item < to; item++) {
+        repetition[entry] = item === from ? 0 : 1
+        definition[entry++] = validItems === null || validItems[item] === 1 ? base + 2 : base + 1
+      }
+    })
   }
   return {
     levels: {
-      rows,
+      ...levels,
       maxRepetition: 1,
       maxDefinition: base + 2,
       repetition: repetition.subarray(0, entry),

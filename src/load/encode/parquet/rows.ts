@@ -1,98 +1,54 @@
-import type { Int64Vector, IntegerVector, NumberVector, TextVector } from '../../../rows/index.ts'
+import type { TextVector } from '../../../rows/index.ts'
 import { checkSize } from '../byte-buffer.ts'
 import { eachEntry, type RecordBatchColumn, totalRows, type VectorOf } from '../record-batch-column.ts'
 
-/** The rows of all record batches as one number vector without a group. */
-export function numberRows(columns: readonly RecordBatchColumn<NumberVector>[]): NumberVector {
-  const [only] = columns
-  if (columns.length === 1 && only!.group === null) return only!.values
-  const values = scratchFloat64(totalRows(columns))
-  let row = 0
-  for (const column of columns) {
-    const source = column.values.values
-    if (column.group === null) values.set(source, row)
-    else {
-      let at = row
-      eachEntry(column, (entry) => {
-        values[at++] = source[entry]!
-      })
-    }
-    row += column.rows
-  }
-  return { kind: 'number', values, valid: validRows(columns) }
-}
+type Values = Uint8Array | Float64Array | BigInt64Array
 
-export function int64Rows(columns: readonly RecordBatchColumn<IntegerVector>[]): Int64Vector {
-  const values = new BigInt64Array(totalRows(columns))
-  let row = 0
+/** Copies the values of all rows to `to`, nulls left out. */
+export function presentValues<T extends Values>(
+  columns: readonly RecordBatchColumn<VectorOf<'number' | 'int64' | 'boolean'> & { readonly values: T }>[],
+  to: T,
+): T {
+  let count = 0
   for (const column of columns) {
-    const source = column.values.values
+    const { values, valid } = column.values
     eachEntry(column, (entry) => {
-      values[row++] = BigInt(source[entry]!)
+      if (valid === null || valid[entry] === 1) to[count++] = values[entry]!
     })
   }
-  return { kind: 'int64', values, valid: validRows(columns) }
+  return to.subarray(0, count) as T
 }
 
-export function booleanRows(columns: readonly RecordBatchColumn<VectorOf<'boolean'>>[]): VectorOf<'boolean'> {
-  const values = scratchBytes(totalRows(columns))
-  let row = 0
-  for (const column of columns) {
-    const source = column.values.values
-    eachEntry(column, (entry) => {
-      values[row++] = source[entry]!
-    })
-  }
-  return { kind: 'boolean', values, valid: validRows(columns) }
-}
-
-export function textRows(columns: readonly RecordBatchColumn<TextVector>[]): TextVector {
-  const [only] = columns
-  if (columns.length === 1 && only!.group === null) return only!.values
-  const offsets = scratchUint32(totalRows(columns) + 1)
+/** The strings of all rows, nulls left out. */
+export function presentTexts(columns: readonly RecordBatchColumn<TextVector>[]): TextVector {
+  const offsets = scratch(Uint32Array, totalRows(columns) + 1)
   offsets[0] = 0
-  let row = 0
+  let count = 0
   let end = 0
   for (const column of columns) {
-    const source = column.values.offsets
+    const { offsets: source, valid } = column.values
     eachEntry(column, (entry) => {
+      if (valid !== null && valid[entry] === 0) return
       end += source[entry + 1]! - source[entry]!
-      offsets[++row] = end
+      offsets[++count] = end
     })
   }
   // A long string that many rows point to is copied for each of them.
   checkSize(end)
-  const bytes = scratchBytes(end)
+  const bytes = scratch(Uint8Array, end)
   let at = 0
   for (const column of columns) {
     const source = column.values
-    if (column.group === null) {
-      const run = source.bytes.subarray(source.offsets[0], source.offsets[column.rows])
+    const copy = (from: number, to: number): void => {
+      const run = source.bytes.subarray(source.offsets[from], source.offsets[to])
       bytes.set(run, at)
       at += run.length
-    } else {
-      eachEntry(column, (entry) => {
-        const text = source.bytes.subarray(source.offsets[entry], source.offsets[entry + 1])
-        bytes.set(text, at)
-        at += text.length
-      })
     }
+    // A null has no bytes.
+    if (column.group === null) copy(0, column.rows)
+    else eachEntry(column, (entry) => copy(entry, entry + 1))
   }
-  return { kind: 'text', offsets, bytes, valid: validRows(columns) }
-}
-
-export function listOffsets(columns: readonly RecordBatchColumn<VectorOf<'list'>>[]): Uint32Array {
-  const offsets = scratchUint32(totalRows(columns) + 1)
-  offsets[0] = 0
-  let row = 0
-  for (const column of columns) {
-    const source = column.values.offsets
-    eachEntry(column, (entry) => {
-      offsets[row + 1] = offsets[row]! + source[entry + 1]! - source[entry]!
-      row++
-    })
-  }
-  return offsets
+  return { kind: 'text', offsets: offsets.subarray(0, count + 1), bytes, valid: null }
 }
 
 export function listItems(column: RecordBatchColumn<VectorOf<'list'>>): RecordBatchColumn<TextVector> {
@@ -103,7 +59,7 @@ export function listItems(column: RecordBatchColumn<VectorOf<'list'>>): RecordBa
   eachEntry(column, (entry) => {
     count += offsets[entry + 1]! - offsets[entry]!
   })
-  const indices = scratchUint32(count)
+  const indices = scratch(Uint32Array, count)
   let at = 0
   eachEntry(column, (entry) => {
     for (let item = offsets[entry]!; item < offsets[entry + 1]!; item++) indices[at++] = item
@@ -114,29 +70,17 @@ export function listItems(column: RecordBatchColumn<VectorOf<'list'>>): RecordBa
 /** Validity of all rows, 1 or 0; null: no row is null. */
 export function validRows(columns: readonly RecordBatchColumn[]): Uint8Array | null {
   if (columns.every(({ values }) => values.valid === null)) return null
-  const valid = scratchBytes(totalRows(columns)).fill(1)
+  const rows = scratch(Uint8Array, totalRows(columns)).fill(1)
   let row = 0
   for (const column of columns) {
-    const { rows, group } = column
-    const source = column.values.valid
-    if (source !== null) {
-      if (group === null) valid.set(source.subarray(0, rows), row)
-      else if (group.indices === null) valid.fill(source[0]!, row, row + rows)
-      else gather(source, group.indices, rows, valid, row)
-    }
-    row += rows
+    const { valid } = column.values
+    if (valid === null) row += column.rows
+    else
+      eachEntry(column, (entry) => {
+        rows[row++] = valid[entry]!
+      })
   }
-  return valid
-}
-
-function gather(
-  from: Uint8Array,
-  indices: ArrayLike<number>,
-  rows: number,
-  to: Uint8Array,
-  at: number,
-): void {
-  for (let i = 0; i < rows; i++) to[at + i] = from[indices[i]!]!
+  return rows
 }
 
 // Scratch memory, reused for each column chunk: else each row group would leave ten megabytes of late garbage.
@@ -159,20 +103,14 @@ export function freeScratch(): void {
   taken = 0
 }
 
-export function scratchBytes(length: number): Uint8Array<ArrayBuffer> {
-  return new Uint8Array(...take(length), length)
-}
-
-export function scratchUint32(length: number): Uint32Array<ArrayBuffer> {
-  return new Uint32Array(...take(4 * length), length)
-}
-
-export function scratchFloat64(length: number): Float64Array<ArrayBuffer> {
-  return new Float64Array(...take(8 * length), length)
-}
-
-function take(bytes: number): [ArrayBuffer, number] {
+export function scratch<T>(
+  Type: { new (memory: ArrayBuffer, start: number, length: number): T; readonly BYTES_PER_ELEMENT: number },
+  length: number,
+): T {
+  const bytes = Type.BYTES_PER_ELEMENT * length
   const start = taken
   taken += Math.ceil(bytes / 8) * 8
-  return taken <= memory.byteLength ? [memory, start] : [new ArrayBuffer(bytes), 0]
+  return taken <= memory.byteLength
+    ? new Type(memory, start, length)
+    : new Type(new ArrayBuffer(bytes), 0, length)
 }
