@@ -125,7 +125,7 @@ async function read(
   const marked = await isMarked(store)
   const completeness = await completenessOf(pipeline, store, manifest)
   // The file itself may hold anything, even rows.
-  const summaryPage = pageOfManifest(bytes, marked, version)
+  const summaryPage = await pageOfManifest(bytes, marked, version)
   const again = await store.read(MANIFEST_PATH)
   if (again === null || !Buffer.from(again).equals(bytes))
     throw new ExportError({

@@ -10,7 +10,7 @@ import { flag } from '../command-line/command.ts'
 import { CHOICE, dataSetCommand, wantedPartitions } from '../command-line/pipeline-options.ts'
 import { catalogJson, catalogText, comparedCatalog } from '../results/catalog.ts'
 import { type Shown, statusTable } from '../results/status-tables.ts'
-import { NEEDS_SOMEBODY } from '../results/summary.ts'
+import { NEEDS_SOMEBODY } from '../terminal/exit-code.ts'
 import { bytes, count, counted, plainJson, plainLine } from '../terminal/text.ts'
 
 const MAX_RETIRED = 5

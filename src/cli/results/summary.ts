@@ -1,17 +1,10 @@
 import { resolve } from 'node:path'
-import {
-  type ErrorKind,
-  type ExportError,
-  inSnakeCase,
-  kindOfRows,
-  type Pipeline,
-  shellWord,
-} from '../../core/index.ts'
+import { type ExportError, inSnakeCase, kindOfRows, type Pipeline, shellWord } from '../../core/index.ts'
 import { type Completeness, leftOutClauses, leftOutText } from '../../data-set/index.ts'
 import { figuresJson, type RunSummary, reasonOf } from '../../run/index.ts'
 import { NO_RUN_COUNTS, partitionCounts } from '../../state/index.ts'
 import type { Io } from '../command-line/command.ts'
-import { DONE, exitCode, FAILED } from '../terminal/exit-code.ts'
+import { DONE, exitCode, FAILED, NEEDS_SOMEBODY } from '../terminal/exit-code.ts'
 import type { Colour, Style } from '../terminal/screen.ts'
 import { bytes, count, counted, duration, plainJson, plainLine, shownPath } from '../terminal/text.ts'
 
@@ -250,9 +243,6 @@ function neverReached({ status, requests, error, causes }: RunSummary): boolean 
   const kinds = error === null ? causes.map(({ kind }) => kind) : [error.kind]
   return status === 'failed' && requests === 0 && kinds.includes('transient')
 }
-
-/** Kinds of errors that the same command meets again until somebody has corrected something. */
-export const NEEDS_SOMEBODY: ReadonlySet<ErrorKind> = new Set(['config', 'credentials', 'refused', 'data'])
 
 /** Whether a data set is complete, as one sentence without its full stop. */
 export function completenessText(completeness: Completeness): string {

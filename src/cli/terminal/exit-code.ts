@@ -4,6 +4,9 @@ export const DONE = 0
 export const FAILED = 1
 export const USAGE = 2
 
+/** Kinds of errors that the same command meets again until somebody has corrected something. */
+export const NEEDS_SOMEBODY: ReadonlySet<ErrorKind> = new Set(['config', 'credentials', 'refused', 'data'])
+
 /** Signals that stop a command, and their exit codes: 128 and the number of the signal. */
 export const SIGNAL_CODES = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const
 export type Signal = keyof typeof SIGNAL_CODES

@@ -8,7 +8,7 @@ import {
   SUMMARY_PAGE_START,
 } from '../../core/index.ts'
 import { MANIFEST_PATH, manifestDigest, parseManifest } from '../../state/index.ts'
-import { isPageOf, type SummaryInput, summaryMarkdown, summaryPage, verdictOf } from '../../summary/index.ts'
+import type { SummaryInput } from '../../summary/index.ts'
 import { beginsWith } from '../clear-data-set.ts'
 import { leftOutClauses, leftOutOfManifest } from '../completeness.ts'
 import {
@@ -23,6 +23,9 @@ import type { DataSetOptions } from '../options.ts'
 import { readSteadily } from '../read-manifest.ts'
 import { isMarked } from '../success-mark.ts'
 
+/** Loaded when a page is written: most commands write none. */
+const pages = () => import('../../summary/index.ts')
+
 /** Call it after everything else is on disk: it says whether there is `_SUCCESS`. All errors but `locked` are logged. */
 export async function bringSummaryPage(
   pipeline: Pipeline,
@@ -33,6 +36,7 @@ export async function bringSummaryPage(
     const input = await summaryInput(store, version)
     if (input === null) return
     const page = Buffer.from((await store.read(SUMMARY_PAGE_PATH)) ?? []).toString()
+    const { isPageOf } = await pages()
     if (!isPageOf(page, input)) await writePage(store, input)
   } catch (error) {
     if (!isExportError(error) || isExportError(error, 'locked')) throw error
@@ -55,6 +59,7 @@ async function writePage(store: OwnedStore, input: SummaryInput): Promise<void> 
       where: SUMMARY_PAGE_PATH,
       next: 'Move it away; `spillway summary` writes the page then.',
     })
+  const { summaryPage } = await pages()
   await store.replace(SUMMARY_PAGE_PATH, [summaryPage(input)])
 }
 
@@ -70,7 +75,12 @@ function inputFrom(bytes: Uint8Array, complete: boolean, version: string): Summa
   return { manifest, manifestSha256: manifestDigest(bytes), complete, leftOut, version, rows: null }
 }
 
-export function pageOfManifest(bytes: Uint8Array, complete: boolean, version: string): Uint8Array {
+export async function pageOfManifest(
+  bytes: Uint8Array,
+  complete: boolean,
+  version: string,
+): Promise<Uint8Array> {
+  const { summaryPage } = await pages()
   return Buffer.from(summaryPage(inputFrom(bytes, complete, version)))
 }
 
@@ -117,7 +127,8 @@ export async function summarizeDataSet(
   })
 }
 
-function resultOf(input: SummaryInput): SummarizedDataSet {
+async function resultOf(input: SummaryInput): Promise<SummarizedDataSet> {
+  const { summaryMarkdown, verdictOf } = await pages()
   const { manifest, complete, rows } = input
   return {
     pipeline: manifest.pipeline,
