@@ -65,3 +65,11 @@ export function rulesOf(resource: Resource): ResourceRules {
 export function kindOfRows(resource: Resource): RowKind {
   return RESOURCES[resource].rows
 }
+
+/** The second search: the public documentation assigns it no tier and no quota. */
+const SECOND_SEARCH = /\/astp\/v2\/credentials\/_search\/?$/
+
+/** @param path of the search, or its whole address without a query string */
+export function isSecondSearch(path: string): boolean {
+  return SECOND_SEARCH.test(path)
+}

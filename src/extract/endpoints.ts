@@ -1,4 +1,10 @@
-import { type AddressKey, type Clock, ExportError, type ServiceSettings } from '../core/index.ts'
+import {
+  type AddressKey,
+  type Clock,
+  ExportError,
+  isSecondSearch,
+  type ServiceSettings,
+} from '../core/index.ts'
 import { type RateLimit, rateLimit } from './pace/rate-limit.ts'
 
 export type Endpoints = {
@@ -11,9 +17,6 @@ export type Endpoints = {
 /** Each tier has its own rate limit; everything but searches and feeds shares one. */
 export type Tier = 'search' | 'basic' | 'feed'
 
-/** The second search: the public documentation assigns it no tier and no quota. */
-const SECOND_SEARCH = /\/astp\/v2\/credentials\/_search\/?$/
-
 /** @throws ExportError `config` when an address is no URL */
 export function endpointsOf({ baseUrl, addresses }: ServiceSettings): Endpoints {
   return {
@@ -21,11 +24,6 @@ export function endpointsOf({ baseUrl, addresses }: ServiceSettings): Endpoints 
     reports: endpoint(baseUrl, addresses.report_path),
     feed: (key, id) => endpoint(baseUrl, addresses[key].replaceAll('{id}', String(id))),
   }
-}
-
-/** @param path of the search, or its whole address without a query string */
-export function isSecondSearch(path: string): boolean {
-  return SECOND_SEARCH.test(path)
 }
 
 /** The rate limits of the tiers. The tier of the feeds is not known, so they have one of their own. */

@@ -1,5 +1,4 @@
 export type { Chain } from './chain.ts'
-export { isSecondSearch } from './endpoints.ts'
 export { type ExtractedPage, extractPages } from './extract-pages.ts'
 export { NotServed } from './failures.ts'
 export { fetchReport, type Report } from './fetch-report.ts'

@@ -2,6 +2,7 @@ import { setMaxListeners } from 'node:events'
 import {
   type Auth,
   type Clock,
+  isSecondSearch,
   type Log,
   type Measures,
   NOT_MEASURED,
@@ -9,7 +10,7 @@ import {
   type ServiceSettings,
 } from '../core/index.ts'
 import { always, httpClient, type RequestSignals, type Token, type TokenSource } from '../http/index.ts'
-import { type Endpoints, endpoint, endpointsOf, isSecondSearch, rateLimits, whereOf } from './endpoints.ts'
+import { type Endpoints, endpoint, endpointsOf, rateLimits, whereOf } from './endpoints.ts'
 import { BASIC, type Outgoing, type ReadResponse, type SenderParts } from './outgoing.ts'
 import { Budget, type ThisMonth } from './pace/budget.ts'
 import type { RunLimits } from './pace/limits.ts'

@@ -7,7 +7,6 @@ export {
   type RunFlags,
   type RunOptions,
 } from './options.ts'
-export { type PlanResult, readPlan, requestRate } from './plan.ts'
 export { runPipeline } from './run.ts'
 export {
   openReports,

@@ -26,6 +26,7 @@ import {
   requireFolder,
   requireOwnInCatalog,
   requireOwnTables,
+  requirePolicies,
   requireSendableToken,
   scopeOf,
   settle,
@@ -43,7 +44,6 @@ import {
   NEW_RUN,
   partitionCounts,
 } from '../state/index.ts'
-import { requirePolicies } from './admission/require-policies.ts'
 import { exportChains, statusFor } from './chains/export-chains.ts'
 import { Halt } from './chains/halt.ts'
 import type { RunContext } from './chains/run-context.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Clock } from '../../src/core/index.ts'
-import { readPlan } from '../../src/run/index.ts'
+import { readPlan } from '../../src/data-set/index.ts'
 import { runOptions } from '../../src/run-options.ts'
 import { sendPage, serve } from '../extract/support.ts'
 import { worldAt } from './world.ts'

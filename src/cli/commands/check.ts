@@ -6,6 +6,7 @@ import {
   rulesOf,
   systemClock,
 } from '../../core/index.ts'
+import { readPlan } from '../../data-set/index.ts'
 import {
   checkRequirements,
   learnSecrets,
@@ -14,14 +15,7 @@ import {
   resolvedSettings,
   warningsFor,
 } from '../../pipeline/index.ts'
-import {
-  readPlan,
-  requireRoom,
-  type SearchPath,
-  type TokenTest,
-  testService,
-  testToken,
-} from '../../run/index.ts'
+import { requireRoom, type SearchPath, type TokenTest, testService, testToken } from '../../run/index.ts'
 import { runOptions } from '../../run-options.ts'
 import { command, flag, type Io } from '../command-line/command.ts'
 import {

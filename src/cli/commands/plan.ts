@@ -1,6 +1,7 @@
 import { inSnakeCase, type Pipeline } from '../../core/index.ts'
-import { type PlanResult, readPlan, requestRate } from '../../run/index.ts'
-import { runOptions } from '../../run-options.ts'
+import { type PlanResult, readPlan, requestRate } from '../../data-set/index.ts'
+import { readMaskKey } from '../../pipeline/index.ts'
+import { changeOptions } from '../../run-options.ts'
 import { command, flag } from '../command-line/command.ts'
 import {
   CHOICE,
@@ -28,10 +29,10 @@ export const plan = command({
   async run(args, io) {
     const pipeline = await pipelineFrom(args.pipeline, args, io, true)
     await requireToRun(pipeline, args, io, true)
-    const result = await readPlan(
-      pipeline,
-      await runOptions(pipeline, { env: io.env, allowPlaintext: args.allowPlaintext }),
-    )
+    const { env } = io
+    const maskKey = await readMaskKey(pipeline, env)
+    const { allowPlaintext } = args
+    const result = await readPlan(pipeline, { ...changeOptions({ env }), maskKey, allowPlaintext })
     const { style } = io.stdout
     const shown = { all: args.all, wanted: await wantedPartitions(args), style }
     await io.stdout.result(args.json, planJson(result), planLines(result, pipeline, shown))

@@ -1,5 +1,6 @@
 import { inSnakeCase, type Pipeline } from '../../core/index.ts'
-import { type OpeningStep, type Progress, type RunOptions, requestRate } from '../../run/index.ts'
+import { requestRate } from '../../data-set/index.ts'
+import type { OpeningStep, Progress, RunOptions } from '../../run/index.ts'
 import type { Io } from '../command-line/command.ts'
 import { count, counted, roughly, stopwatch } from '../terminal/text.ts'
 

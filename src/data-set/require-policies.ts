@@ -5,14 +5,14 @@ import {
   type Pipeline,
   type QuarantineLimit,
   SECRET_POLICY_NAMES,
-} from '../../core/index.ts'
-import { maskKeyFault, needsMaskKey, requireConsent } from '../../pipeline/index.ts'
-import type { RunOptions } from '../options.ts'
+} from '../core/index.ts'
+import { maskKeyFault, needsMaskKey, requireConsent } from '../pipeline/index.ts'
+import type { DataSetOptions } from './options.ts'
 
 /** A pipeline from a file was checked when it was read, one of a program was not. @throws ExportError 'config' */
 export function requirePolicies(
   pipeline: Pipeline,
-  { allowPlaintext, maskKey }: Pick<RunOptions, 'allowPlaintext' | 'maskKey'>,
+  { allowPlaintext, maskKey }: Pick<DataSetOptions, 'maskKey'> & { readonly allowPlaintext: boolean },
 ): void {
   const { transform, file } = pipeline
   const { secret, identity, onInvalid, maxQuarantined } = transform

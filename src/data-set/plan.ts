@@ -1,5 +1,6 @@
 import {
   getOrInsert,
+  isSecondSearch,
   type Measures,
   monthOf,
   type NamedPipeline,
@@ -11,34 +12,26 @@ import {
   searchesOf,
   type Window,
 } from '../core/index.ts'
-import {
-  type Continuation,
-  countPartitions,
-  type LackingColumns,
-  lackingColumns,
-  namePipeline,
-  namingLocations,
-  openDataSet,
-  type PartitionFilter,
-  type PartitionStatus,
-  planFor,
-  type QueryStatus,
-  readOwnCheckpoint,
-  readQuerySecrets,
-  readSuppression,
-  refuseLinks,
-  requireOwnTables,
-  requireReachable,
-  requireSendableToken,
-  statusByQuery,
-  statusOfEach,
-} from '../data-set/index.ts'
-import { isSecondSearch } from '../extract/index.ts'
 import { requireEngine } from '../load/index.ts'
 import type { Plan, PlannedChain } from '../pipeline/index.ts'
 import { type CheckpointState, type PlanStates, searchesByMonth } from '../state/index.ts'
-import { requirePolicies } from './admission/require-policies.ts'
-import type { RunOptions } from './options.ts'
+import { type LackingColumns, lackingColumns } from './lacking-columns.ts'
+import { refuseLinks } from './links.ts'
+import { type Continuation, readOwnCheckpoint } from './open-checkpoint.ts'
+import { namingLocations, openDataSet, requireReachable } from './open-data-set.ts'
+import { requireOwnTables } from './open-tables.ts'
+import type { DataSetOptions } from './options.ts'
+import { countPartitions, planFor } from './plan-state.ts'
+import { namePipeline, readQuerySecrets, requireSendableToken } from './queries.ts'
+import { requirePolicies } from './require-policies.ts'
+import {
+  type PartitionFilter,
+  type PartitionStatus,
+  type QueryStatus,
+  statusByQuery,
+  statusOfEach,
+} from './status.ts'
+import { readSuppression } from './suppression.ts'
 
 export type PlanResult = {
   /** `partial`: with committed rows, or the current ones of chains; `pending`: the others that are not done. */
@@ -72,7 +65,7 @@ export type PlanResult = {
 /** Plans a run, changes nothing; works during one. @throws ExportError when a run could not begin, but for the lock */
 export async function readPlan(
   given: Pipeline,
-  options: Continuation & Pick<RunOptions, 'allowPlaintext' | 'readSecret'>,
+  options: Continuation & Pick<DataSetOptions, 'readSecret'> & { readonly allowPlaintext: boolean },
 ): Promise<PlanResult> {
   requirePolicies(given, options)
   requireEngine(given.load.format)
