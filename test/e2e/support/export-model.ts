@@ -148,7 +148,9 @@ function isValidFeedItem(item: unknown): boolean {
 type Item = { readonly id: number; readonly imported_at: string; readonly identity_name: string }
 
 function modelRow(query: string, item: Item): ModelRow {
-  return { query, id: item.id, month: `${item.imported_at.slice(0, 7)}-01`, identity: item.identity_name }
+  // Some times have another offset than UTC.
+  const month = new Date(item.imported_at).toISOString().slice(0, 7)
+  return { query, id: item.id, month: `${month}-01`, identity: item.identity_name }
 }
 
 function byKey(rows: readonly ModelRow[]): Map<string, ModelRow> {
