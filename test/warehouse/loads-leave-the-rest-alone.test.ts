@@ -141,6 +141,70 @@ describe('a load into PostgreSQL', () => {
     })
   })
 
+  const withTrigger = (url: string, before: 'insert' | 'delete', table = 'credentials') =>
+    pgRows(
+      url,
+      `create function ours() returns trigger language plpgsql as $$ begin if to_jsonb(old)->>'id' = '2' or to_jsonb(new)->>'id' = '2' or tg_relname = 'spillway_loads' then return null; end if; return coalesce(new, old); end $$;
+       create trigger ours before ${before} on ${table} for each row execute function ours()`,
+    )
+  const WITH_QUERY = tableWith([...COLUMNS.slice(0, 2), columnOf('query_type'), columnOf('query_value')])
+  const some = (...ids: readonly number[]) => ({ rows: ids.map((id) => `${id}, now(), 'domain', 'x'`) })
+
+  it.each([
+    ['append', 'credentials', 'acknowledged 2 rows of 3 for public.credentials'],
+    ['upsert', 'credentials', 'acknowledged 2 rows of 3 for public.credentials'],
+    ['append', 'spillway_loads', 'acknowledged 0 rows of 1 for spillway_loads'],
+  ] as const)(
+    '%s: a trigger that drops rows of %s ends it, and nothing is loaded',
+    async (mode, table, says) => {
+      const url = await newDatabase()
+      const put = (shards: Parameters<typeof loadValues>[2]) => loadInto(url, WITH_QUERY, shards, { mode })
+      await put({})
+      await withTrigger(url, 'insert', table)
+      await expect(put({ a: some(1, 2, 3) })).rejects.toMatchObject({
+        kind: 'target',
+        what: expect.stringContaining(says),
+        where: 'a',
+      })
+      expect(
+        await pgRows(url, 'select shard from spillway_loads union select spillway_shard from credentials'),
+      ).toEqual([])
+      await pgRows(url, `drop trigger ours on ${table}`)
+      expect(await put({ a: some(1, 2, 3) })).toMatchObject({ rows: 3 })
+    },
+  )
+
+  it('a trigger that keeps rows that are to go ends it, and their ledger entries stay', async () => {
+    const url = await newDatabase()
+    await loadInto(url, WITH_QUERY, { a: some(1, 2), b: some(3) })
+    await withTrigger(url, 'delete')
+    await expect(loadInto(url, WITH_QUERY, { b: some(3) })).rejects.toMatchObject({
+      kind: 'target',
+      what: expect.stringContaining('keeps rows that were to be deleted'),
+      where: 'public.credentials',
+    })
+    expect(await pgRows(url, 'select sum(rows)::int as n from spillway_loads')).toEqual([{ n: 3 }])
+    expect(await pgRows(url, 'select count(*)::int as n from credentials')).toEqual([{ n: 3 }])
+  })
+
+  it('a row that no partition takes is told as that', async () => {
+    const url = await newDatabase()
+    await load(url)
+    await pgRows(
+      url,
+      `alter table credentials rename to former; delete from spillway_loads;
+       create table credentials (like former) partition by range (imported_at);
+       create table early partition of credentials for values from (minvalue) to ('2001-01-01')`,
+    )
+    await expect(load(url)).rejects.toMatchObject({
+      kind: 'target',
+      what: 'A row belongs to no partition of the table (23514)',
+      next: expect.stringContaining('PARTITION OF … DEFAULT'),
+    })
+    await pgRows(url, 'create table others partition of credentials default')
+    expect(await load(url)).toMatchObject({ rows: 1 })
+  })
+
   it('leaves no setting, lock, temporary table or prepared statement on its connection', async () => {
     const url = await newDatabase()
     const connect = vi.spyOn(pg.Client.prototype, 'connect')

@@ -143,7 +143,9 @@ function refusal(label: string, error: unknown, { isGone }: Server, { host, port
     ? NO_TLS
     : code.startsWith('23') && error instanceof Error && 'table' in error && error.table === LEDGER
       ? LEDGER_CHANGED
-      : MEANINGS.find(([codes]) => codes.test(code))
+      : code === '23514' && constraintOf(error) === ''
+        ? NO_PARTITION
+        : MEANINGS.find(([codes]) => codes.test(code))
   const [, what, next, kind = 'target'] =
     found ??
     (isGone ? ENDED : ([null, `PostgreSQL refuses${code === '' ? '' : ` (${code})`}`, CHECK_SERVER] as const))
@@ -179,6 +181,12 @@ const LEDGER_CHANGED: Meaning = [
   /^23/,
   `${LEDGER} took no entry ({code}{constraint}): something else writes to it, or has changed it`,
   'Leave it to the loads: it says what the table holds. Nothing was loaded partially.',
+]
+/** A CHECK constraint of the same code has a name. */
+const NO_PARTITION: Meaning = [
+  /^$/,
+  'A row belongs to no partition of the table ({code})',
+  'Create the partition for it, or one for all others (CREATE TABLE … PARTITION OF … DEFAULT), then load again; nothing was loaded partially.',
 ]
 const ENDED: Meaning = [/^$/, 'The connection to PostgreSQL ended', AGAIN]
 

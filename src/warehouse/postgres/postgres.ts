@@ -27,7 +27,13 @@ import {
   shownName,
   type TableSpec,
 } from '../table/table.ts'
-import { type Database, requireWhole, type Warehouse } from '../table/warehouse.ts'
+import {
+  type Database,
+  requireAcknowledged,
+  requireWhole,
+  shownShards,
+  type Warehouse,
+} from '../table/warehouse.ts'
 import { connectPostgres, type PostgresConnection } from './postgres-connection.ts'
 
 type PostgresOptions = {
@@ -309,19 +315,18 @@ async function copyInto(
     }
     requireWhole(shards, rows)
   }
-  await pipeline(
-    Readable.from(lines(), { objectMode: true, highWaterMark: 8 }),
-    client.query(from(`COPY ${into} (${names}) FROM STDIN WITH (FORMAT csv)`)),
-  )
+  const copy = client.query(from(`COPY ${into} (${names}) FROM STDIN WITH (FORMAT csv)`))
+  await pipeline(Readable.from(lines(), { objectMode: true, highWaterMark: 8 }), copy)
+  requireAcknowledged(shownName(table, table.name), shards, rows, copy.rowCount)
   return changed
 }
 
 /** Without a cause: DuckDB's messages may quote a row. */
-function cannotRead([shard, ...others]: readonly ManifestShard[], error: unknown): never {
+function cannotRead(shards: readonly ManifestShard[], error: unknown): never {
   throw new ExportError({
     kind: 'damaged',
-    what: `DuckDB cannot read ${others.length === 0 ? 'the shard' : `one of ${others.length + 1} shards`} (${duckdbError(error).kind ?? 'an'} error)`,
-    where: `${shard!.path}${others.length === 0 ? '' : ', …'}`,
+    what: `DuckDB cannot read ${shards.length === 1 ? 'the shard' : `one of ${shards.length} shards`} (${duckdbError(error).kind ?? 'an'} error)`,
+    where: shownShards(shards),
     next: 'Run `verify`, which prints the command that exports it again; nothing of it was loaded.',
   })
 }

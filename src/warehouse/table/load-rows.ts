@@ -1,8 +1,17 @@
+import { ExportError } from '../../core/index.ts'
 import type { ManifestShard } from '../../state/index.ts'
 import { LEDGER_COLUMNS } from './prepare-table.ts'
 import { columnList } from './shard-rows.ts'
-import { DATA_SET_COLUMN, LEDGER, literal, qualified, SHARD_COLUMN, type TableSpec } from './table.ts'
-import type { Database, DataSet, LoadMode } from './warehouse.ts'
+import {
+  DATA_SET_COLUMN,
+  LEDGER,
+  literal,
+  qualified,
+  SHARD_COLUMN,
+  shownName,
+  type TableSpec,
+} from './table.ts'
+import { type Database, type DataSet, type LoadMode, requireAcknowledged } from './warehouse.ts'
 
 /** What is loaded where. */
 export type LoadTarget = {
@@ -50,23 +59,39 @@ export async function otherDataSets(
 
 /** Deletes rows of a data set, and their ledger entries. @param shards null: all, also those that no entry lists */
 export async function deleteRows(
-  { run }: Database,
+  database: Database,
   { dataSet, table }: LoadTarget,
   shards: readonly Loaded[] | null,
 ): Promise<void> {
   const [rows, entries] = [rowsOf(dataSet, table), entriesOf(dataSet, table)]
+  const name = shownName(table, table.name)
   if (shards === null) {
-    await run(`DELETE FROM ${rows}`)
-    await run(`DELETE FROM ${entries}`)
+    await remove(database, rows, name)
+    await remove(database, entries, LEDGER)
     return
   }
-  // Statements that are short enough for the parsers.
-  for (let at = 0; at < shards.length; at += NAMES_AT_ONCE) {
-    const some = shards.slice(at, at + NAMES_AT_ONCE)
+  for (const some of statementsOf(shards)) {
     const names = some.map(({ shard }) => literal(shard)).join(', ')
-    await run(`DELETE FROM ${rows} AND ${SHARD_COLUMN.name} IN (${names})`)
-    await run(`DELETE FROM ${entries} AND shard IN (${names})`)
+    await remove(database, `${rows} AND ${SHARD_COLUMN.name} IN (${names})`, name)
+    await remove(database, `${entries} AND shard IN (${names})`, LEDGER)
   }
+}
+
+/** @param name of the table, as it is shown @throws ExportError `target` when the database keeps some */
+async function remove({ query, run }: Database, from: string, name: string): Promise<void> {
+  await run(`DELETE FROM ${from}`)
+  if ((await query(`SELECT 1 FROM ${from} LIMIT 1`)).length === 0) return
+  throw new ExportError({
+    kind: 'target',
+    what: 'The database keeps rows that were to be deleted: a trigger or a rule of the table prevents that',
+    where: name,
+    next: 'Take it away, or load into another --table; nothing was loaded partially.',
+  })
+}
+
+/** Names for statements that are short enough for the parsers. */
+function* statementsOf<T>(names: readonly T[]): Generator<readonly T[]> {
+  for (let at = 0; at < names.length; at += NAMES_AT_ONCE) yield names.slice(at, at + NAMES_AT_ONCE)
 }
 
 const NAMES_AT_ONCE = 1000
@@ -79,27 +104,44 @@ export async function insertShards(
   shards: readonly ManifestShard[],
   target: LoadTarget,
 ): Promise<number> {
-  const { dataSet, table, mode, loadedAt, rowsOf } = target
+  const { dataSet, table, mode, rowsOf } = target
   const select = rowsOf(dataSet.id, shards)
   const changed =
     mode === 'upsert'
       ? await upsert(database, shards, select, target)
       : await database.insert(shards, select, table, qualified(table, table.name))
-  const entries = shards.map(({ path, sha256, rows, partitions }) => {
-    const texts = [dataSet.id, path, sha256].map(literal).join(', ')
-    const keys = `ARRAY[${partitions.map(literal).join(', ')}]::text[]`
-    const about = [table.name, dataSet.pipeline].map(literal).join(', ')
-    return `(${texts}, ${rows}, ${literal(loadedAt)}::timestamptz, ${keys}, ${about})`
-  })
-  await database.run(`INSERT INTO ${qualified(table, LEDGER)} (${LEDGER_NAMES}) VALUES ${entries.join(', ')}`)
+  const entries = shards.map(({ path, ...shard }) => ({ shard: path, ...shard }))
+  const acknowledged = await enter(database, target, entries)
+  requireAcknowledged(LEDGER, shards, shards.length, acknowledged)
   return changed
+}
+
+/** @returns how many ledger entries the database acknowledged */
+async function enter(
+  { run }: Database,
+  { dataSet, table, loadedAt }: LoadTarget,
+  entries: readonly Loaded[],
+): Promise<number> {
+  let acknowledged = 0
+  for (const some of statementsOf(entries)) {
+    const values = some.map(({ shard, sha256, rows, partitions }) => {
+      const texts = [dataSet.id, shard, sha256].map(literal).join(', ')
+      const keys = `ARRAY[${partitions.map(literal).join(', ')}]::text[]`
+      const about = [table.name, dataSet.pipeline].map(literal).join(', ')
+      return `(${texts}, ${rows}, ${literal(loadedAt)}::timestamptz, ${keys}, ${about})`
+    })
+    acknowledged += await run(
+      `INSERT INTO ${qualified(table, LEDGER)} (${LEDGER_NAMES}) VALUES ${values.join(', ')}`,
+    )
+  }
+  return acknowledged
 }
 
 const INCOMING = 'spillway_incoming'
 
 /** Of each credential of a query the row with the latest `imported_at` stays, whatever comes first. */
 async function upsert(
-  { run, insert }: Database,
+  { query, run, insert }: Database,
   shards: readonly ManifestShard[],
   select: string,
   { dataSet, table }: LoadTarget,
@@ -111,9 +153,14 @@ async function upsert(
   await run(
     `DELETE FROM ${into} t USING (SELECT query_type, query_value, id, max(imported_at) AS imported_at FROM ${INCOMING} GROUP BY 1, 2, 3) n WHERE ${isSame} AND t.imported_at <= n.imported_at`,
   )
-  await run(
-    `INSERT INTO ${into} (${columns}) SELECT DISTINCT ON (query_type, query_value, id) ${columns} FROM ${INCOMING} n WHERE NOT EXISTS (SELECT 1 FROM ${into} t WHERE ${isSame}) ORDER BY query_type, query_value, id, imported_at DESC, ${SHARD_COLUMN.name} DESC`,
+  await run(`DELETE FROM ${INCOMING} n WHERE EXISTS (SELECT 1 FROM ${into} t WHERE ${isSame})`)
+  const [counted] = await query(
+    `SELECT count(*)::float8 AS rows FROM (SELECT DISTINCT query_type, query_value, id FROM ${INCOMING}) n`,
   )
+  const acknowledged = await run(
+    `INSERT INTO ${into} (${columns}) SELECT DISTINCT ON (query_type, query_value, id) ${columns} FROM ${INCOMING} ORDER BY query_type, query_value, id, imported_at DESC, ${SHARD_COLUMN.name} DESC`,
+  )
+  requireAcknowledged(shownName(table, table.name), shards, Number(counted?.rows), acknowledged)
   await run(`DROP TABLE ${INCOMING}`)
   return changed
 }

@@ -53,7 +53,27 @@ export function requireWhole(shards: readonly ManifestShard[], found: number): v
   throw new ExportError({
     kind: 'damaged',
     what: `${shards.length === 1 ? 'The shard holds' : `${shards.length} shards hold`} ${numberOf(found, 'row')} instead of ${rows}`,
-    where: `${shards[0]!.path}${shards.length === 1 ? '' : ', …'}`,
+    where: shownShards(shards),
     next: 'Run `verify`, which prints the command that exports it again; nothing of it was loaded.',
   })
+}
+
+/** Triggers and rules may drop or redirect rows without an error. @param name of the table, as it is shown */
+export function requireAcknowledged(
+  name: string,
+  shards: readonly ManifestShard[],
+  expected: number,
+  acknowledged: number,
+): void {
+  if (acknowledged === expected) return
+  throw new ExportError({
+    kind: 'target',
+    what: `The database acknowledged ${numberOf(acknowledged, 'row')} of ${expected} for ${name}: a trigger or a rule of the table drops or redirects the others`,
+    where: shownShards(shards),
+    next: 'Take it away, or load into another --table; nothing was loaded partially.',
+  })
+}
+
+export function shownShards(shards: readonly ManifestShard[]): string {
+  return `${shards[0]!.path}${shards.length === 1 ? '' : `, and ${shards.length - 1} more`}`
 }
