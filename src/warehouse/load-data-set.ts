@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { ExportError, isExportError, nullIf, numberOf, type Store, sideBySide } from '../core/index.ts'
 import { MANIFEST_PATH, type Manifest, type ManifestShard } from '../state/index.ts'
-import { type LoadStep, nextStep, planOf } from './load-plan.ts'
+import { type LoadStep, nextStep, planOf, ROWS_AT_ONCE } from './load-plan.ts'
 import {
   countRows,
   deleteRows,
@@ -9,8 +9,10 @@ import {
   type Loaded,
   type LoadTarget,
   loadedShards,
+  type OtherDataSet,
   otherDataSets,
 } from './table/load-rows.ts'
+import { isMark, supersede, toSupersede } from './table/supersede.ts'
 import { LEDGER, shownName, type TableSpec } from './table/table.ts'
 import type { Database, LoadMode, Warehouse } from './table/warehouse.ts'
 
@@ -21,6 +23,8 @@ type LoadRequest = {
   readonly table: TableSpec
   readonly mode: LoadMode
   readonly evolve: boolean
+  /** The id of a data set whose rows go in the transaction in which those of this one come; null: none. */
+  readonly supersede: string | null
   /** ISO 8601, in milliseconds. */
   readonly loadedAt: string
   readonly rowsOf: LoadTarget['rowsOf']
@@ -45,8 +49,10 @@ export type LoadResult = {
   readonly replacedTexts: number
   /** Identity of the data set. */
   readonly dataSet: string
-  /** Identities of other data sets of the same pipeline with rows in the table. */
-  readonly others: readonly string[]
+  /** Rows of the data set that this one has superseded. */
+  readonly supersededRows: number
+  /** Other data sets with rows in the table. */
+  readonly others: readonly OtherDataSet[]
 }
 
 /**
@@ -81,11 +87,11 @@ class Load {
   /** Shards that were fetched, by {@link nameOf}. */
   readonly #atHand = new Set<string>()
   readonly #inserted = new Set<string>()
-  readonly #counts = { loaded: 0, replaced: 0, removed: 0, rows: 0, replacedTexts: 0 }
+  readonly #counts = { loaded: 0, replaced: 0, removed: 0, rows: 0, replacedTexts: 0, supersededRows: 0 }
   /** Whether the table had the rows that the ledger lists. */
   #isChecked = false
   #missing = 0
-  #seen = { dataSet: '', others: [] as readonly string[], shards: [] as readonly ManifestShard[] }
+  #seen = { dataSet: '', others: [] as readonly OtherDataSet[], shards: [] as readonly ManifestShard[] }
   /** Shards of the last step that failed; from then on each shard is loaded alone. */
   #failed: string | null = null
 
@@ -97,25 +103,32 @@ class Load {
 
   /** One transaction. @returns the step that is next; null: the table is in line */
   async turn(): Promise<LoadStep | null> {
-    const { done, replacedTexts, next } = await this.#warehouse.transaction(this.#table, async (database) => {
+    const { done, next, ...counts } = await this.#warehouse.transaction(this.#table, async (database) => {
       const { mode, loadedAt, rowsOf } = this.#request
       const manifest = await this.#request.manifest()
       const dataSet = { id: manifest.data_set_id, pipeline: manifest.pipeline }
       const target = { dataSet, table: this.#table, mode, loadedAt, rowsOf }
-      const loaded = await loadedShards(database, target)
+      const entries = await loadedShards(database, target)
+      const former = await toSupersede(database, target, this.#request.supersede, entries)
+      const loaded = entries.filter((entry) => !isMark(entry))
       const steps = await this.#plan(database, manifest.shards, loaded, target)
-      const { step, rest } = nextStep(steps, this.#failed !== null)
+      const atOnce = former !== null ? Infinity : this.#failed !== null ? 0 : ROWS_AT_ONCE
+      const { step, rest } = nextStep(steps, atOnce)
       this.#missing = steps.reduce((sum, { come }) => sum + come.length, 0)
-      const isAtHand = step?.come.every((shard) => this.#atHand.has(nameOf(shard))) ?? false
+      const isAtHand = step?.come.every((shard) => this.#atHand.has(nameOf(shard))) ?? true
+      const isSuperseded = former !== null && isAtHand
+      const supersededRows = isSuperseded ? await supersede(database, target, former, entries) : 0
       const replacedTexts = step !== null && isAtHand ? await carryOut(database, step, target) : 0
-      const next = isAtHand ? nextStep(rest, this.#failed !== null).step : step
+      const next = isAtHand ? nextStep(rest, atOnce).step : step
       if (next === null) {
         const others = await otherDataSets(database, target)
         this.#seen = { dataSet: dataSet.id, others, shards: manifest.shards }
       }
-      return { done: isAtHand ? step : null, replacedTexts, next }
+      return { done: isAtHand ? step : null, next, replacedTexts, supersededRows }
     })
-    if (done !== null) await this.#count(done, replacedTexts)
+    this.#counts.replacedTexts += counts.replacedTexts
+    this.#counts.supersededRows += counts.supersededRows
+    if (done !== null) await this.#count(done)
     return next
   }
 
@@ -177,12 +190,11 @@ class Load {
   }
 
   /** What stands in the place of a shard that is gone replaces it; what is exported again has other paths. */
-  async #count({ gone, come }: LoadStep, replacedTexts: number): Promise<void> {
+  async #count({ gone, come }: LoadStep): Promise<void> {
     const replaced = Math.min(gone.length, come.length)
     this.#counts.replaced += replaced
     this.#counts.loaded += come.length - replaced
     this.#counts.removed += gone.length - replaced
-    this.#counts.replacedTexts += replacedTexts
     for (const { path, rows } of come) {
       this.#counts.rows += rows
       this.#inserted.add(path)

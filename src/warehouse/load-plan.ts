@@ -67,14 +67,14 @@ function compare(
   return { kept, missing }
 }
 
-/** The first steps as one: statements cost more than the rows of a small shard. @param isSplit only one step */
+/** The first steps as one: statements cost more than the rows of a small shard. @param atOnce their rows; 0: one step */
 export function nextStep(
   steps: readonly LoadStep[],
-  isSplit: boolean,
+  atOnce: number,
 ): { readonly step: LoadStep | null; readonly rest: readonly LoadStep[] } {
   let [count, cost] = [0, 0]
   for (const { gone, come } of steps) {
-    if (count > 0 && (isSplit || cost >= COST_AT_ONCE)) break
+    if (count > 0 && cost >= atOnce) break
     count++
     for (const { rows } of [...gone, ...come]) cost += COST_OF_SHARD + rows
   }
@@ -90,4 +90,4 @@ export function nextStep(
 
 // In rows.
 const COST_OF_SHARD = 1000
-const COST_AT_ONCE = 100_000
+export const ROWS_AT_ONCE = 100_000

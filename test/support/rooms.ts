@@ -57,6 +57,7 @@ const LOAD = {
   table: null,
   mode: 'append',
   evolve: false,
+  supersede: null,
   onWait: () => {},
   onShard: () => {},
 } as const

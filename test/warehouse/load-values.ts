@@ -17,6 +17,8 @@ type MadeUp = { readonly rows: readonly string[]; readonly partitions?: readonly
 type LoadValues = {
   readonly dataSet?: string
   readonly mode?: LoadMode
+  readonly supersede?: string | null
+  readonly loadedAt?: string
   /** Called before the manifest is read, within a transaction. */
   readonly onManifest?: () => Promise<void>
   /** Called before a shard is there. */
@@ -50,6 +52,8 @@ export function loadValues(
   {
     dataSet = 'd',
     mode = 'append',
+    supersede = null,
+    loadedAt = '2024-07-01T00:00:00.123Z',
     onManifest = async () => {},
     onDownload = async () => {},
   }: LoadValues = {},
@@ -81,7 +85,8 @@ export function loadValues(
     table,
     mode,
     evolve: false,
-    loadedAt: '2024-07-01T00:00:00.123Z',
+    supersede,
+    loadedAt,
     rowsOf: (_, some) => {
       const rows = some.flatMap(({ path }) =>
         shards[path]!.rows.map((row) => `(${row}, ${literal(dataSet)}, ${literal(path)})`),

@@ -22,13 +22,14 @@ const partsWith = (parts: PipelineParts = {}): PipelineParts => ({
   extract: { domains: DOMAINS, windows: { ...RANGE, every: 'month' }, page_size: 10, ...parts.extract },
 })
 
-type Flags = Partial<Pick<LoadOptions, 'mode' | 'evolve'>>
+type Flags = Partial<Pick<LoadOptions, 'mode' | 'evolve' | 'supersede'>>
 
 /** Loads as the command does, in this process: its exit code, its error message, or else its summary. */
 async function load(here: Workspace, target: TestTarget, { mode = 'append', ...flags }: Flags = {}) {
   try {
-    const { shards, removed, rows, others } = await loadHere(here, target, mode, flags)
-    return { code: 0, stderr: '', summary: { shards, removed, rows, others } }
+    const { shards, removed, rows, supersededRows, others } = await loadHere(here, target, mode, flags)
+    const summary = { shards, removed, rows, supersededRows, others: others.map(({ id }) => id) }
+    return { code: 0, stderr: '', summary }
   } catch (error) {
     if (!isExportError(error)) throw error
     return { code: exitCodeOf(error, null), stderr: error.message, summary: null }
@@ -104,6 +105,7 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
         shards: { loaded: shards.length, skipped: 0, replaced: 0 },
         removed: 0,
         rows: expected.length,
+        supersededRows: 0,
         others: [neighbour.id],
       })
       await expectRows(here, target, expected)
@@ -288,15 +290,99 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
       await exportHere(here, [], { fresh: true })
       const { summary } = await load(here, target)
       expect(summary).toMatchObject({ rows, shards: { skipped: 0 }, removed: 0 })
-      expect(summary?.others).toEqual([id, neighbour.id].sort())
+      expect(summary?.others).toEqual([id, neighbour.id])
       expect(await count(target, former.rows)).toBe(rows)
-      // As the docs say.
-      await target.change(`delete from ${former.rows}`)
-      await target.change(`delete from ${former.ledger}`)
-      expect((await load(here, target)).summary).toMatchObject({ rows: 0, others: [neighbour.id] })
+      const superseded = await load(here, target, { supersede: id })
+      expect(superseded.summary).toMatchObject({ rows: 0, supersededRows: rows, others: [neighbour.id] })
+      expect(await count(target, former.rows)).toBe(0)
       await neighbour.isUnchanged()
     },
   )
+
+  it.each(oneFor(kind, ['append', 'upsert', 'replace'] as const))(
+    'with %s --supersede takes the place of another data set, which is not loaded again but by --supersede',
+    async (mode) => {
+      const { here, target, neighbour } = await loaded(kind)
+      const { data_set_id: id, totals, shards } = await here.manifest()
+      const supersede = (given: string) => load(here, target, { mode, supersede: given })
+      for (const [given, says] of [
+        [id, 'cannot supersede itself'],
+        ['an id', 'has no data set "an id"'],
+      ] as const) {
+        const { code, stderr } = await supersede(given)
+        expect([code, stderr]).toEqual([2, expect.stringContaining(says)])
+        expect(stderr).toContain(`Name one that is there: ${neighbour.id} (trial)`)
+      }
+      // All of it, or nothing.
+      const last = join(here.output, shards.at(-1)!.path)
+      const bytes = await readFile(last)
+      await writeFile(last, 'something else')
+      expect((await supersede(neighbour.id)).code).toBe(1)
+      await writeFile(last, bytes)
+      expect(await count(target, (await own(here)).rows)).toBe(0)
+      await neighbour.isUnchanged(true)
+
+      const done = await supersede(neighbour.id)
+      const summary = { supersededRows: neighbour.rows, rows: totals.rows, others: [] }
+      expect(done).toMatchObject({ code: 0, summary })
+      const isInPlace = async (): Promise<void> => {
+        await expectRows(here, target)
+        expect(await count(target, 'credentials')).toBe(totals.rows)
+      }
+      await isInPlace()
+      const again = { supersededRows: 0, rows: 0, shards: { skipped: shards.length } }
+      expect(await supersede(neighbour.id)).toMatchObject({ code: 0, summary: again })
+      for (const each of ['append', 'upsert', 'replace'] as const) {
+        const { code, stderr } = await load(neighbour.workspace, neighbour.target, { mode: each })
+        expect([code, stderr]).toEqual([2, expect.stringContaining(`--supersede ${id}`)])
+        expect((await load(here, target, { mode: each })).summary).toMatchObject({ rows: 0, removed: 0 })
+      }
+      await isInPlace()
+      const back = await load(neighbour.workspace, neighbour.target, { mode, supersede: id })
+      expect(back.summary).toMatchObject({ rows: neighbour.rows, supersededRows: totals.rows })
+      expect(await count(target, 'credentials')).toBe(neighbour.rows)
+      // What it once did is no right to do it again.
+      expect(await load(here, target, { mode })).toMatchObject({ code: 2 })
+      expect((await load(neighbour.workspace, neighbour.target, { mode })).summary).toMatchObject({ rows: 0 })
+    },
+  )
+
+  it('of equal rows of two data sets that loaded last counts, in each view once', async () => {
+    const names = ['domain', 'source_id', 'word']
+    const { target, warehouse, table } = await newTable(kind, names)
+    const put = (dataSet: string, day: number, ids: readonly number[], rest: string) =>
+      loadValues(
+        warehouse,
+        table,
+        Object.fromEntries(
+          ids.map((id) => [
+            `${id}`,
+            { rows: [`${id}::BIGINT, '2024-01-01 00:00:00+00'::TIMESTAMPTZ, ${rest}, '${dataSet}'`] },
+          ]),
+        ),
+        { dataSet, loadedAt: `2024-07-0${day}T00:00:00.000Z` },
+      )
+    const latest = async () => {
+      const of = async (view: string, term: string) =>
+        (await target.rows(`select ${term} as x from credentials_${view} order by 1`)).map(({ x }) => `${x}`)
+      expect(await of('by_source', 'sum(credentials)')).toEqual(await of('latest', 'count(*)'))
+      expect(await of('by_domain_month', 'sum(credentials)')).toEqual(await of('latest', 'count(*)'))
+      return of('latest', "concat(id, ' ', word)")
+    }
+    const [known, unknown] = ["'a.example', 's'", 'NULL::VARCHAR, NULL::VARCHAR'] as const
+    try {
+      await put('y', 1, [1], known)
+      await put('x', 2, [1], unknown)
+      expect(await latest()).toEqual(['1 x'])
+      await put('y', 3, [1, 2], known)
+      expect(await latest()).toEqual(['1 y', '2 y'])
+      // It moves no row.
+      await put('x', 4, [1], unknown)
+      expect(await latest()).toEqual(['1 y', '2 y'])
+    } finally {
+      await warehouse.close()
+    }
+  })
 
   describe('after a change of the table by hand', () => {
     const former = ['drop table credentials cascade', 'alter table credentials rename to former']
@@ -419,8 +505,8 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
   })
 }
 
-/** A database with a warehouse on it, for rows that a test makes up: `id, imported_at, query_type, query_value, word`. */
-async function newTable(kind: TargetKind) {
+/** A database with a warehouse on it, for rows that a test makes up: `id, imported_at`, and these. */
+async function newTable(kind: TargetKind, names = ['query_type', 'query_value', 'word']) {
   const here = await newWorkspace({})
   const target = await newTarget(kind, here)
   const options = { clock: systemClock, stop: new AbortController().signal, onWait: () => {} }
@@ -431,7 +517,7 @@ async function newTable(kind: TargetKind) {
   const table = tableWith([
     columnOf('id', 'int64'),
     columnOf('imported_at', 'timestamp'),
-    ...['query_type', 'query_value', 'word'].map((name) => columnOf(name)),
+    ...names.map((name) => columnOf(name)),
   ])
   return { target, warehouse, table }
 }

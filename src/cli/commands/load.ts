@@ -13,6 +13,7 @@ export const load = dataSetCommand('read', {
     table: stringValue('Name of the table: credentials or reports, if not given'),
     mode: choiceOf(LOAD_MODES, 'append', `Rows that exist already: ${LOAD_MODES.join(', ')}`),
     evolve: flag('Add columns that the table lacks'),
+    supersede: stringValue('Take the place of this data set, by its id: in one transaction its rows go'),
     json: flag('Print the result as JSON'),
   },
   examples: [
@@ -22,9 +23,9 @@ export const load = dataSetCommand('read', {
   async run(args, io, dataSet) {
     const target = parseTarget(args.to, io.cwd)
     await requireOutside(target, dataSet.pipeline.load)
-    const { schema, table, mode, evolve, json } = args
+    const { schema, table, mode, evolve, supersede, json } = args
     return untilStopped(io, ({ stop }) =>
-      loadTables(dataSet, target, { schema, table, mode, evolve, json }, stop, io),
+      loadTables(dataSet, target, { schema, table, mode, evolve, supersede, json }, stop, io),
     )
   },
 })

@@ -1,4 +1,4 @@
-import { ExportError, inSnakeCase, type Pipeline, systemClock } from '../../core/index.ts'
+import { ExportError, inSnakeCase, type Pipeline, shellWord, systemClock } from '../../core/index.ts'
 import {
   type Described,
   describeDataSet,
@@ -12,9 +12,11 @@ import { requireTarget, type Target, type TargetWait } from '../../warehouse/ind
 import type { Io } from '../command-line/command.ts'
 import { pathWithin } from '../results/save-file.ts'
 import { completenessText } from '../results/summary.ts'
-import { count, counted, duration, plainLine } from '../terminal/text.ts'
+import { count, counted, duration, plainLine, shownPath } from '../terminal/text.ts'
 
-export type LoadSettings = Settings<Pick<LoadOptions, 'schema' | 'table' | 'mode' | 'evolve'>> & {
+export type LoadSettings = Settings<
+  Pick<LoadOptions, 'schema' | 'table' | 'mode' | 'evolve' | 'supersede'>
+> & {
   readonly json: boolean
 }
 
@@ -44,14 +46,14 @@ export async function requireOutside(target: Target, { location }: Pipeline['loa
 export async function loadTables(
   dataSet: Described | Pipeline,
   target: Target,
-  { json, schema = null, table = null, mode = 'append', evolve = false }: LoadSettings,
+  { json, schema = null, table = null, mode = 'append', evolve = false, supersede = null }: LoadSettings,
   stop: AbortSignal,
-  { screen, stdout }: Io,
+  { screen, stdout, program, cwd }: Io,
 ): Promise<void> {
   const { pipeline, planned } =
     'planned' in dataSet ? dataSet : await describeDataSet({ pipeline: dataSet, unknown: null }, 'read')
   const options = {
-    ...{ clock: systemClock, stop, schema, table, mode, evolve },
+    ...{ clock: systemClock, stop, schema, table, mode, evolve, supersede },
     onWait: (wait: TargetWait) => screen.write(`${waitText(wait, plainLine(target.label))}\n`),
     onShard: (path: string, number: number, of: number) => {
       screen.isAt(`shard ${count(number)} of ${count(of)}: ${plainLine(path)}`)
@@ -66,8 +68,15 @@ export async function loadTables(
   const completeness = await readCompleteness(planned)
   const { others, ...figures } = summary
   const { complete } = completeness
-  await stdout.result(json, inSnakeCase<unknown>({ ...figures, otherDataSets: others, complete }), [
+  const flags = { to: target.label, schema, table }
+  const words = [
+    shownPath(pipeline.load.path, cwd),
+    ...Object.entries(flags).flatMap(([name, value]) => (value === null ? [] : [`--${name}`, value])),
+  ].map((word) => shellWord(plainLine(word)))
+  const otherDataSets = others.map(({ id }) => id)
+  await stdout.result(json, inSnakeCase<unknown>({ ...figures, otherDataSets, complete }), [
     summaryText(summary),
+    ...(others.length === 0 ? [] : [othersText(others, `${program} load ${words.join(' ')}`)]),
     `${completenessText(completeness)}.`,
   ])
 }
@@ -79,7 +88,7 @@ function waitText({ holder, limitMs }: TargetWait, target: string): string {
 }
 
 function summaryText(summary: LoadSummary): string {
-  const { target, table, shards, removed, rows, replacedTexts, others, durationMs } = summary
+  const { target, table, shards, removed, rows, replacedTexts, supersededRows, durationMs } = summary
   const { loaded, skipped, replaced } = shards
   const lines = [
     `${plainLine(table)} in ${plainLine(target)}: ${counted(rows, 'row')} loaded in ${duration(durationMs)}`,
@@ -89,9 +98,18 @@ function summaryText(summary: LoadSummary): string {
     lines.push(
       `${counted(replacedTexts, 'row')} held a NUL, which PostgreSQL does not take: it is U+FFFD there`,
     )
-  if (others.length > 0)
-    lines.push(
-      `The table also holds rows of ${counted(others.length, 'other data set')} of this pipeline: ${others.join(', ')}`,
-    )
+  if (supersededRows > 0) lines.push(`${counted(supersededRows, 'row')} of the superseded data set removed`)
   return lines.join('\n')
+}
+
+const MAX_OTHERS = 3
+
+/** @param command the load of this data set */
+function othersText(others: LoadSummary['others'], command: string): string {
+  const shown = others
+    .slice(0, MAX_OTHERS)
+    .map(({ id, pipeline, rows }) => `${id} (${plainLine(pipeline)}, ${counted(rows, 'row')})`)
+  const more = others.length - shown.length
+  const which = others.length === 1 ? 'it' : 'one of them'
+  return `The table also holds ${counted(others.length, 'other data set')}: ${shown.join(', ')}${more > 0 ? ` and ${count(more)} more` : ''}. If this one follows ${which}: ${command} --supersede ${others[0]!.id}`
 }

@@ -42,6 +42,8 @@ export type LoadOptions = {
   readonly table: string | null
   readonly mode: LoadMode
   readonly evolve: boolean
+  /** The id of the data set that this one takes the place of in the table; null: none. */
+  readonly supersede: string | null
   /** Called once when another process holds the target. */
   readonly onWait: (wait: TargetWait) => void
   readonly onShard: (path: string, number: number, of: number) => void
@@ -62,7 +64,7 @@ export async function loadWarehouse(
   target: Target,
   options: LoadOptions,
 ): Promise<LoadSummary> {
-  const { clock, stop, mode, evolve, onShard } = options
+  const { clock, stop, mode, evolve, supersede, onShard } = options
   requireNames(target.kind, options)
   const startedMs = clock.monotonicMs()
   const store = openDataSet(pipeline)
@@ -86,6 +88,7 @@ export async function loadWarehouse(
       table,
       mode,
       evolve,
+      supersede,
       loadedAt,
       rowsOf: (dataSet, some) => shardRows(source, dataSet, table, some),
       stop,

@@ -317,7 +317,8 @@ async function copyInto(
   }
   const copy = client.query(from(`COPY ${into} (${names}) FROM STDIN WITH (FORMAT csv)`))
   await pipeline(Readable.from(lines(), { objectMode: true, highWaterMark: 8 }), copy)
-  requireAcknowledged(shownName(table, table.name), shards, rows, copy.rowCount)
+  const paths = shards.map(({ path }) => path)
+  requireAcknowledged(shownName(table, table.name), paths, rows, copy.rowCount)
   return changed
 }
 
@@ -326,7 +327,7 @@ function cannotRead(shards: readonly ManifestShard[], error: unknown): never {
   throw new ExportError({
     kind: 'damaged',
     what: `DuckDB cannot read ${shards.length === 1 ? 'the shard' : `one of ${shards.length} shards`} (${duckdbError(error).kind ?? 'an'} error)`,
-    where: shownShards(shards),
+    where: shownShards(shards.map(({ path }) => path)),
     next: 'Run `verify`, which prints the command that exports it again; nothing of it was loaded.',
   })
 }

@@ -47,14 +47,17 @@ export async function countRows({ query }: Database, { dataSet, table }: LoadTar
   return Number(counted?.rows)
 }
 
+export type OtherDataSet = { readonly id: string; readonly pipeline: string; readonly rows: number }
+
+/** Those in the table besides, as the ledger lists them: first those of the same pipeline, the newest first. */
 export async function otherDataSets(
   { query }: Database,
   { dataSet: { id, pipeline }, table }: LoadTarget,
-): Promise<readonly string[]> {
+): Promise<readonly OtherDataSet[]> {
   const others = await query(
-    `SELECT DISTINCT data_set AS name FROM ${qualified(table, LEDGER)} WHERE table_name = ${literal(table.name)} AND pipeline = ${literal(pipeline)} AND data_set <> ${literal(id)} AND rows > 0 ORDER BY name`,
+    `SELECT data_set AS id, max(pipeline) AS pipeline, sum(rows)::float8 AS rows FROM ${qualified(table, LEDGER)} WHERE table_name = ${literal(table.name)} AND data_set <> ${literal(id)} AND rows > 0 GROUP BY data_set ORDER BY max(pipeline) <> ${literal(pipeline)}, max(loaded_at) DESC, id`,
   )
-  return others.map(({ name }) => String(name))
+  return others as unknown as readonly OtherDataSet[]
 }
 
 /** Deletes rows of a data set, and their ledger entries. @param shards null: all, also those that no entry lists */
@@ -110,19 +113,20 @@ export async function insertShards(
     mode === 'upsert'
       ? await upsert(database, shards, select, target)
       : await database.insert(shards, select, table, qualified(table, table.name))
-  const entries = shards.map(({ path, ...shard }) => ({ shard: path, ...shard }))
-  const acknowledged = await enter(database, target, entries)
-  requireAcknowledged(LEDGER, shards, shards.length, acknowledged)
+  await enter(
+    database,
+    target,
+    shards.map(({ path, ...shard }) => ({ shard: path, ...shard })),
+  )
   return changed
 }
 
-/** @returns how many ledger entries the database acknowledged */
-async function enter(
+/** Inserts ledger entries. */
+export async function enter(
   { run }: Database,
   { dataSet, table, loadedAt }: LoadTarget,
   entries: readonly Loaded[],
-): Promise<number> {
-  let acknowledged = 0
+): Promise<void> {
   for (const some of statementsOf(entries)) {
     const values = some.map(({ shard, sha256, rows, partitions }) => {
       const texts = [dataSet.id, shard, sha256].map(literal).join(', ')
@@ -130,11 +134,12 @@ async function enter(
       const about = [table.name, dataSet.pipeline].map(literal).join(', ')
       return `(${texts}, ${rows}, ${literal(loadedAt)}::timestamptz, ${keys}, ${about})`
     })
-    acknowledged += await run(
+    const acknowledged = await run(
       `INSERT INTO ${qualified(table, LEDGER)} (${LEDGER_NAMES}) VALUES ${values.join(', ')}`,
     )
+    const shards = some.map(({ shard }) => shard)
+    requireAcknowledged(LEDGER, shards, some.length, acknowledged)
   }
-  return acknowledged
 }
 
 const INCOMING = 'spillway_incoming'
@@ -160,7 +165,8 @@ async function upsert(
   const acknowledged = await run(
     `INSERT INTO ${into} (${columns}) SELECT DISTINCT ON (query_type, query_value, id) ${columns} FROM ${INCOMING} ORDER BY query_type, query_value, id, imported_at DESC, ${SHARD_COLUMN.name} DESC`,
   )
-  requireAcknowledged(shownName(table, table.name), shards, Number(counted?.rows), acknowledged)
+  const paths = shards.map(({ path }) => path)
+  requireAcknowledged(shownName(table, table.name), paths, Number(counted?.rows), acknowledged)
   await run(`DROP TABLE ${INCOMING}`)
   return changed
 }

@@ -2,13 +2,12 @@ import { ExportError, kindOfRows, rulesOf } from '../../core/index.ts'
 import type { ColumnSpec, ColumnType } from '../../rows/index.ts'
 import {
   columnLines,
-  DATA_SET_COLUMN,
   hasColumns,
   identifier,
   LEDGER,
   literal,
+  OWN_COLUMNS,
   qualified,
-  SHARD_COLUMN,
   shownName,
   type TableSpec,
   VIEW_ENDINGS,
@@ -126,22 +125,20 @@ function viewsOfOthers(table: TableSpec): readonly View[] {
 }
 
 function viewsOfCredentials(table: TableSpec): readonly View[] {
-  const from = qualified(table, table.name)
+  // Each credential once: data sets may know another source or domain of the same one, or none.
+  const from = (...names: string[]): string => `(${latestRows(table, 'imported_at', names)}) c`
   const views: View[] = []
   if (hasColumns(table, 'id', 'imported_at')) {
     views.push(latest(table, 'imported_at', 'one row per credential, whichever data sets have it'))
   }
   if (hasColumns(table, 'id', 'imported_at', 'source_id')) {
-    const hasName = hasColumns(table, 'source_name')
-    const name = hasName ? 'max(source_name) AS source_name, ' : ''
+    const names = ['source_id', ...(hasColumns(table, 'source_name') ? ['source_name'] : [])]
+    const name = names.length > 1 ? 'max(source_name) AS source_name, ' : ''
     views.push({
       name: `${table.name}${VIEW_ENDINGS.bySource}`,
       meaning: 'credentials of each leak, and when they came',
-      columns: [
-        ...['source_id', ...(hasName ? ['source_name'] : []), 'credentials'],
-        ...['first_imported_at', 'last_imported_at'],
-      ],
-      select: `SELECT source_id, ${name}count(DISTINCT id) AS credentials, min(imported_at) AS first_imported_at, max(imported_at) AS last_imported_at FROM ${from} GROUP BY source_id`,
+      columns: [...names, 'credentials', 'first_imported_at', 'last_imported_at'],
+      select: `SELECT source_id, ${name}count(*) AS credentials, min(imported_at) AS first_imported_at, max(imported_at) AS last_imported_at FROM ${from(...names, 'imported_at')} GROUP BY source_id`,
     })
   }
   if (hasColumns(table, 'id', 'imported_at', 'domain')) {
@@ -149,19 +146,25 @@ function viewsOfCredentials(table: TableSpec): readonly View[] {
       name: `${table.name}${VIEW_ENDINGS.byDomainMonth}`,
       meaning: 'credentials of each domain by the month (UTC) in which they were imported',
       columns: ['domain', 'month', 'credentials'],
-      select: `SELECT domain, CAST(date_trunc('month', imported_at AT TIME ZONE 'UTC') AS DATE) AS month, count(DISTINCT id) AS credentials FROM ${from} GROUP BY 1, 2`,
+      select: `SELECT domain, CAST(date_trunc('month', imported_at AT TIME ZONE 'UTC') AS DATE) AS month, count(*) AS credentials FROM ${from('domain', 'imported_at')} GROUP BY 1, 2`,
     })
   }
   return views
 }
 
-/** One row for each id: the one with the latest time. */
 function latest(table: TableSpec, time: string, meaning: string): View {
-  return {
-    name: `${table.name}${VIEW_ENDINGS.latest}`,
-    meaning,
-    select: `SELECT DISTINCT ON (id) * FROM ${qualified(table, table.name)} ORDER BY id, ${time} DESC NULLS LAST, ${identifier(SHARD_COLUMN.name)} DESC, ${identifier(DATA_SET_COLUMN.name)} DESC`,
-  }
+  return { name: `${table.name}${VIEW_ENDINGS.latest}`, meaning, select: latestRows(table, time, null) }
+}
+
+/**
+ * One row for each id: the one with the latest time; between equal ones that of the data set that was loaded last.
+ * @param names of columns; null: all
+ */
+function latestRows(table: TableSpec, time: string, names: readonly string[] | null): string {
+  const [dataSet, shard] = OWN_COLUMNS.map(({ name }) => identifier(name))
+  const terms = names === null ? 't.*' : names.map((name) => `t.${identifier(name)}`).join(', ')
+  const loads = `SELECT data_set, max(loaded_at) AS loaded_at FROM ${qualified(table, LEDGER)} WHERE table_name = ${literal(table.name)} GROUP BY data_set`
+  return `SELECT DISTINCT ON (t.id) ${terms} FROM ${qualified(table, table.name)} t LEFT JOIN (${loads}) l ON l.data_set = t.${dataSet} ORDER BY t.id, t.${time} DESC NULLS LAST, l.loaded_at DESC NULLS LAST, t.${dataSet} DESC, t.${shard} DESC`
 }
 
 export type FoundColumn = {

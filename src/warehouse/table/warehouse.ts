@@ -53,15 +53,15 @@ export function requireWhole(shards: readonly ManifestShard[], found: number): v
   throw new ExportError({
     kind: 'damaged',
     what: `${shards.length === 1 ? 'The shard holds' : `${shards.length} shards hold`} ${numberOf(found, 'row')} instead of ${rows}`,
-    where: shownShards(shards),
+    where: shownShards(shards.map(({ path }) => path)),
     next: 'Run `verify`, which prints the command that exports it again; nothing of it was loaded.',
   })
 }
 
-/** Triggers and rules may drop or redirect rows without an error. @param name of the table, as it is shown */
+/** Triggers and rules may drop or redirect rows without an error. @param name of the table, as it is shown @param shards their paths */
 export function requireAcknowledged(
   name: string,
-  shards: readonly ManifestShard[],
+  shards: readonly string[],
   expected: number,
   acknowledged: number,
 ): void {
@@ -74,6 +74,6 @@ export function requireAcknowledged(
   })
 }
 
-export function shownShards(shards: readonly ManifestShard[]): string {
-  return `${shards[0]!.path}${shards.length === 1 ? '' : `, and ${shards.length - 1} more`}`
+export function shownShards([first, ...others]: readonly string[]): string {
+  return `${first}${others.length === 0 ? '' : `, and ${others.length} more`}`
 }
