@@ -74,6 +74,7 @@ export {
   type LoadOptions,
   type LoadSummary,
   loadWarehouse,
+  requireTable,
   syncStatements,
   tableStatements,
 } from './warehouse/load-warehouse.ts'

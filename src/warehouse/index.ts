@@ -11,7 +11,7 @@ export {
   type QueryStream,
   queryDataSet,
 } from './duckdb/query.ts'
-export { type LoadResult, loadDataSet } from './load-data-set.ts'
+export { type LoadResult, loadDataSet, requireLoadable } from './load-data-set.ts'
 export { PostgresWarehouse } from './postgres/postgres.ts'
 export { lacksTls, withTls } from './postgres/postgres-address.ts'
 export { requireTarget } from './require-target.ts'

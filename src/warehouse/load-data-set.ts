@@ -12,9 +12,9 @@ import {
   type OtherDataSet,
   otherDataSets,
 } from './table/load-rows.ts'
-import { isMark, supersede, toSupersede } from './table/supersede.ts'
+import { isMark, requireInForce, supersede, toSupersede } from './table/supersede.ts'
 import { LEDGER, shownName, type TableSpec } from './table/table.ts'
-import type { Database, LoadMode, Warehouse } from './table/warehouse.ts'
+import type { Database, DataSet, LoadMode, Warehouse } from './table/warehouse.ts'
 
 type LoadRequest = {
   readonly shards: ShardFiles
@@ -68,6 +68,20 @@ export async function loadDataSet(warehouse: Warehouse, request: LoadRequest): P
   for (let step = await load.turn(); step !== null; ) step = await fetchAndTurn(load, step)
   await warehouse.finish(table)
   return load.result()
+}
+
+/**
+ * Looks before an export whether the table would take the rows. Changes nothing. @param dataSet null: a new one
+ * @throws ExportError `config`: it lacks columns, or another data set has superseded this one in it
+ */
+export async function requireLoadable(
+  warehouse: Warehouse,
+  given: TableSpec,
+  dataSet: DataSet | null,
+): Promise<void> {
+  const table = await warehouse.find(given)
+  const hasLedger = await warehouse.inspect(table)
+  if (hasLedger && dataSet !== null) requireInForce(table, await loadedShards(warehouse, { dataSet, table }))
 }
 
 async function fetchAndTurn(load: Load, step: LoadStep): Promise<LoadStep | null> {

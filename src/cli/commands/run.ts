@@ -159,8 +159,12 @@ async function runOne(
 ): Promise<number> {
   // Help needs the options alone.
   const { exportPipeline } = await import('../work/export-pipeline.ts')
+  const { target, json, output, fresh } = settings
+  if (target !== null) {
+    const { requireTable } = await import('../../data-set/index.ts')
+    await requireTable(pipeline, target, { isNew: fresh === true, stop: signals.stop })
+  }
   const code = await exportPipeline(pipeline, settings, signals, io)
-  const { target, json, output } = settings
   if (target === null || signals.stop.aborted) return code
   try {
     const { loadTables } = await import('../work/load-tables.ts')

@@ -4,6 +4,7 @@ import {
   isExportError,
   kindOfRows,
   locationOf,
+  nullIf,
   type Pipeline,
   plainError,
   rulesOf,
@@ -11,7 +12,13 @@ import {
 } from '../../core/index.ts'
 import { shardExtension } from '../../load/index.ts'
 import { columnsOf, withSchema } from '../../rows/index.ts'
-import { MANIFEST_PATH, type Manifest, parseManifest, schemaFromJson } from '../../state/index.ts'
+import {
+  MANIFEST_PATH,
+  type Manifest,
+  parseManifest,
+  readManifest,
+  schemaFromJson,
+} from '../../state/index.ts'
 import {
   type DdlInput,
   DIALECTS,
@@ -21,6 +28,7 @@ import {
   type LoadResult,
   loadDataSet,
   PostgresWarehouse,
+  requireLoadable,
   requireNames,
   SYNCS,
   shardRows,
@@ -74,7 +82,7 @@ export async function loadWarehouse(
   const warehouse = await openTarget(target, options)
   const shards = await localShards(pipeline, store, stop)
   const loadedAt = new Date(clock.now()).toISOString()
-  const readManifest = manifestReader(store, pipeline)
+  const manifestNow = manifestReader(store, pipeline)
   let manifest: Manifest | null = null
   try {
     const { transform, load } = pipeline
@@ -82,7 +90,7 @@ export async function loadWarehouse(
     const result = await loadDataSet(warehouse, {
       shards,
       manifest: async () => {
-        manifest = await readManifest()
+        manifest = await manifestNow()
         return manifest
       },
       table,
@@ -111,6 +119,29 @@ export async function loadWarehouse(
   } finally {
     await warehouse.close()
     await shards.close()
+  }
+}
+
+/**
+ * Looks before an export whether the table of the target would take its rows.
+ * @param isNew whether another data set begins @throws ExportError as the load would
+ */
+export async function requireTable(
+  pipeline: Pipeline,
+  target: Target,
+  { isNew, stop }: { readonly isNew: boolean; readonly stop: AbortSignal },
+): Promise<void> {
+  const warehouse =
+    target.kind === 'duckdb'
+      ? await DuckdbWarehouse.openToRead(target.file)
+      : await PostgresWarehouse.connect(target.url, target.label, { stop, onWait: () => {} })
+  if (warehouse === null) return
+  try {
+    const manifest = isNew ? null : await readManifest(openDataSet(pipeline)).catch(nullIf('damaged'))
+    const dataSet = manifest && { id: manifest.data_set_id, pipeline: manifest.pipeline }
+    await requireLoadable(warehouse, tableOf(pipeline, null, null), dataSet)
+  } finally {
+    await warehouse.close()
   }
 }
 

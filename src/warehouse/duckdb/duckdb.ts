@@ -2,6 +2,7 @@ import type { DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
 import { type Clock, codeOf, ExportError, isExportError } from '../../core/index.ts'
 import {
   type FoundColumn,
+  inspectTable,
   prepareTable,
   type RelationKind,
   type TableMaker,
@@ -72,6 +73,14 @@ export class DuckdbWarehouse implements Warehouse {
     return warehouse
   }
 
+  /** Opens a file to read it; null: it is not there, or it cannot be opened now, as while another process has it. */
+  static async openToRead(file: string): Promise<DuckdbWarehouse | null> {
+    const { DuckDBInstance } = await loadDuckdb()
+    const options = { ...INSTANCE_OPTIONS, access_mode: 'READ_ONLY' }
+    const instance = await DuckDBInstance.create(file, options).catch(() => null)
+    return instance && new DuckdbWarehouse(file, instance, await instance.connect())
+  }
+
   // The open file is locked already. Names are case-insensitive in DuckDB.
   async find(table: TableSpec): Promise<TableSpec> {
     const given = table.schema === null ? 'current_schema()' : literal(table.schema)
@@ -92,7 +101,17 @@ export class DuckdbWarehouse implements Warehouse {
   }
 
   prepare(table: TableSpec, options: { readonly evolve: boolean }): Promise<void> {
-    const maker: TableMaker = {
+    return transaction(this.#run, () => prepareTable(this.#makerOf(table), table, options))
+  }
+
+  async inspect(table: TableSpec): Promise<boolean> {
+    return (await inspectTable(this.#makerOf(table), table, { evolve: false })).hasLedger
+  }
+
+  readonly query: Database['query'] = (sql) => this.#query(sql)
+
+  #makerOf(table: TableSpec): TableMaker {
+    return {
       run: this.#run,
       hasSchema: async (name) =>
         (
@@ -122,7 +141,6 @@ export class DuckdbWarehouse implements Warehouse {
       afterCreation: () => [],
       ledgerKey: '',
     }
-    return transaction(this.#run, () => prepareTable(maker, table, options))
   }
 
   transaction<T>(_table: TableSpec, work: (database: Database) => Promise<T>): Promise<T> {

@@ -9,6 +9,7 @@ import { loadDuckdb } from '../duckdb/duckdb.ts'
 import { duckdbError, INSTANCE_OPTIONS, type TargetWait } from '../duckdb/duckdb-file.ts'
 import {
   type FoundColumn,
+  inspectTable,
   prepareTable,
   type RelationKind,
   type TableMaker,
@@ -82,8 +83,21 @@ export class PostgresWarehouse implements Warehouse {
   }
 
   async prepare(table: TableSpec, options: { readonly evolve: boolean }): Promise<void> {
+    // Loads into other tables make the same ledger, and the same schema.
+    await this.#define('spillway tables', table, () => prepareTable(this.#makerOf(table), table, options))
+  }
+
+  inspect(table: TableSpec): Promise<boolean> {
+    return this.#postgres.guarded(
+      async () => (await inspectTable(this.#makerOf(table), table, { evolve: false })).hasLedger,
+    )
+  }
+
+  readonly query: Database['query'] = (sql) => this.#postgres.guarded(() => this.#run(sql))
+
+  #makerOf(table: TableSpec): TableMaker {
     const run = this.#run
-    const maker: TableMaker = {
+    return {
       run,
       hasSchema: async (name) =>
         (await run('SELECT 1 FROM pg_namespace WHERE nspname = $1', [name])).length > 0,
@@ -97,8 +111,6 @@ export class PostgresWarehouse implements Warehouse {
       ],
       ledgerKey: ', PRIMARY KEY (data_set, table_name, shard)',
     }
-    // Loads into other tables make the same ledger, and the same schema.
-    await this.#define('spillway tables', table, () => prepareTable(maker, table, options))
   }
 
   transaction<T>(table: TableSpec, work: (database: Database) => Promise<T>): Promise<T> {

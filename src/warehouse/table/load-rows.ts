@@ -33,8 +33,8 @@ export type Loaded = {
 }
 
 export async function loadedShards(
-  { query }: Database,
-  { dataSet, table }: LoadTarget,
+  { query }: Pick<Database, 'query'>,
+  { dataSet, table }: Pick<LoadTarget, 'dataSet' | 'table'>,
 ): Promise<readonly Loaded[]> {
   const rows = await query(
     `SELECT shard, sha256, rows::float8 AS rows, partitions FROM ${entriesOf(dataSet, table)}`,

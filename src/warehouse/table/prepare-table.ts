@@ -33,44 +33,58 @@ export type TableMaker = {
   readonly ledgerKey: string
 }
 
-/** Ledger entries of a dropped table go. @throws ExportError `config` with the difference, or with a taken name */
+/** What there is of a table and its ledger. @throws ExportError `config` with the difference, or with a taken name */
+export async function inspectTable(
+  { findColumns, kindOf, types }: Pick<TableMaker, 'findColumns' | 'kindOf' | 'types'>,
+  table: TableSpec,
+  options: { readonly evolve: boolean },
+) {
+  for (const each of [table.name, LEDGER]) requireKind('table', await kindOf(each), table, each)
+  const found = await findColumns(table)
+  const ledger = { ...table, name: LEDGER, columns: LEDGER_COLUMNS }
+  const foundInLedger = await findColumns(ledger)
+  if (foundInLedger.length > 0) missingColumns(ledger, foundInLedger, types, { evolve: false })
+  return {
+    isThere: found.length > 0,
+    hasLedger: foundInLedger.length > 0,
+    missing: found.length === 0 ? [] : missingColumns(table, found, types, options),
+  }
+}
+
+/** Ledger entries of a dropped table go. @throws ExportError as {@link inspectTable} does */
 export async function prepareTable(
-  { run, hasSchema, findColumns, kindOf, makeView, types, afterCreation, ledgerKey }: TableMaker,
+  maker: TableMaker,
   table: TableSpec,
   options: { readonly evolve: boolean },
 ): Promise<void> {
+  const { run, hasSchema, findColumns, kindOf, makeView, types, afterCreation, ledgerKey } = maker
   const name = qualified(table, table.name)
   const ledger = qualified(table, LEDGER)
   // A user who may create tables may lack the right to create schemas.
   if (table.schema !== null && !(await hasSchema(table.schema))) {
     await run(`CREATE SCHEMA ${qualified({ schema: table.catalog ?? null }, table.schema)}`)
   }
-  for (const each of [table.name, LEDGER]) requireKind('table', await kindOf(each), table, each)
-  const found = await findColumns(table)
-  const added = found.length === 0 ? [] : missingColumns(table, found, types, options)
-  if (found.length === 0) {
+  const { isThere, hasLedger, missing } = await inspectTable(maker, table, options)
+  if (!isThere) {
     await run(`CREATE TABLE ${name} (\n${columnLines(table.columns, types)}\n)`)
     for (const sql of afterCreation(name)) await run(sql)
   }
-  for (const { name: column, type } of added)
+  for (const { name: column, type } of missing)
     await run(`ALTER TABLE ${name} ADD COLUMN ${identifier(column)} ${types[type]}`)
-  if (found.length === 0 || added.length > 0) {
+  if (!isThere || missing.length > 0) {
     for (const { name: column, meaning } of table.columns) {
       await run(`COMMENT ON COLUMN ${name}.${identifier(column)} IS ${literal(meaning)}`)
     }
   }
-  const lines = { ...table, name: LEDGER, columns: LEDGER_COLUMNS }
-  const foundLines = await findColumns(lines)
-  if (foundLines.length > 0) missingColumns(lines, foundLines, types, { evolve: false })
-  else await run(`CREATE TABLE ${ledger} (\n${columnLines(LEDGER_COLUMNS, types)}${ledgerKey}\n)`)
-  if (found.length === 0) await run(`DELETE FROM ${ledger} WHERE table_name = ${literal(table.name)}`)
+  if (!hasLedger) await run(`CREATE TABLE ${ledger} (\n${columnLines(LEDGER_COLUMNS, types)}${ledgerKey}\n)`)
+  if (!isThere) await run(`DELETE FROM ${ledger} WHERE table_name = ${literal(table.name)}`)
   const all = (await findColumns(table)).map(({ name }) => name)
   for (const { name: view, meaning, columns = all, select } of viewsOf(table)) {
     requireKind('view', await kindOf(view), table, view)
     const is = (await findColumns({ ...table, name: view })).map(({ name }) => name)
     // Views of a table that was renamed are still views of that one.
-    const isThere = found.length > 0 && is.join() === columns.join()
-    if (!isThere) await makeView(qualified(table, view), select, meaning)
+    const isInPlace = isThere && is.join() === columns.join()
+    if (!isInPlace) await makeView(qualified(table, view), select, meaning)
   }
 }
 
@@ -204,7 +218,7 @@ function missingColumns(
     kind: 'config',
     what: `The table does not fit the rows: ${differences.join('; ')}`,
     where: shownName(table, table.name),
-    next: 'Choose another --table, add what is missing with --evolve, or change the table; nothing was changed.',
+    next: 'Choose another --table, add what is missing with `load --evolve`, or change the table; nothing was changed.',
   })
 }
 

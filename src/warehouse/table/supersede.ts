@@ -8,7 +8,7 @@ import {
   loadedShards,
   otherDataSets,
 } from './load-rows.ts'
-import { shownName } from './table.ts'
+import { shownName, type TableSpec } from './table.ts'
 import type { Database } from './warehouse.ts'
 
 /** Stands for the shard in the only ledger entry that a superseded data set has; no path of a shard begins with it. */
@@ -33,14 +33,21 @@ export async function toSupersede(
   wanted: string | null,
   entries: readonly Loaded[],
 ): Promise<string | null> {
+  const isAnswer = wanted !== null && entries.some(({ shard }) => shard === `${MARK}${wanted}`)
+  if (wanted !== null && (isAnswer || !(await isSuperseded(database, target, wanted)))) return wanted
+  requireInForce(target.table, entries)
+  return null
+}
+
+/** @param entries ledger entries of a data set @throws ExportError `config`: another one has superseded it */
+export function requireInForce(table: TableSpec, entries: readonly Loaded[]): void {
   const by = entries.find(isMark)?.shard.slice(MARK.length)
-  if (wanted !== null && (wanted === by || !(await isSuperseded(database, target, wanted)))) return wanted
-  if (by === undefined) return null
+  if (by === undefined) return
   throw new ExportError({
     kind: 'config',
     what: `The data set ${by} has superseded this one in the table`,
-    where: shownName(target.table, target.table.name),
-    next: `Load that one, and take this load off the schedule; or load this one in its place with --supersede ${by}. No row was changed.`,
+    where: shownName(table, table.name),
+    next: `Load that one, and take this load off the schedule; or load this one in its place: \`load --supersede ${by}\`. No row was changed.`,
   })
 }
 
