@@ -7,14 +7,15 @@ import {
   deleteRows,
   insertShards,
   type Loaded,
+  type Loading,
   type LoadTarget,
   loadedShards,
   type OtherDataSet,
   otherDataSets,
 } from './table/load-rows.ts'
-import { isMark, requireInForce, supersede, toSupersede } from './table/supersede.ts'
+import { isMark, notThere, supersede, toSupersede } from './table/supersede.ts'
 import { LEDGER, shownName, type TableSpec } from './table/table.ts'
-import type { Database, DataSet, LoadMode, Warehouse } from './table/warehouse.ts'
+import type { Database, LoadMode, Warehouse } from './table/warehouse.ts'
 
 type LoadRequest = {
   readonly shards: ShardFiles
@@ -70,18 +71,16 @@ export async function loadDataSet(warehouse: Warehouse, request: LoadRequest): P
   return load.result()
 }
 
-/**
- * Looks before an export whether the table would take the rows. Changes nothing. @param dataSet null: a new one
- * @throws ExportError `config`: it lacks columns, or another data set has superseded this one in it
- */
+/** Looks before an export whether the table would take the rows. Changes nothing. @throws ExportError `config` */
 export async function requireLoadable(
   warehouse: Warehouse,
-  given: TableSpec,
-  dataSet: DataSet | null,
+  { dataSet, table: given, evolve, supersede: wanted }: Loading & Pick<LoadRequest, 'evolve' | 'supersede'>,
 ): Promise<void> {
   const table = await warehouse.find(given)
-  const hasLedger = await warehouse.inspect(table)
-  if (hasLedger && dataSet !== null) requireInForce(table, await loadedShards(warehouse, { dataSet, table }))
+  const loading = { dataSet, table }
+  if (await warehouse.inspect(table, { evolve }))
+    await toSupersede(warehouse, loading, wanted, await loadedShards(warehouse, loading))
+  else if (wanted !== null) throw notThere(loading, wanted, [])
 }
 
 async function fetchAndTurn(load: Load, step: LoadStep): Promise<LoadStep | null> {

@@ -43,30 +43,37 @@ it.each([
 })
 
 it.each(some(['duckdb', 'postgres'] as const, 1))(
-  '%s: a table that lacks a column, or where another data set has superseded this one, is found before any request',
+  '%s: a table that lacks a column, or where data sets are not as it takes them, is found before any request',
   async (kind) => {
-    const here = await newWorkspace({
+    const parts = (until: string, include: readonly string[] = []) => ({
       extract: {
         domains: ['scatterholt.com'],
-        windows: { from: '2024-01-01', until: '2024-02-01', every: 'month' },
+        windows: { from: '2024-01-01', until, every: 'month' },
+        include,
       },
     })
+    const here = await newWorkspace(parts('2024-02-01'))
     const target = await newTarget(kind, here)
     Object.assign(here.env, target.env)
     const run = (...flags: string[]) => here.call('run', '--load', target.url, ...flags)
-    const sent = () => here.sandbox.requests.length
+    const refused = async (says: string | RegExp, ...flags: string[]): Promise<void> => {
+      const before = here.sandbox.requests.length
+      await exits(2, run(...flags), says)
+      expect(here.sandbox.requests).toHaveLength(before)
+    }
     await exits(0, run())
-    const before = sent()
-    await target.change('drop view credentials_latest')
-    await target.change('alter table credentials rename column hash to digest')
-    await exits(2, run('--redo', '*'), 'hash')
-    expect(sent()).toBe(before)
-    await exits(0, here.call('load', '--to', target.url, '--evolve'))
-    await target.change("update spillway_loads set shard = 'superseded by x', rows = 0")
-    await target.change('delete from credentials')
-    await exits(2, run('--redo', '*'), 'The data set x has superseded this one')
-    expect(sent()).toBe(before)
-    // Another data set begins.
-    await exits(0, run('--fresh', '--yes'))
+    await here.write(parts('2024-03-01', ['known_password_id']))
+    await refused(/known_password_id (?:text|varchar) is missing \(--evolve adds it\)/i)
+    await refused('has no data set "an id"', '--evolve', '--supersede', 'an id')
+    await exits(0, run('--evolve'))
+    const { data_set_id: former } = await here.manifest()
+    await exits(0, run('--fresh', '--yes', '--supersede', former))
+    const { data_set_id: id, totals } = await here.manifest()
+    const counted = 'select spillway_data_set as id, count(*)::int as n from credentials group by 1'
+    expect(await target.rows(counted)).toEqual([{ id, n: totals.rows }])
+    await target.change(
+      `insert into spillway_loads select distinct data_set, 'superseded by x', '', 0, loaded_at, null::text[], table_name, pipeline from spillway_loads where data_set = '${id}'`,
+    )
+    await refused('The data set x has superseded this one', '--redo', '*')
   },
 )

@@ -30,6 +30,8 @@ const RUNNING = grouped(HOW_IT_RUNS, {
   'fail-fast': flag('Stop at the first partition that fails'),
   redo: stringValues('Export this partition anew, or those that a glob matches; repeatable'),
   load: stringValue('Then load the shards, as `load --to` does: duckdb:<file> or postgres://…'),
+  evolve: flag('Add columns that the table lacks', { needs: ['load'] }),
+  supersede: stringValue('Take the place of this data set in the table, by its id', { needs: ['load'] }),
   fresh: flag('Delete the earlier export and start over; asks first', {
     excludes: ['redo', 'from', 'until', 'domain'],
   }),
@@ -148,6 +150,8 @@ async function runEach(
 type RunSettings = ExportSettings & {
   /** Where shards are loaded when the run has ended, also if it is not complete; null: nowhere. */
   readonly target: Target | null
+  readonly evolve: boolean
+  readonly supersede?: string | undefined
 }
 
 /** @returns the exit code @throws ExportError when the run could not begin */
@@ -159,21 +163,22 @@ async function runOne(
 ): Promise<number> {
   // Help needs the options alone.
   const { exportPipeline } = await import('../work/export-pipeline.ts')
-  const { target, json, output, fresh } = settings
+  const { target, json, output, fresh, evolve, supersede = null } = settings
   if (target !== null) {
     const { requireTable } = await import('../../data-set/index.ts')
-    await requireTable(pipeline, target, { isNew: fresh === true, stop: signals.stop })
+    await requireTable(pipeline, target, { isNew: fresh === true, evolve, supersede, stop: signals.stop })
   }
   const code = await exportPipeline(pipeline, settings, signals, io)
   if (target === null || signals.stop.aborted) return code
   try {
     const { loadTables } = await import('../work/load-tables.ts')
-    await loadTables(pipeline, target, { json }, signals.stop, io)
+    await loadTables(pipeline, target, { json, evolve, supersede }, signals.stop, io)
     return code
   } catch (error) {
     if (!isExportError(error)) throw error
     io.reportError(error)
-    const again = `${io.program} load ${shellWord(output ?? pipeline.file)} --to ${shellWord(target.label)}`
+    const flags = `${evolve ? ' --evolve' : ''}${supersede === null ? '' : ` --supersede ${shellWord(supersede)}`}`
+    const again = `${io.program} load ${shellWord(output ?? pipeline.file)} --to ${shellWord(target.label)}${flags}`
     const verdict =
       code === DONE
         ? 'The export is complete; only the load is left'

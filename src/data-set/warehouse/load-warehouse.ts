@@ -11,13 +11,14 @@ import {
   type Store,
 } from '../../core/index.ts'
 import { shardExtension } from '../../load/index.ts'
-import { columnsOf, withSchema } from '../../rows/index.ts'
+import { columnsOf, schemaOf, withSchema, withSchemas } from '../../rows/index.ts'
 import {
   MANIFEST_PATH,
   type Manifest,
   parseManifest,
   readManifest,
   schemaFromJson,
+  usedSchemas,
 } from '../../state/index.ts'
 import {
   type DdlInput,
@@ -122,14 +123,11 @@ export async function loadWarehouse(
   }
 }
 
-/**
- * Looks before an export whether the table of the target would take its rows.
- * @param isNew whether another data set begins @throws ExportError as the load would
- */
+/** Looks before an export whether the table would take its rows. @param isNew whether another data set begins */
 export async function requireTable(
   pipeline: Pipeline,
   target: Target,
-  { isNew, stop }: { readonly isNew: boolean; readonly stop: AbortSignal },
+  { isNew, stop, ...flags }: Pick<LoadOptions, 'evolve' | 'supersede' | 'stop'> & { readonly isNew: boolean },
 ): Promise<void> {
   const warehouse =
     target.kind === 'duckdb'
@@ -138,8 +136,10 @@ export async function requireTable(
   if (warehouse === null) return
   try {
     const manifest = isNew ? null : await readManifest(openDataSet(pipeline)).catch(nullIf('damaged'))
-    const dataSet = manifest && { id: manifest.data_set_id, pipeline: manifest.pipeline }
-    await requireLoadable(warehouse, tableOf(pipeline, null, null), dataSet)
+    const { data_set_id: id = '', schemas = [], shards = [] } = manifest ?? {}
+    const used = usedSchemas(schemas.map(schemaFromJson), shards)
+    const table = tableOf(withSchemas(pipeline, [...used, schemaOf(pipeline)]), null, null)
+    await requireLoadable(warehouse, { dataSet: { id, pipeline: pipeline.name }, table, ...flags })
   } finally {
     await warehouse.close()
   }

@@ -104,8 +104,9 @@ export class DuckdbWarehouse implements Warehouse {
     return transaction(this.#run, () => prepareTable(this.#makerOf(table), table, options))
   }
 
-  async inspect(table: TableSpec): Promise<boolean> {
-    return (await inspectTable(this.#makerOf(table), table, { evolve: false })).hasLedger
+  async inspect(table: TableSpec, options: { readonly evolve: boolean }): Promise<boolean> {
+    const { isThere, hasLedger } = await inspectTable(this.#makerOf(table), table, options)
+    return isThere && hasLedger
   }
 
   readonly query: Database['query'] = (sql) => this.#query(sql)

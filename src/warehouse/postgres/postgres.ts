@@ -87,10 +87,11 @@ export class PostgresWarehouse implements Warehouse {
     await this.#define('spillway tables', table, () => prepareTable(this.#makerOf(table), table, options))
   }
 
-  inspect(table: TableSpec): Promise<boolean> {
-    return this.#postgres.guarded(
-      async () => (await inspectTable(this.#makerOf(table), table, { evolve: false })).hasLedger,
-    )
+  inspect(table: TableSpec, options: { readonly evolve: boolean }): Promise<boolean> {
+    return this.#postgres.guarded(async () => {
+      const { isThere, hasLedger } = await inspectTable(this.#makerOf(table), table, options)
+      return isThere && hasLedger
+    })
   }
 
   readonly query: Database['query'] = (sql) => this.#postgres.guarded(() => this.#run(sql))

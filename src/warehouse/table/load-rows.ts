@@ -24,6 +24,10 @@ export type LoadTarget = {
   readonly rowsOf: (dataSet: string, shards: readonly ManifestShard[]) => string
 }
 
+/** A data set and its table. */
+export type Loading = Pick<LoadTarget, 'dataSet' | 'table'>
+export type Reading = Pick<Database, 'query'>
+
 /** A ledger entry: a shard that was loaded. */
 export type Loaded = {
   readonly shard: string
@@ -33,8 +37,8 @@ export type Loaded = {
 }
 
 export async function loadedShards(
-  { query }: Pick<Database, 'query'>,
-  { dataSet, table }: Pick<LoadTarget, 'dataSet' | 'table'>,
+  { query }: Reading,
+  { dataSet, table }: Loading,
 ): Promise<readonly Loaded[]> {
   const rows = await query(
     `SELECT shard, sha256, rows::float8 AS rows, partitions FROM ${entriesOf(dataSet, table)}`,
@@ -42,7 +46,7 @@ export async function loadedShards(
   return rows.map(({ partitions, ...entry }) => ({ ...entry, partitions: partitions ?? [] })) as Loaded[]
 }
 
-export async function countRows({ query }: Database, { dataSet, table }: LoadTarget): Promise<number> {
+export async function countRows({ query }: Reading, { dataSet, table }: Loading): Promise<number> {
   const [counted] = await query(`SELECT count(*)::float8 AS rows FROM ${rowsOf(dataSet, table)}`)
   return Number(counted?.rows)
 }
@@ -51,8 +55,8 @@ export type OtherDataSet = { readonly id: string; readonly pipeline: string; rea
 
 /** Those in the table besides, as the ledger lists them: first those of the same pipeline, the newest first. */
 export async function otherDataSets(
-  { query }: Database,
-  { dataSet: { id, pipeline }, table }: LoadTarget,
+  { query }: Reading,
+  { dataSet: { id, pipeline }, table }: Loading,
 ): Promise<readonly OtherDataSet[]> {
   const others = await query(
     `SELECT data_set AS id, max(pipeline) AS pipeline, sum(rows)::float8 AS rows FROM ${qualified(table, LEDGER)} WHERE table_name = ${literal(table.name)} AND data_set <> ${literal(id)} AND rows > 0 GROUP BY data_set ORDER BY max(pipeline) <> ${literal(pipeline)}, max(loaded_at) DESC, id`,

@@ -218,7 +218,7 @@ function missingColumns(
     kind: 'config',
     what: `The table does not fit the rows: ${differences.join('; ')}`,
     where: shownName(table, table.name),
-    next: 'Choose another --table, add what is missing with `load --evolve`, or change the table; nothing was changed.',
+    next: 'Choose another --table, add what is missing with --evolve, or change the table; nothing was changed.',
   })
 }
 

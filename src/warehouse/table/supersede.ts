@@ -4,20 +4,23 @@ import {
   deleteRows,
   enter,
   type Loaded,
+  type Loading,
   type LoadTarget,
   loadedShards,
+  type OtherDataSet,
   otherDataSets,
+  type Reading,
 } from './load-rows.ts'
-import { shownName, type TableSpec } from './table.ts'
+import { shownName } from './table.ts'
 import type { Database } from './warehouse.ts'
 
 /** Stands for the shard in the only ledger entry that a superseded data set has; no path of a shard begins with it. */
 const MARK = 'superseded by '
 
-const markOf = ({ dataSet: { id } }: LoadTarget): string => `${MARK}${id}`
+const markOf = ({ dataSet: { id } }: Loading): string => `${MARK}${id}`
 
-/** The data set whose place another one has taken in the table. */
-const other = (target: LoadTarget, id: string): LoadTarget => ({
+/** Another data set of the table. */
+const other = <T extends Loading>(target: T, id: string): T => ({
   ...target,
   dataSet: { ...target.dataSet, id },
 })
@@ -28,46 +31,47 @@ const other = (target: LoadTarget, id: string): LoadTarget => ({
  * @throws ExportError `config`: it is not in the table, or the loaded data set itself was superseded there
  */
 export async function toSupersede(
-  database: Database,
-  target: LoadTarget,
+  database: Reading,
+  target: Loading,
   wanted: string | null,
   entries: readonly Loaded[],
 ): Promise<string | null> {
-  const isAnswer = wanted !== null && entries.some(({ shard }) => shard === `${MARK}${wanted}`)
-  if (wanted !== null && (isAnswer || !(await isSuperseded(database, target, wanted)))) return wanted
-  requireInForce(target.table, entries)
-  return null
-}
-
-/** @param entries ledger entries of a data set @throws ExportError `config`: another one has superseded it */
-export function requireInForce(table: TableSpec, entries: readonly Loaded[]): void {
   const by = entries.find(isMark)?.shard.slice(MARK.length)
-  if (by === undefined) return
+  if (wanted !== null && (wanted === by || !(await isSuperseded(database, target, wanted)))) return wanted
+  if (by === undefined) return null
   throw new ExportError({
     kind: 'config',
     what: `The data set ${by} has superseded this one in the table`,
-    where: shownName(table, table.name),
-    next: `Load that one, and take this load off the schedule; or load this one in its place: \`load --supersede ${by}\`. No row was changed.`,
+    where: shownName(target.table, target.table.name),
+    next: `Load that one, and take this one off the schedule; or load this one in its place: \`load --supersede ${by}\`. No row was changed.`,
   })
 }
 
 /** Whether it is done. @throws ExportError `config` when the table has no such data set, or it is the loaded one */
-async function isSuperseded(database: Database, target: LoadTarget, wanted: string): Promise<boolean> {
-  const { dataSet, table } = target
+async function isSuperseded(database: Reading, target: Loading, wanted: string): Promise<boolean> {
   const former = other(target, wanted)
   const entries = await loadedShards(database, former)
   const isThere = entries.some((entry) => !isMark(entry)) || (await countRows(database, former)) > 0
-  if (wanted !== dataSet.id && (isThere || entries.some(({ shard }) => shard === markOf(target))))
-    return !isThere
-  const there = (await otherDataSets(database, target)).map(({ id, pipeline }) => `${id} (${pipeline})`)
-  throw new ExportError({
+  const isDone = !isThere && entries.some(({ shard }) => shard === markOf(target))
+  if ((isThere || isDone) && wanted !== target.dataSet.id) return isDone
+  throw notThere(target, wanted, await otherDataSets(database, target))
+}
+
+/** @param there what the table has */
+export function notThere(
+  { dataSet, table }: Loading,
+  wanted: string,
+  there: readonly OtherDataSet[],
+): ExportError {
+  const names = there.map(({ id, pipeline }) => `${id} (${pipeline})`).join(', ')
+  return new ExportError({
     kind: 'config',
     what:
       wanted === dataSet.id
         ? 'A data set cannot supersede itself'
         : `The table ${shownName(table, table.name)} has no data set ${JSON.stringify(wanted)}`,
     where: '--supersede',
-    next: `${there.length === 0 ? 'There is no other one: leave the flag out' : `Name one that is there: ${there.join(', ')}`}. No row was changed.`,
+    next: `${names === '' ? 'There is no other one: leave the flag out' : `Name one that is there: ${names}`}. No row was changed.`,
   })
 }
 

@@ -22,8 +22,8 @@ export type Warehouse = {
   find(table: TableSpec): Promise<TableSpec>
   /** Makes table, ledger and views, or checks that they fit. @throws ExportError `config` with the difference */
   prepare(table: TableSpec, options: { readonly evolve: boolean }): Promise<void>
-  /** Finds differences as `prepare` does, and changes nothing. @returns whether there is a ledger @throws as `prepare` does */
-  inspect(table: TableSpec): Promise<boolean>
+  /** Finds differences as `prepare` does, and changes nothing. @returns whether table and ledger are there */
+  inspect(table: TableSpec, options: { readonly evolve: boolean }): Promise<boolean>
   /** Reads, outside of a transaction. */
   readonly query: Database['query']
   /** All of it or nothing. It sees what was committed before, and waits for another load's in the same table. */
