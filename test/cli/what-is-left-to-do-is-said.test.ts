@@ -10,7 +10,7 @@ it('a table that rejects the load leaves a complete export, and the command that
   const here = await newWorkspace({ load: { format: 'csv' } })
   const instance = await DuckDBInstance.create(join(here.folder, 'leaks.db'))
   const connection = await instance.connect()
-  await connection.run('CREATE TABLE credentials (id VARCHAR)')
+  await connection.run('CREATE TABLE credentials_latest (id VARCHAR)')
   connection.closeSync()
   instance.closeSync()
   const target = 'duckdb:leaks.db'

@@ -74,7 +74,8 @@ async function* peopleOf(
   })
   for (const warning of warnings) log('warn', warning)
   const digests = people.map((): string[] => [])
-  for (const [form, theirs] of addresses) for (const { person } of theirs) digests[person]!.push(form)
+  for (const form of addresses.forms())
+    for (const { person } of addresses.of(form)) digests[person]!.push(form)
   yield csvText([[key, digestColumn(keyFingerprint(maskKey))]])
   for (const [person, cell] of people.entries()) yield csvText([[cell, digests[person]!.join(';') || null]])
 }

@@ -24,8 +24,7 @@ export type Directory = {
   readonly key: string
   /** Its cells, each once: the people. */
   readonly people: readonly string[]
-  /** By what rows hold of an address. */
-  readonly addresses: ReadonlyMap<string, readonly DirectoryAddress[]>
+  readonly addresses: Pick<Addresses, 'of' | 'forms'>
   /** Of the columns of digests, those whose name has the fingerprint of their key. */
   readonly fingerprints: readonly string[]
   /** What is not looked for, and what may not be meant so. Nothing of a person is quoted. */
@@ -43,7 +42,7 @@ export async function readDirectory(
   const read = hasDigests ? digestsIn : addressesIn
   const isRead = new Set([...indices, keyIndex])
   const people: string[] = []
-  const addresses = new Map<string, DirectoryAddress[]>()
+  const addresses = new Addresses()
   const byKey = new Map<string, { readonly person: number; readonly others: number; hasAny: boolean }>()
   /** Of each such cell. */
   const unread: number[] = []
@@ -64,13 +63,7 @@ export async function readDirectory(
       const { found, unread: left } = read(cells[index] ?? '')
       if (left > 0) unread.push(line)
       if (found.length > 0) entry.hasAny = true
-      for (const spelling of found) {
-        const form = storedForm(spelling)
-        const before = addresses.get(form)
-        if (before === undefined) addresses.set(form, [{ person: entry.person, spelling }])
-        else if (before.every(({ person }) => person !== entry.person))
-          before.push({ person: entry.person, spelling })
-      }
+      for (const spelling of found) addresses.add(storedForm(spelling), entry.person, spelling)
     }
     for (let i = 0; i < cells.length; i++) {
       if (indices.includes(i) || !cells[i]!.includes('@')) continue
@@ -119,6 +112,43 @@ export async function readDirectory(
       ),
     ],
   }
+}
+
+/** By what rows hold of an address: its form. In lists, since an object for each takes three times the memory. */
+class Addresses {
+  /** Index of the last address of a form. */
+  readonly #last = new Map<string, number>()
+  readonly #people: number[] = []
+  readonly #spellings: string[] = []
+  /** By index: that of the address of the same form before it; -1: none. */
+  readonly #before: number[] = []
+
+  /** Each form once for a person. */
+  add(form: string, person: number, spelling: string): void {
+    const last = this.#last.get(form) ?? -1
+    for (let i = last; i >= 0; i = this.#before[i]!) if (this.#people[i] === person) return
+    const own = last < 0 ? alone(form) : form
+    this.#last.set(own, this.#people.push(person) - 1)
+    this.#spellings.push(spelling === form ? own : alone(spelling))
+    this.#before.push(last)
+  }
+
+  forms(): Iterable<string> {
+    return this.#last.keys()
+  }
+
+  /** As in the directory. */
+  of(form: string): readonly DirectoryAddress[] {
+    const found: DirectoryAddress[] = []
+    for (let i = this.#last.get(form) ?? -1; i >= 0; i = this.#before[i]!)
+      found.push({ person: this.#people[i]!, spelling: this.#spellings[i]! })
+    return found.reverse()
+  }
+}
+
+/** The text without what it is made of: V8 keeps the whole of which it is a part, and the parts that were joined. */
+function alone(text: string): string {
+  return Buffer.from(text).toString()
 }
 
 function said(lines: readonly number[], what: (count: number) => string): readonly string[] {

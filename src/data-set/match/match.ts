@@ -81,7 +81,7 @@ async function matchedBy(
   const sqlOf = (rows: string): string => `SELECT ${values.join(', ')} FROM (${rows}) WHERE ${where}`
   const groups = shardGroups(pipeline, store, manifest, columns, sqlOf, options.stop)
   const found = new Found(directory, options.plusTags, isKeyed, shown)
-  await findRows(directory.addresses.keys(), groups, options.stop, (rows) => {
+  await findRows(directory.addresses.forms(), groups, options.stop, (rows) => {
     for (const row of rows) found.add(row as Match['cells'])
   })
   return { columns: [keyName(directory.key), 'identity', ...shown], matches: found.sorted() }
@@ -164,9 +164,9 @@ class Found {
   #addressesOf(identity: string): readonly DirectoryAddress[] {
     const { addresses } = this.#directory
     const form = this.#isMasked ? identity : normalIdentity(identity)
-    const exact = addresses.get(form) ?? []
+    const exact = addresses.of(form)
     const untagged = this.#plusTags ? form.replace(/^([^+]+)\+.*(?=@[^@]*$)/, '$1') : form
-    return untagged === form ? exact : [...exact, ...(addresses.get(untagged) ?? [])]
+    return untagged === form ? exact : [...exact, ...addresses.of(untagged)]
   }
 
   #once(text: string): string {
