@@ -121,11 +121,17 @@ function pages() {
   return { rowGroups, rows: 20 * (shape.items ?? 10_000) }
 }
 
+async function decoded(recordBatches) {
+  const all = []
+  for await (const each of decodeRecordBatches(recordBatches)) all.push(each)
+  return all
+}
+
 async function encoded(format, rowGroups) {
   const encoder = createEncoder({ format, columns, createdBy: 'bench', fileMetadata: {} })
   let bytes = 0
   for (const recordBatches of rowGroups)
-    bytes += (await encoder.encode(decodeRecordBatches(recordBatches))).bytes.length
+    bytes += (await encoder.encode(await decoded(recordBatches))).bytes.length
   return bytes
 }
 
@@ -136,7 +142,7 @@ async function byHyparquet(rowGroups) {
     schema: [{ name: 'root', num_children: columns.length }, ...columns.map(element)],
   })
   for (const recordBatches of rowGroups) {
-    const batches = decodeRecordBatches(recordBatches).map((recordBatch) => rowBatchOf(recordBatch, columns))
+    const batches = (await decoded(recordBatches)).map((recordBatch) => rowBatchOf(recordBatch, columns))
     const columnData = columns.map(({ name, type }, i) => ({
       name,
       data: batches.flatMap((batch) => arrayOf(batch, i, type)),

@@ -1,19 +1,7 @@
-import { randomBytes } from 'node:crypto'
-import { type FileHandle, open, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import {
-  type ExpectedStat,
-  ExportError,
-  type OwnedStore,
-  type Store,
-  scratchesIn,
-  type TemporaryFile,
-  takenOver,
-} from '../core/index.ts'
-import { type Chunks, Conflict, type Driver, PART_BYTES, type Upload } from './driver.ts'
+import { type ExpectedStat, type OwnedStore, type Store, takenOver } from '../core/index.ts'
+import { Conflict, type Driver, type Upload } from './driver.ts'
 import { Objects, requireConditions } from './objects.ts'
-import { changedByOthers, OwnedObjects, type RequireLock } from './owned-objects.ts'
+import { changedByOthers, OwnedObjects, type RequireLock, SEALED } from './owned-objects.ts'
 
 /** Every object appears in one step. An owner has a marker, `_state/open.<owner>`, which the next owner removes. */
 export function bucketStore(driver: Driver): Store {
@@ -132,13 +120,13 @@ function changesOf(
   objects: Objects,
   marker: string,
   requireLock: RequireLock,
-): Pick<OwnedStore, 'create' | 'scratch' | 'replace' | 'publish' | 'remove'> {
+): Pick<OwnedStore, 'create' | 'build' | 'replace' | 'publish' | 'remove'> {
   const { driver } = objects
   const owned = new OwnedObjects(objects, marker, requireLock)
-  const create = (path: string, chunks: Chunks) => at(driver, path, () => owned.create(path, chunks))
   return {
-    create: (path, chunks) => create(path, bytesOf(chunks)),
-    scratch: scratchesIn({ memoryBytes: PART_BYTES, create, temporaryFile: () => unnamedFile(create) }),
+    create: (path, chunks) =>
+      at(driver, path, () => owned.create(path, Symbol.asyncIterator in chunks ? chunks : bytesOf(chunks))),
+    build: (chunks, path) => at(driver, SEALED, () => owned.build(chunks, path)),
     replace: (path, chunks) => at(driver, path, () => owned.replace(path, bytesOf(chunks))),
     publish: (from, to) => at(driver, to, () => owned.publish(from, to)),
     remove: (path) => at(driver, path, () => owned.remove(path)),
@@ -156,36 +144,4 @@ async function at<T>(driver: Driver, path: string, work: () => Promise<T>): Prom
   } catch (error) {
     throw error instanceof Conflict ? changedByOthers(path) : driver.error(error, path)
   }
-}
-
-/** A temporary file of this machine that has no name. @param make creates an object */
-export async function unnamedFile(
-  make: (path: string, chunks: Chunks) => Promise<boolean>,
-): Promise<TemporaryFile> {
-  const file = await openUnnamed().catch(noRoom)
-  return {
-    async append(chunks) {
-      for (const chunk of chunks) await file.appendFile(chunk).catch(noRoom)
-    },
-    create: (path) =>
-      make(path, file.createReadStream({ start: 0, autoClose: false, highWaterMark: PART_BYTES })),
-    discard: () => file.close(),
-  }
-}
-
-async function openUnnamed(): Promise<FileHandle> {
-  const path = join(tmpdir(), `spillway-${randomBytes(12).toString('hex')}`)
-  const file = await open(path, 'wx+', 0o600)
-  await rm(path, { force: true })
-  return file
-}
-
-function noRoom(cause: unknown): never {
-  throw new ExportError({
-    kind: 'storage',
-    what: 'A temporary file cannot be written',
-    where: tmpdir(),
-    next: 'Set TMPDIR to a folder that can be written to and has room, then run again.',
-    cause,
-  })
 }

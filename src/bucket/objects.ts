@@ -74,7 +74,7 @@ export function gone(path: string): ExportError {
 }
 
 /** @returns all chunks if they fit into one request, else `rest` with all of them */
-async function firstBytes(chunks: Chunks) {
+export async function firstBytes(chunks: Chunks) {
   const from = Symbol.asyncIterator in chunks ? chunks[Symbol.asyncIterator]() : chunks[Symbol.iterator]()
   const beginning: Uint8Array[] = []
   for (let size = 0; size <= PART_BYTES; ) {

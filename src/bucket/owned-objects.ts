@@ -1,6 +1,7 @@
+import { randomBytes } from 'node:crypto'
 import { ExportError, getOrInsert, nameInUse, type Serial, serial } from '../core/index.ts'
 import { type Chunks, type Condition, Conflict } from './driver.ts'
-import { gone, type Objects } from './objects.ts'
+import { firstBytes, gone, type Objects } from './objects.ts'
 
 /** Rejects with `locked` once another owner took over. */
 export type RequireLock = () => Promise<void>
@@ -40,6 +41,25 @@ export class OwnedObjects {
     }
   }
 
+  /** An upload has a name from its beginning, so a large one is copied on the server once its own is known. */
+  async build(chunks: Chunks, path: () => string): Promise<void> {
+    const { beginning, rest } = await firstBytes(copies(chunks))
+    if (rest === null) {
+      await this.create(path(), beginning)
+      return
+    }
+    // A crash leaves a sealed shard that no commit names.
+    const upload = `${SEALED}/0.${randomBytes(8).toString('hex')}`
+    try {
+      await this.create(upload, rest)
+    } finally {
+      // The next owner may have aborted it.
+      await this.#requireLock()
+    }
+    await this.#copy(upload, path())
+    await this.remove(upload)
+  }
+
   async replace(path: string, chunks: Iterable<Uint8Array>): Promise<void> {
     // A repeated write needs them again.
     const all = [...chunks]
@@ -65,7 +85,12 @@ export class OwnedObjects {
   /** What says something by being there alone, as `_SUCCESS` does: a copy that is late finds nothing to copy. */
   async #copyMarker(path: string): Promise<void> {
     this.#seen.delete(path)
-    await this.#objects.driver.copy(this.#marker, path).catch(async (error: unknown) => {
+    await this.#copy(this.#marker, path)
+  }
+
+  /** The next owner may have moved or removed the object meanwhile. */
+  async #copy(from: string, to: string): Promise<void> {
+    await this.#objects.driver.copy(from, to).catch(async (error: unknown) => {
       await this.#requireLock()
       throw error
     })
@@ -89,11 +114,7 @@ export class OwnedObjects {
       throw gone(from)
     }
     if (target === null) {
-      // Its next owner may have moved the object meanwhile.
-      await driver.copy(from, to).catch(async (error: unknown) => {
-        await this.#requireLock()
-        throw error
-      })
+      await this.#copy(from, to)
     } else if (target.size !== source.size || target.mark === null || target.mark !== source.mark) {
       throw nameInUse(to)
     }
@@ -107,6 +128,12 @@ export class OwnedObjects {
     this.#seen.delete(path)
   }
 }
+
+async function* copies(chunks: Chunks): AsyncGenerator<Uint8Array> {
+  for await (const chunk of chunks) yield new Uint8Array(chunk)
+}
+
+export const SEALED = '_state/sealed'
 
 /** A name that no later owner gives to another object. */
 function isUsedOnce(path: string): boolean {

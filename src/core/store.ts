@@ -25,7 +25,12 @@ export type Store = {
 /** One owner may change it until another takes over. Then every change fails with `locked`; no check races with it. */
 export type OwnedStore = Store & {
   /** Creates a file that must not exist, whole and durable. @returns false: one exists, and nothing was changed */
-  create(path: string, chunks: Iterable<string | Uint8Array>): Promise<boolean>
+  create(path: string, chunks: FileChunks): Promise<boolean>
+  /**
+   * The same of chunks that come one after the other, each in the memory of the last. After a crash nothing of it is left.
+   * @param path below `_state/sealed`, asked for after the last one: it says what the file holds
+   */
+  build(chunks: AsyncIterable<Uint8Array>, path: () => string): Promise<void>
   /**
    * Appends durably to a file that this owner created. A crash may leave a part. Missing: files do not grow.
    * @param size of the file so far
@@ -34,8 +39,6 @@ export type OwnedStore = Store & {
   extend?(path: string, size: number, chunks: Iterable<Uint8Array>): Promise<void>
   /** Forces a file to the disk that a former owner has appended to, and its name. Missing: files do not grow. */
   fsync?(path: string): Promise<void>
-  /** Memory and temporary files for bytes that become a file later, or never. After a crash nothing of it is left. */
-  scratch(): Scratch
   /** Replaces a file, or creates it, in one step. @param access `private`: for its owner alone, whatever other files allow */
   replace(path: string, chunks: Iterable<string | Uint8Array>, access?: 'private'): Promise<void>
   /** Moves a file that nobody changes to a free name. Idempotent: if only `to` exists, it was moved before. */
@@ -50,17 +53,8 @@ export type OwnedStore = Store & {
   release(): Promise<void>
 }
 
-/** Bytes that are appended one after the other and become a file in one step. */
-export type Scratch = {
-  /** Bytes appended so far. */
-  readonly size: number
-  /** The bytes may be overwritten as soon as it resolves. Call it once at a time. */
-  append(bytes: Uint8Array): Promise<void>
-  /** Makes a file of all bytes, as {@link OwnedStore.create} does, and ends the scratch. */
-  create(path: string): Promise<boolean>
-  /** Ends the scratch without a file. Idempotent; does nothing after `create`. */
-  discard(): Promise<void>
-}
+/** What a file is made of. */
+export type FileChunks = Iterable<string | Uint8Array> | AsyncIterable<Uint8Array>
 
 /** Expected size of a file in bytes, or of a folder in names. */
 export type ExpectedStat = { readonly path: string } & (

@@ -3,7 +3,7 @@ import { folderOf, publishSealed, stands } from '../load/index.ts'
 import { type Journal, type ManifestShard, manifestShard } from '../state/index.ts'
 import type { DataSetOptions } from './options.ts'
 import { planAsOfLastRun } from './plan-state.ts'
-import { codersOf, FreeNumbers, rewriteShards } from './rewriting.ts'
+import { FreeNumbers, rewriteShards, writingOf } from './rewriting.ts'
 
 /** A scheduled reader needs a file with all columns, those in the folders' names too. */
 export async function fillEmptyDataSet(
@@ -24,8 +24,8 @@ export async function fillEmptyDataSet(
   const part = state.partsOf.get(folder) ?? 0
   const schema = state.schemas.length - 1
   const identity = { shard: state.nextShard, folder, part, schema, partitions: [first.key] }
-  const coders = codersOf(pipeline, state.schemas, options)
-  const shard = await rewriteShards(store, pipeline, [], identity, coders, null)
+  const writing = writingOf(store, pipeline, state.schemas, options)
+  const shard = await rewriteShards(store, pipeline, [], identity, writing, null)
   await journal.append([{ kind: 'seal', ...shard }])
   await publishSealed(store, shard)
   options.onFilled?.(manifestShard(shard))
@@ -44,8 +44,8 @@ export async function renewEmptyShards(
     const { folder } = placeOf(former.path)
     const numbers = new FreeNumbers(state).take(folder, former.schema ?? 0)
     const identity = { ...numbers, partitions: former.partitions }
-    const coders = codersOf(pipeline, state.schemas, options)
-    const by = await rewriteShards(store, pipeline, [], identity, coders, null)
+    const writing = writingOf(store, pipeline, state.schemas, options)
+    const by = await rewriteShards(store, pipeline, [], identity, writing, null)
     await journal.append([{ kind: 'swap', shards: [{ of: [former.shard], by }] }])
     await publishSealed(store, by)
   }

@@ -46,7 +46,7 @@ export { namePipeline, type QuerySecrets, readQuerySecrets, requireSendableToken
 export { type ReadRowsOptions, readRows } from './read-rows.ts'
 export { invalidationOf, planRedo, redoEntry } from './redo/invalidate.ts'
 export { requirePolicies } from './require-policies.ts'
-export { codersOf } from './rewriting.ts'
+export { writingOf } from './rewriting.ts'
 export { scopeOf } from './scope.ts'
 export { settle } from './settle.ts'
 export { shardSetOptions } from './shard-set-options.ts'

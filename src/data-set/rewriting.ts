@@ -3,12 +3,12 @@ import { ExportError, type NamedPipeline, type OwnedStore, type Pipeline, placeO
 import {
   createEncoder,
   type EncodeSettings,
+  importedAt,
   PageRows,
-  rewriteShard,
   rowGroupRows,
-  type ShardCoder,
-  shardCoder,
+  type ShardWriter,
   shardExtension,
+  shardWriter,
 } from '../load/index.ts'
 import {
   columnsOf,
@@ -16,6 +16,8 @@ import {
   type RowBatch,
   type RowValue,
   type Schema,
+  type Span,
+  spanOf,
   valueAt,
   withSchema,
 } from '../rows/index.ts'
@@ -39,14 +41,20 @@ export async function rewriteShards(
   pipeline: NamedPipeline,
   shards: readonly Located[],
   { partitions = shards.flatMap(({ shard }) => shard.partitions), ...identity }: RewrittenIdentity,
-  { coder, schemas }: ShardCoders,
+  { write, schemas }: ShardWriting,
   isLeftOut: ((identity: RowValue) => boolean) | null,
 ): Promise<SealedShard> {
-  const { format } = pipeline.load
-  const how = { store, coder, extension: shardExtension(format), rowGroupRows: rowGroupRows(format) }
-  const rows = rowsOf(store, withSchema(pipeline, schemas[identity.schema]!), shards, isLeftOut)
-  const { kind: _, ...seal } = await rewriteShard(rows, { ...identity, partitions: new Set(partitions) }, how)
-  return seal
+  const own = withSchema(pipeline, schemas[identity.schema]!)
+  let span: Span | null = null
+  async function* batches(): AsyncGenerator<Uint8Array> {
+    for await (const page of rowsOf(store, own, shards, isLeftOut)) {
+      const rows = { from: 0, to: page.recordBatch.rows }
+      span = spanOf(span, importedAt({ page, rows }, 0, rows.to))
+      yield page.bytes
+    }
+  }
+  const written = await write(identity, batches())
+  return { ...written, partitions: [...new Set(partitions)], imported_at: span }
 }
 
 /** Default: the partitions of the shards. */
@@ -86,7 +94,7 @@ async function* rowsOf(
         const isTime = times?.kind === 'number' || times?.kind === 'int64'
         yield new PageRows(
           encodeRecordBatch({ rows, groups, columns: made }),
-          isTime ? (times.values.slice() as PageRows['times']) : null,
+          isTime ? (times.values as PageRows['times']) : null,
         )
       }
     } catch (error) {
@@ -125,17 +133,23 @@ export function standsFor(shards: readonly SealedShard[]): [number, number][] {
   return ranges
 }
 
-/** Encoders of shards by the numbers of their schemas. */
-export type ShardCoders = { readonly coder: ShardCoder; readonly schemas: readonly Schema[] }
+/** The writer of shards, and their schemas by number. */
+export type ShardWriting = { readonly write: ShardWriter; readonly schemas: readonly Schema[] }
 
-export function codersOf(
+export function writingOf(
+  store: OwnedStore,
   pipeline: NamedPipeline,
   schemas: readonly Schema[],
   options: Parameters<typeof encodeSettings>[1],
-): ShardCoders {
-  const encoderOf = (schema: number) =>
-    createEncoder(encodeSettings(withSchema(pipeline, schemas[schema]!), options))
-  return { coder: shardCoder(encoderOf), schemas }
+): ShardWriting {
+  const { format } = pipeline.load
+  const write = shardWriter({
+    store,
+    encoderOf: (schema) => createEncoder(encodeSettings(withSchema(pipeline, schemas[schema]!), options)),
+    extension: shardExtension(format),
+    rowGroupRows: rowGroupRows(format),
+  })
+  return { write, schemas }
 }
 
 /** Numbers of shards and parts that no other shard has had. */

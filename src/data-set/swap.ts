@@ -19,7 +19,7 @@ import { requireOwnCheckpoint } from './open-checkpoint.ts'
 import { holdDataSet, namingLocations, openDataSet } from './open-data-set.ts'
 import type { DataSetOptions } from './options.ts'
 import { openChecked } from './recover.ts'
-import { codersOf, FreeNumbers, type Located, rewriteShards, standsFor } from './rewriting.ts'
+import { FreeNumbers, type Located, rewriteShards, standsFor, writingOf } from './rewriting.ts'
 import { settle, stopped, UNCHANGED } from './settle.ts'
 
 export type ChangeOptions = Pick<
@@ -146,7 +146,7 @@ async function apply(
   { groups, isLeftOut, files, entries, blobs }: Swap<unknown>,
   options: ChangeOptions,
 ): Promise<readonly SealedShard[]> {
-  const coders = codersOf(pipeline, journal.state.schemas, options)
+  const writing = writingOf(store, pipeline, journal.state.schemas, options)
   const numbers = new FreeNumbers(journal.state)
   const shards: SwapEntry['shards'][number][] = []
   for (const { of, isEmptied } of groups) {
@@ -156,7 +156,14 @@ async function apply(
     const [folder] = splitPath(all[0]!.path)
     const by = isEmptied
       ? null
-      : await rewriteShards(store, pipeline, of, numbers.take(folder, all[0]!.schema ?? 0), coders, isLeftOut)
+      : await rewriteShards(
+          store,
+          pipeline,
+          of,
+          numbers.take(folder, all[0]!.schema ?? 0),
+          writing,
+          isLeftOut,
+        )
     // A table that has all rows of these needs no others.
     const isSame = by !== null && isLeftOut === null
     shards.push({

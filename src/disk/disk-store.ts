@@ -8,7 +8,6 @@ import {
   isExportError,
   type OwnedStore,
   type Store,
-  scratchesIn,
   sideBySide,
 } from '../core/index.ts'
 import { DiskFiles, type DiskOptions } from './disk-files.ts'
@@ -41,9 +40,6 @@ function storeOf(files: DiskFiles): Store {
   }
 }
 
-// A small shard needs no file of its own before it has its name.
-const SCRATCH_BYTES = 1 << 20
-
 async function own(files: DiskFiles, owner: string): Promise<OwnedStore> {
   const state = join(files.options.root, '_state')
   const { dirMode } = files.options
@@ -65,21 +61,9 @@ async function own(files: DiskFiles, owner: string): Promise<OwnedStore> {
   return {
     ...storeOf(files),
     create: (path, chunks) => change(path, () => owned.create(path, chunks)),
+    build: async (chunks, path) => void (await change('_state/sealed', () => owned.create(path, chunks))),
     extend: (path, size, chunks) => change(path, () => owned.extend(path, size, chunks)),
     fsync: (path) => change(path, () => owned.fsync(path)),
-    scratch: scratchesIn({
-      memoryBytes: SCRATCH_BYTES,
-      create: (path, chunks) => change(path, () => owned.create(path, chunks)),
-      temporaryFile: () =>
-        change('_state', async () => {
-          const file = owned.temporaryFile()
-          return {
-            append: (chunks) => change('_state', () => file.append(chunks)),
-            create: (path) => change(path, () => file.create(path)),
-            discard: () => at('_state', () => file.discard()),
-          }
-        }),
-    }),
     replace: (path, chunks, access) =>
       change(path, () => owned.replace(path, chunks, access === 'private' ? 0o600 : undefined)),
     publish: (from, to) => change(to, () => owned.publish(from, to)),

@@ -1,7 +1,7 @@
 import { closeSync, fstatSync, renameSync, type Stats, unlinkSync } from 'node:fs'
 import { link, rm, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { ExportError, hasCode, nameInUse, type TemporaryFile } from '../core/index.ts'
+import { ExportError, type FileChunks, hasCode, nameInUse } from '../core/index.ts'
 import type { DiskFiles } from './disk-files.ts'
 import { linkError, pathIn } from './folders.ts'
 import { createFile, fsyncFile, openToAppend, statOf, writeChunks } from './open-file.ts'
@@ -14,18 +14,15 @@ const COMMITS = '_state/log/'
 export class OwnedFiles {
   readonly #files: DiskFiles
   readonly #staging: StagingDirectory
-  readonly #growing = new TemporaryFiles({
-    make: () => this.#temporary(),
-    name: (full, path) => this.#moveTo(full, this.#locate(path), false),
-  })
 
   constructor(files: DiskFiles, staging: StagingDirectory) {
     this.#files = files
     this.#staging = staging
   }
 
-  async create(path: string, chunks: Iterable<string | Uint8Array>): Promise<boolean> {
-    return this.#moveTo(await this.#write(chunks), this.#locate(path), false)
+  async create(path: string | (() => string), chunks: FileChunks): Promise<boolean> {
+    const temporary = await this.#write(chunks)
+    return this.#moveTo(temporary, this.#locate(typeof path === 'string' ? path : path()), false)
   }
 
   /** What is appended after the rights have ended does not count: the claim of the next owner says how much does. */
@@ -56,10 +53,6 @@ export class OwnedFiles {
       closeSync(file)
     }
     await this.#files.folders.fsync(dirname(full))
-  }
-
-  temporaryFile(): TemporaryFile {
-    return this.#growing.make()
   }
 
   async replace(path: string, chunks: Iterable<string | Uint8Array>, mode?: number): Promise<void> {
@@ -114,20 +107,17 @@ export class OwnedFiles {
     await this.#staging.fsync()
   }
 
-  #temporary(mode = this.#files.options.fileMode): { readonly full: string; readonly file: number } {
-    const full = this.#staging.temporary()
-    return { full, file: createFile(full, mode) }
-  }
-
   #locate(path: string): string {
     return pathIn(this.#files.options.root, path)
   }
 
   /** Writes a temporary file and fsyncs it. @returns its path */
-  async #write(chunks: Iterable<string | Uint8Array>, mode?: number): Promise<string> {
-    const { full, file } = this.#temporary(mode)
+  async #write(chunks: FileChunks, mode = this.#files.options.fileMode): Promise<string> {
+    const full = this.#staging.temporary()
+    const file = createFile(full, mode)
     try {
-      writeChunks(file, chunks)
+      if (Symbol.asyncIterator in chunks) for await (const chunk of chunks) writeChunks(file, [chunk])
+      else writeChunks(file, chunks)
       await fsyncFile(file)
     } catch (error) {
       await rm(full, { force: true })
@@ -188,58 +178,4 @@ function file(found: Stats | null): Stats | null {
   if (found?.isSymbolicLink()) throw linkError()
   if (found?.isDirectory()) throw Object.assign(new Error('a folder'), { code: 'EISDIR' })
   return found
-}
-
-type Creation = {
-  make(): { readonly full: string; readonly file: number }
-  /** Gives a file that is forced to the disk its name. */
-  name(full: string, path: string): Promise<boolean>
-}
-
-/** Files that grow side by side, thousands of them. The one that grew last is open: many systems let a process open 256. */
-export class TemporaryFiles {
-  readonly #creation: Creation
-  #last: { readonly full: string; readonly file: number } | null = null
-
-  constructor(creation: Creation) {
-    this.#creation = creation
-  }
-
-  make(): TemporaryFile {
-    this.#close()
-    this.#last = this.#creation.make()
-    const { full } = this.#last
-    return {
-      append: async (chunks) => writeChunks(this.#open(full), chunks),
-      create: async (path) => {
-        const file = this.#open(full)
-        // While it is forced to the disk, no other may close it.
-        this.#last = null
-        try {
-          await fsyncFile(file)
-        } finally {
-          closeSync(file)
-        }
-        return this.#creation.name(full, path)
-      },
-      discard: async () => {
-        if (this.#last?.full === full) this.#close()
-        await rm(full, { force: true })
-      },
-    }
-  }
-
-  #open(full: string): number {
-    if (this.#last?.full === full) return this.#last.file
-    this.#close()
-    const file = openToAppend(full)
-    this.#last = { full, file }
-    return file
-  }
-
-  #close(): void {
-    const last = this.#last
-    this.#last = null
-    if (last !== null) closeSync(last.file)
-  }
 }

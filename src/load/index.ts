@@ -12,9 +12,8 @@ export {
   quarantinePath,
   writeQuarantine,
 } from './quarantine.ts'
-export { rewriteShard } from './rewrite-shard.ts'
 export { changedSinceSealed, isAsSealed, publishSealed, stands } from './sealed.ts'
-export { type EncodedRows, type ShardCoder, type ShardCoding, shardCoder } from './shard-coder.ts'
 export { type Commit, ShardSet, type ShardSetOptions } from './shard-set.ts'
-export { PageRows, type PartitionRange, type Slice } from './slice.ts'
+export { importedAt, PageRows, type PartitionRange, type Slice } from './slice.ts'
 export type { RowChoice } from './take-rows.ts'
+export { type ShardWriter, shardWriter } from './write-shard.ts'

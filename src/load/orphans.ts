@@ -15,15 +15,11 @@ export async function moveToOrphans(store: OwnedStore, path: string): Promise<st
 async function copy(store: OwnedStore, path: string, to: string): Promise<void> {
   const names = await store.list(path).catch(() => [])
   if (names.length > 0) return sideBySide(names, (name) => copy(store, `${path}/${name}`, `${to}/${name}`))
-  const scratch = store.scratch()
   try {
-    for await (const chunk of store.stream(path)) await scratch.append(chunk)
-    await scratch.create(to)
+    await store.create(to, store.stream(path))
   } catch (error) {
     // An empty folder.
     if (!isExportError(error, 'storage') || (await store.list(path).catch(() => null)) === null) throw error
-  } finally {
-    await scratch.discard()
   }
 }
 

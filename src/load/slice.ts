@@ -6,13 +6,11 @@ import {
   type Span,
   type Times,
 } from '../rows/index.ts'
-import { type BatchSizes, byteSizes } from './row-group-measure.ts'
 import { chooseRows, countRows, type RowChoice, takeRows } from './take-rows.ts'
 
 export class PageRows {
   /** Views on `bytes`. */
   readonly recordBatch: RecordBatch
-  #sizes: BatchSizes | null = null
 
   /** @param times `imported_at` of each row; null: the rows have none */
   constructor(
@@ -20,11 +18,6 @@ export class PageRows {
     readonly times: Times | null,
   ) {
     this.recordBatch = decodeRecordBatch(bytes)
-  }
-
-  get sizes(): BatchSizes {
-    this.#sizes ??= byteSizes(this.recordBatch)
-    return this.#sizes
   }
 }
 
@@ -62,7 +55,11 @@ export function recordBatchOf({ page, rows }: Slice): Uint8Array {
 }
 
 /** Least and greatest `imported_at` of rows `[from, to)` of a slice; null: the rows have none. */
-export function importedAt({ page: { times }, rows }: Slice, from: number, to: number): Span | null {
+export function importedAt(
+  { page: { times }, rows }: Pick<Slice, 'page' | 'rows'>,
+  from: number,
+  to: number,
+): Span | null {
   if (times === null || from === to) return null
   if (times instanceof Float64Array && !(rows instanceof Uint32Array)) {
     return spanOfDoubles(times, rows.from + from, rows.from + to)

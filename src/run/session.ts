@@ -1,6 +1,5 @@
 import { getOrInsert, type NamedPipeline, type OwnedStore, type Pipeline } from '../core/index.ts'
 import {
-  codersOf,
   invalidationOf,
   isOfCatalog,
   type OwnSchema,
@@ -8,6 +7,7 @@ import {
   redoEntry,
   settle,
   shardSetOptions,
+  writingOf,
 } from '../data-set/index.ts'
 import { ShardSet, type ShardSetOptions } from '../load/index.ts'
 import {
@@ -74,7 +74,7 @@ export async function openSession(
         (await getOrInsert(decoders, schema, begin))(body, context),
       )
     }
-    const { coder } = codersOf(pipeline, schemas, options)
+    const { write } = writingOf(store, pipeline, schemas, options)
     const sealed = { shards: 0, bytes: 0 }
     const onSealed: ShardSetOptions['onSealed'] = ({ path, rows, bytes }) => {
       sealed.shards++
@@ -82,7 +82,7 @@ export async function openSession(
       options.onLog('info', 'shard sealed', { event: 'shard.sealed', path, rows, bytes })
     }
     const shards = await openShards(journal, options, () => ({
-      ...shardSetOptions(pipeline, store, { coder }, journal, options),
+      ...shardSetOptions(pipeline, store, write, journal, options),
       onSealed,
     }))
     closing.unshift(() => shards.close())
@@ -110,7 +110,7 @@ async function openShards(
 ): Promise<ShardSet> {
   for (;;) {
     const { state } = journal
-    const opened = await ShardSet.open(optionsOf(), state.openShards.values())
+    const opened = await ShardSet.open(optionsOf())
     const partitions = [...(await lostRejections(journal)), ...(await lostChains(journal))]
     if ('set' in opened && partitions.length === 0) return opened.set
     if ('set' in opened) await opened.set.close()

@@ -4,20 +4,13 @@ import { describe, expect, it } from 'vitest'
 import type { OwnedStore, Store } from '../../src/core/index.ts'
 import { diskStore } from '../../src/disk/index.ts'
 import { storageError } from '../../src/disk/storage-error.ts'
+import { pieces } from '../support/pieces.ts'
 import { anError } from './errors.ts'
 import { newOwner, temporaryStore, write } from './temporary-store.ts'
 
 const writes: [string, (own: OwnedStore, path: string) => Promise<unknown>][] = [
   ['create', (own, path) => own.create(path, ['x'])],
   ['replace', (own, path) => own.replace(path, ['x'])],
-  [
-    'scratch',
-    async (own, path) => {
-      const scratch = own.scratch()
-      await scratch.append(Buffer.alloc(2 << 20))
-      await scratch.create(path)
-    },
-  ],
   ['publish', (own, path) => own.publish('whole', path)],
 ]
 const reads: [string, (store: Store, path: string) => Promise<unknown>][] = [
@@ -98,8 +91,6 @@ describe('paths', () => {
       const { store, root } = temporaryStore()
       const own = await store.own(newOwner())
       await own.create('inside', ['x'])
-      const scratch = own.scratch()
-      await scratch.append(Buffer.from('x'))
       for (const work of [
         () => own.read(path),
         () => own.size(path),
@@ -107,7 +98,7 @@ describe('paths', () => {
         () => own.replace(path, ['x']),
         () => own.publish(path, 'here'),
         () => own.publish('inside', path),
-        () => scratch.create(path),
+        () => own.build(pieces(['x']), () => path),
         () => own.remove(path),
         () => own.list(path),
         () => readAll(own.stream(path)),

@@ -28,9 +28,10 @@ const work = {
   },
   'second shard': async () => {
     await work.shard()
-    const scratch = own.scratch()
-    await scratch.append(Buffer.alloc(2 << 20, '#'))
-    await scratch.create('_state/sealed/1')
+    const chunks = async function* () {
+      for (const size of [1, (2 << 20) - 1]) yield Buffer.alloc(size, '#')
+    }
+    await own.build(chunks(), () => '_state/sealed/1')
     await own.publish('_state/sealed/1', 'credentials/query=a/part-00001.parquet')
   },
   removal: async () => {

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { Folders } from '../../src/disk/folders.ts'
 import { diskStore } from '../../src/disk/index.ts'
 import { DataSetGone } from '../../src/disk/staging-directory.ts'
+import { pieces } from '../support/pieces.ts'
 import { anError } from './errors.ts'
 import { newOwner, temporaryFolder, temporaryStore, write } from './temporary-store.ts'
 
@@ -15,11 +16,12 @@ describe('files and folders', () => {
     const id = newOwner()
     const own = await store.own(id)
     await own.replace('_manifest.json', ['{}'])
-    const scratch = own.scratch()
-    await scratch.append(Buffer.alloc(2 << 20))
-    const [temporary = ''] = readdirSync(join(root, `_state/open.${id}`))
-    expect(modeOf(join(root, `_state/open.${id}`, temporary))).toBe('600')
-    await scratch.create('_state/sealed/0')
+    const path = (): string => {
+      const [temporary = ''] = readdirSync(join(root, `_state/open.${id}`))
+      expect(modeOf(join(root, `_state/open.${id}`, temporary))).toBe('600')
+      return '_state/sealed/0'
+    }
+    await own.build(pieces(['x']), path)
     await own.publish('_state/sealed/0', 'credentials/query=a/part-00000.csv')
     const folders = ['', '_state', `_state/open.${id}`, '_state/sealed', 'credentials', 'credentials/query=a']
     for (const folder of folders) expect(modeOf(join(root, folder)), folder).toBe('700')

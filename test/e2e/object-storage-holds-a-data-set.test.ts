@@ -130,6 +130,12 @@ describe.each([
   })
 })
 
+it('rows that a run has just committed are sealed without a request that reads them', async () => {
+  const { here, double } = await world()
+  expect((await here.run()).summary).toMatchObject({ status: 'complete', shards: 4 })
+  expect(double.requests({ operation: 'GetObject', key: /_state\/log\// })).toEqual([])
+})
+
 it.runIf(THOROUGH)('a manifest that another writer changes again and again is not overwritten', async () => {
   const { here, double } = await world()
   expect((await here.run()).code).toBe(0)

@@ -15,7 +15,7 @@ import { shardPaths } from '../support/read-shards.ts'
 import { cases, some } from '../support/thorough.ts'
 import { type Row, recordBatchOf, specs } from './record-batch-builder.ts'
 import { createdBy, encodeShard, plainCsv, snappyParquet } from './shard-fixture.ts'
-import { coderOf, expectSeal, pageLine, slicesOfPage, slowCoder, soundShards } from './shards-world.ts'
+import { expectSeal, pageLine, slicesOfPage, slowEncoder, soundShards } from './shards-world.ts'
 
 const columns = specs({
   id: 'int64',
@@ -215,14 +215,13 @@ async function exported(
   const store = await unowned.own(newOwner())
   await beginCheckpoint(store, HEADER)
   const draw = random(from.length)
-  const coder = slowCoder(coderOf(createEncoder({ format, columns, createdBy, fileMetadata: {} })), () =>
-    Math.floor(draw() * slow),
-  )
+  const made = createEncoder({ format, columns, createdBy, fileMetadata: {} })
+  const encoder = slowEncoder(made, () => Math.floor(draw() * slow))
   const open = async (): Promise<[Journal, ShardSet]> => {
     // From the files alone.
     const log = (await Journal.open(store, (await findCheckpoint(store))!))!
-    const options = { store, coder, extension: shardExtension(format), ...sizes, log }
-    return [log, await soundShards(options, log.state)]
+    const options = { store, encoder, extension: shardExtension(format), ...sizes, log }
+    return [log, await soundShards(options)]
   }
   const left = rows.map((own) => [...own])
   let drawn = 0

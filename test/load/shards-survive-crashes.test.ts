@@ -10,8 +10,8 @@ import {
   crashing,
   type Responses,
   responsesOf,
-  slowCoder,
-  textCoder,
+  slowEncoder,
+  textEncoder,
   World,
   type WorldOptions,
 } from './shards-world.ts'
@@ -82,8 +82,8 @@ describe('shards', () => {
     'committed %s are complete and have no row twice after a crash at any change of the disk',
     async (_, commitAll, slow) => {
       const draw = random(20240722)
-      const coder = slowCoder(textCoder, () => Math.floor(draw() * slow))
-      const made = (): World => new World(BUSY, { ...BUSY_OPTIONS, coder })
+      const encoder = slowEncoder(textEncoder, () => Math.floor(draw() * slow))
+      const made = (): World => new World(BUSY, { ...BUSY_OPTIONS, encoder })
       const counted = made()
       const counting = crashing(Number.POSITIVE_INFINITY)
       await counted.open(counting.wrap)
@@ -111,8 +111,8 @@ describe('shards', () => {
     const crashes = fc.array(fc.integer({ min: 1, max: 60 }), { minLength: 1, maxLength: 5 })
     await fc.assert(
       fc.asyncProperty(world, crashes, fc.boolean(), async ([responses, options], ats, isSlow) => {
-        const coder = isSlow ? slowCoder(textCoder, () => 20) : textCoder
-        const crashed = new World(responses, { ...options, coder })
+        const encoder = isSlow ? slowEncoder(textEncoder, () => 20) : textEncoder
+        const crashed = new World(responses, { ...options, encoder })
         for (const at of ats) await runUntilCrash(crashed, at, at % 2 === 0 ? commitInTurns : commitRounds)
         await crashed.open()
         expect(crashed.invalidated).toEqual([])

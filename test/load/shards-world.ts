@@ -21,15 +21,12 @@ import type { ShardEncoder } from '../../src/load/encode/encoder.ts'
 import { rowObjects } from '../../src/load/encode/record-batch-column.ts'
 import {
   type Commit,
-  type EncodedRows,
   PageRows,
   type PartitionRange,
-  type ShardCoder,
-  type ShardCoding,
   ShardSet,
   type ShardSetOptions,
   type Slice,
-  shardCoder,
+  shardWriter,
 } from '../../src/load/index.ts'
 import { nameQuery } from '../../src/pipeline/index.ts'
 import { chainsOf } from '../../src/pipeline/plan/chains.ts'
@@ -83,34 +80,13 @@ export const textEncoder: ShardEncoder = {
   footer: async (rowGroups) => Buffer.from(`#${JSON.stringify(rowGroups)}\n`),
 }
 
-/** A coder that treats record batches as a worker thread does: their buffers are detached. */
-export function coderOf(encoder: ShardEncoder): ShardCoder {
-  const detached = (bytes: Uint8Array): Uint8Array =>
-    structuredClone(bytes, { transfer: bytes.buffer instanceof ArrayBuffer ? [bytes.buffer] : [] })
-  return withEncode(
-    shardCoder(() => encoder),
-    (coding, batches) => coding.encode(batches.map(detached)),
-  )
-}
-
-export const textCoder = coderOf(textEncoder)
-
-/** A coder that lets pages be committed while it encodes. */
-export function slowCoder(coder: ShardCoder, turns: () => number): ShardCoder {
-  return withEncode(coder, async (coding, recordBatches) => {
-    for (let left = turns(); left > 0; left--) await turn()
-    return coding.encode(recordBatches)
-  })
-}
-
-function withEncode(
-  coder: ShardCoder,
-  encode: (coding: ShardCoding, recordBatches: readonly Uint8Array[]) => Promise<EncodedRows>,
-): ShardCoder {
+/** An encoder that lets pages be committed while it encodes. */
+export function slowEncoder(encoder: ShardEncoder, turns: () => number): ShardEncoder {
   return {
-    begin(schema) {
-      const coding = coder.begin(schema)
-      return { ...coding, encode: (recordBatches) => encode(coding, recordBatches) }
+    ...encoder,
+    async encode(recordBatches) {
+      for (let left = turns(); left > 0; left--) await turn()
+      return encoder.encode(recordBatches)
     },
   }
 }
@@ -186,25 +162,25 @@ export function pageLine(chain: number, next: string | null, watermark?: number)
   return { kind: 'page', chain, next, requests: 1, ...(watermark === undefined ? {} : { watermark }) }
 }
 
-/** Opens the shards of a checkpoint, or of a data set without one. */
-export function openShards(
-  over: Pick<ShardSetOptions, 'store' | 'log'> & Partial<ShardSetOptions>,
-  state: CheckpointState | null = null,
-): ReturnType<typeof ShardSet.open> {
-  const options = {
-    coder: textCoder,
-    extension: '.csv',
-    rowGroupRows: 100_000,
+type Opened = Pick<ShardSetOptions, 'store' | 'log'> &
+  Partial<ShardSetOptions & { encoder: ShardEncoder; extension: string; rowGroupRows: number }>
+
+/** Opens the shards of a log. */
+export function openShards({
+  encoder = textEncoder,
+  extension = '.csv',
+  rowGroupRows = 100_000,
+  ...over
+}: Opened): ReturnType<typeof ShardSet.open> {
+  const { store } = over
+  return ShardSet.open({
+    writer: shardWriter({ store, encoderOf: () => encoder, extension, rowGroupRows }),
     shardRows: 1_000_000,
-    nextShard: () => state?.nextShard ?? 0,
-    unpublished: state?.redo.sealed ?? new Map(),
-    partsOf: (folder: string) => state?.partsOf.get(folder) ?? 0,
     readsCost: false,
     onSealed: () => {},
     onPublished: () => {},
     ...over,
-  }
-  return ShardSet.open(options, state?.openShards.values() ?? [])
+  })
 }
 
 /** The shards as they were opened, all of whose rows are there. */
@@ -236,7 +212,7 @@ export type WorldOptions = {
   readonly shardRows: number
   /** Each folder has one window, and its shard is sealed with it; else folders are shared and sealed at the end. */
   readonly owned: boolean
-  readonly coder?: ShardCoder
+  readonly encoder?: ShardEncoder
 }
 
 /** A chain that is not done. */
@@ -280,29 +256,26 @@ export class World {
       this.journal = journal
       await removeUnnamed(own, journal.state, new AbortController().signal)
       const { state } = journal
-      const { rowGroupRows, shardRows, coder = textCoder } = this.options
+      const { rowGroupRows, shardRows, encoder = textEncoder } = this.options
       const isOnRecord = ({ path, sha256 }: SealEntry): boolean =>
         [...state.shards, ...state.redo.sealed.values()].some(
           (shard) => shard.path === path && shard.sha256 === sha256,
         )
-      const opened = await openShards(
-        {
-          store: own,
-          coder,
-          rowGroupRows,
-          shardRows,
-          log: journal,
-          onSealed(shard) {
-            if (!isOnRecord(shard)) expect.unreachable(`reported too early: ${shard.path}`)
-          },
-          onPublished: (shard) => {
-            if (!isOnRecord(shard) || !existsSync(join(this.root, shard.path)))
-              expect.unreachable(`published too early: ${shard.path}`)
-            this.published.push(shard.path)
-          },
+      const opened = await openShards({
+        store: own,
+        encoder,
+        rowGroupRows,
+        shardRows,
+        log: journal,
+        onSealed(shard) {
+          if (!isOnRecord(shard)) expect.unreachable(`reported too early: ${shard.path}`)
         },
-        state,
-      )
+        onPublished: (shard) => {
+          if (!isOnRecord(shard) || !existsSync(join(this.root, shard.path)))
+            expect.unreachable(`published too early: ${shard.path}`)
+          this.published.push(shard.path)
+        },
+      })
       if ('set' in opened) {
         this.shards = opened.set
         return this.#plan(state)
@@ -560,17 +533,7 @@ export function crashing(atChange: number, isMade = atChange % 2 === 1) {
         () => own.extend!(path, size, chunks),
         () => own.extend!(path, size, [halfOf(chunks)]),
       ),
-    scratch() {
-      const scratch = own.scratch()
-      return {
-        get size() {
-          return scratch.size
-        },
-        append: (bytes) => scratch.append(bytes),
-        create: (path) => change(() => scratch.create(path)),
-        discard: () => scratch.discard(),
-      }
-    },
+    build: (chunks, path) => change(() => own.build(chunks, path)),
     replace: (path, chunks) => change(() => own.replace(path, chunks)),
     publish: (from, to) => change(() => own.publish(from, to)),
     remove: (path) => change(() => own.remove(path)),

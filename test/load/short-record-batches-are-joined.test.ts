@@ -17,13 +17,13 @@ const pages = fc.record({
 })
 
 describe('short record batches that are decoded together', () => {
-  it('have all rows in order', () => {
-    fc.assert(
-      fc.property(pages, ({ pages, groups, regrouped }) => {
+  it('have all rows in order', async () => {
+    await fc.assert(
+      fc.asyncProperty(pages, async ({ pages, groups, regrouped }) => {
         const recordBatches = pages.map((rows, number) =>
           recordBatchOf(everyColumn, rows, groups[number < regrouped ? 0 : 1]!),
         )
-        const decoded = decodeRecordBatches(recordBatches.map((each) => encodeRecordBatch(each)))
+        const decoded = await decodedOf(recordBatches)
         expect(decoded.flatMap(cellsOf)).toEqual(recordBatches.flatMap(cellsOf))
         expect(decoded.reduce((sum, { rows }) => sum + rows, 0)).toBe(pages.flat().length)
         for (const recordBatch of decoded) expectEntriesOnce(recordBatch)
@@ -32,15 +32,15 @@ describe('short record batches that are decoded together', () => {
     )
   })
 
-  it('become few', () => {
-    expect(joined(Array.from({ length: 1000 }, (_, id) => numbered(id)))).toEqual([256, 256, 256, 232])
+  it('become few', async () => {
+    expect(await joined(Array.from({ length: 1000 }, (_, id) => numbered(id)))).toEqual([256, 256, 256, 232])
   })
 
-  it('are joined neither with long ones nor with those that have larger integers', () => {
+  it('are joined neither with long ones nor with those that have larger integers', async () => {
     const long = { ...numbered(3), name: 'x'.repeat(1 << 16) }
     const large = { ...numbered(6), id: 2n ** 60n }
     const rows = [numbered(1), numbered(2), long, numbered(4), numbered(5), large, numbered(7)]
-    expect(joined(rows)).toEqual([2, 1, 2, 1, 1])
+    expect(await joined(rows)).toEqual([2, 1, 2, 1, 1])
   })
 })
 
@@ -58,9 +58,16 @@ function expectEntriesOnce({ groups, columns }: RecordBatch): void {
 }
 
 /** Rows of each record batch after decoding one batch per row. */
-function joined(rows: readonly Row[]): number[] {
-  const encoded = rows.map((row) => encodeRecordBatch(recordBatchOf(everyColumn, [row], [['name', 'note']])))
-  return decodeRecordBatches(encoded).map((recordBatch: RecordBatch) => recordBatch.rows)
+async function joined(rows: readonly Row[]): Promise<number[]> {
+  const decoded = await decodedOf(rows.map((row) => recordBatchOf(everyColumn, [row], [['name', 'note']])))
+  return decoded.map(({ rows }) => rows)
+}
+
+async function decodedOf(recordBatches: readonly RecordBatch[]): Promise<RecordBatch[]> {
+  const decoded: RecordBatch[] = []
+  for await (const each of decodeRecordBatches(recordBatches.map((each) => encodeRecordBatch(each))))
+    decoded.push(each)
+  return decoded
 }
 
 function numbered(id: number): Row {

@@ -3,6 +3,7 @@ import { expect, it } from 'vitest'
 import type { OwnedStore } from '../../src/core/index.ts'
 import { newOwner } from '../disk/temporary-store.ts'
 import { BUCKET } from '../support/bucket.ts'
+import { pieces } from '../support/pieces.ts'
 import { eachInABucket } from './each-in-a-bucket.ts'
 
 const LARGE = Buffer.alloc(9 << 20)
@@ -30,10 +31,7 @@ const uploadIds = (): readonly string[] => here.double.uploads(BUCKET).map(({ id
 const open = () => here.open({ prefix: '' })
 
 async function writeShard(own: OwnedStore): Promise<void> {
-  const scratch = own.scratch()
-  await scratch.append(LARGE)
-  await scratch.append(LARGE)
-  await scratch.create(SEALED)
+  await own.build(pieces([LARGE, LARGE]), () => SEALED)
   await own.publish(SEALED, SHARD)
 }
 
@@ -43,7 +41,7 @@ it('uploads of others stay when uploads of a crashed owner are aborted, whatever
   const own = await open().own(dead)
   await own.takeOver([])
   // It crashes before it has sent a part.
-  here.double.cues.fail({ operation: 'UploadPart', key: SEALED }, { code: 'AccessDenied', times: 9 })
+  here.double.cues.fail({ operation: 'UploadPart' }, { code: 'AccessDenied', times: 9 })
   here.double.cues.fail({ operation: 'AbortMultipartUpload' }, { code: 'AccessDenied', times: 1 })
   await expect(writeShard(own)).rejects.toThrow()
   here.double.cues.clear()

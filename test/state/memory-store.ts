@@ -1,4 +1,4 @@
-import type { OwnedStore, Store } from '../../src/core/index.ts'
+import type { FileChunks, OwnedStore, Store } from '../../src/core/index.ts'
 
 export type MemoryStore = Store &
   OwnedStore & {
@@ -39,6 +39,6 @@ export function memoryStore(files: Iterable<readonly [string, Buffer]> = []): Me
   return store as MemoryStore
 }
 
-function joined(chunks: Iterable<string | Uint8Array>): Buffer {
-  return Buffer.concat(Array.from(chunks, (chunk) => Buffer.from(chunk)))
+function joined(chunks: FileChunks): Buffer {
+  return Buffer.concat(Array.from(chunks as Iterable<string>, (chunk) => Buffer.from(chunk)))
 }

@@ -25,7 +25,7 @@ import {
 } from '../../state/index.ts'
 import { namingLocations } from '../open-data-set.ts'
 import { namePipeline } from '../queries.ts'
-import { codersOf } from '../rewriting.ts'
+import { writingOf } from '../rewriting.ts'
 import { shardSetOptions } from '../shard-set-options.ts'
 import { bringSuppression, currentSuppression, nameOf, suppressionFile } from '../suppression.ts'
 import { type ChangeOptions, noSwap, type Swap, swapShards } from '../swap.ts'
@@ -154,9 +154,9 @@ async function sealShards(
   open: readonly OpenShardOfPeople[],
   { onLog, ...options }: ChangeOptions,
 ): Promise<void> {
-  const coding = codersOf(pipeline, journal.state.schemas, options)
+  const { write } = writingOf(store, pipeline, journal.state.schemas, options)
   const folded = open.map(({ shard }) => shard)
-  const opened = await ShardSet.open(shardSetOptions(pipeline, store, coding, journal, { onLog }), folded)
+  const opened = await ShardSet.open(shardSetOptions(pipeline, store, write, journal, { onLog }), folded)
   if ('lost' in opened)
     throw new ExportError({
       kind: 'damaged',

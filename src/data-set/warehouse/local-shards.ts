@@ -38,16 +38,13 @@ export async function localShards(
       stop.throwIfAborted()
       // The reader of the copy reports what is missing.
       if ((await copies.size(path)) !== null || (await store.size(path)) === null) return
-      const copy = copies.scratch()
-      try {
+      const chunks = async function* (): AsyncGenerator<Uint8Array> {
         for await (const chunk of store.stream(path)) {
           stop.throwIfAborted()
-          await copy.append(chunk)
+          yield chunk
         }
-        await copy.create(path)
-      } finally {
-        await copy.discard()
       }
+      await copies.create(path, chunks())
     },
     release: (path) => copies.remove(path),
     close: () => folder.remove(),

@@ -2,7 +2,6 @@ import { getOrInsert } from '../../core/index.ts'
 import {
   type Column,
   decodeRecordBatch,
-  encodeRecordBatch,
   type Group,
   type RecordBatch,
   type TextVector,
@@ -12,32 +11,35 @@ import { takeRows } from '../take-rows.ts'
 import { totalRows, type VectorOf } from './record-batch-column.ts'
 
 /** Record batches of fewer bytes are joined. */
-export const SHORT_BYTES = 1 << 16
-/** Record batches that are joined at once. The views on one take about 10 kB. */
+const SHORT_BYTES = 1 << 16
+/** So many are joined at once: the views on one take about 10 kB. */
 const MAX_JOINED = 256
+/** So many bytes, too: what is read is garbage soon, which V8 frees late when it has survived for a while. */
+const JOINED_BYTES = 1 << 20
 
 /** Short ones are joined with their neighbours: views on 20,000 pages of three rows would take 200 MB. */
-export function decodeRecordBatches(encoded: readonly Uint8Array[]): RecordBatch[] {
-  const decoded: RecordBatch[] = []
+export async function* decodeRecordBatches(
+  encoded: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+): AsyncGenerator<RecordBatch> {
   let short: RecordBatch[] = []
-  const flush = (): void => {
-    if (short.length > 0) decoded.push(joinRecordBatches(short))
-    short = []
-  }
-  for (const bytes of encoded) {
-    const recordBatch = decodeRecordBatch(bytes)
+  let shortBytes = 0
+  for await (const bytes of encoded) {
+    const batch = decodeRecordBatch(bytes)
     const isShort = bytes.byteLength < SHORT_BYTES
-    if (!isShort || short.length === MAX_JOINED || !canJoin(short.at(-1) ?? recordBatch, recordBatch)) flush()
-    if (isShort) short.push(recordBatch)
-    else decoded.push(recordBatch)
+    if (
+      short.length > 0 &&
+      !(isShort && short.length < MAX_JOINED && shortBytes < JOINED_BYTES && canJoin(short.at(-1)!, batch))
+    ) {
+      yield joinRecordBatches(short)
+      short = []
+      shortBytes = 0
+    }
+    if (isShort) {
+      short.push(batch)
+      shortBytes += bytes.byteLength
+    } else yield batch
   }
-  flush()
-  return decoded
-}
-
-/** Joins short record batches before they are encoded as a row group. What their rows share is held once. */
-export function joinShort(encoded: readonly Uint8Array[]): readonly Uint8Array[] {
-  return decodeRecordBatches(encoded).map((recordBatch) => encodeRecordBatch(recordBatch))
+  if (short.length > 0) yield joinRecordBatches(short)
 }
 
 /** Whether both have the same columns with the same kinds of values. Some pages have 64-bit integers. */

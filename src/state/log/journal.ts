@@ -17,12 +17,15 @@ import {
 } from './commit.ts'
 import { gatherings, smallFiles } from './gather.ts'
 import { requireReadable } from './parse-entry.ts'
+import { placeOf, RecentBlobs } from './recent-blobs.ts'
 
 // A checkpoint is saved when the log since it is as large, and at least this: else each page would save one.
 const MIN_ENTRY_BYTES = 1 << 20
 const MIN_BLOB_BYTES = 128 << 20
 /** A file of the log grows to about this size, so that little is kept for the rows of few pages. */
 const FILE_BYTES = 1 << 20
+/** Bytes that are kept in memory where each read of a file is a request. */
+const RECENT_BYTES = 32 << 20
 /** A checkpoint up to this size is saved with each run, a larger one when an eighth of it is new. */
 const SMALL_BYTES = 8 << 20
 
@@ -49,6 +52,7 @@ export class Journal implements CommitLog {
   #blobBytes: number
   #waiting: Waiting[] = []
   readonly #turns = serial()
+  readonly #recent: RecentBlobs
   /** Where bytes are that were gathered into another file since the log was opened, by their place before. */
   readonly #moved = new Map<string, BlobRef>()
   readonly #sweeps = serial()
@@ -57,6 +61,7 @@ export class Journal implements CommitLog {
 
   private constructor(store: OwnedStore, { fold, saved, entryBytes, blobBytes, files }: Found) {
     this.#store = store
+    this.#recent = new RecentBlobs(store.extend === undefined ? RECENT_BYTES : 0)
     this.#fold = fold
     this.#saved = saved
     this.#ended = saved.file
@@ -111,8 +116,12 @@ export class Journal implements CommitLog {
 
   async read(ref: BlobRef): Promise<Uint8Array | null> {
     for (let at: BlobRef | undefined = ref; at !== undefined; at = this.#moved.get(placeOf(at))) {
+      const recent = this.#recent.get(at)
+      if (recent !== undefined) return recent
       const bytes = await readBlob(this.#store, at)
-      if (bytes !== null) return bytes
+      if (bytes === null) continue
+      this.#recent.read(at, bytes)
+      return bytes
     }
     // The next owner removes what it does not need.
     await this.#store.requireLock()
@@ -191,9 +200,13 @@ export class Journal implements CommitLog {
     else if (!(await this.#store.create(path, commit.chunks))) return null
     this.#files.add(file)
     for (const { entries, blobs } of commit.parts) this.#fold.apply(entries, commit.end, blobs)
-    const [line, ...blobs] = commit.chunks
-    this.#entryBytes += line!.byteLength
-    for (const { byteLength } of blobs) this.#blobBytes += byteLength
+    this.#entryBytes += commit.chunks[0]!.byteLength
+    for (const [i, { blobs }] of commit.parts.entries()) {
+      for (const [j, ref] of blobs.entries()) {
+        this.#blobBytes += ref.bytes
+        this.#recent.committed(ref, parts[i]!.blobs[j]!)
+      }
+    }
     return commit.parts.map(({ blobs }) => blobs)
   }
 
@@ -251,10 +264,6 @@ export class Journal implements CommitLog {
       else this.#moved.delete(place)
     }
   }
-}
-
-function placeOf({ file, offset }: BlobRef): string {
-  return `${file} ${offset}`
 }
 
 /** @throws ExportError `data` when readers would find rows for a shard that is not open */

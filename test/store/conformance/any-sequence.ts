@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { OwnedStore } from '../../../src/core/index.ts'
 import { anError } from '../../disk/errors.ts'
+import { pieces } from '../../support/pieces.ts'
 import { contentsOf, type MakeWorld, nextOwner, type World } from './world.ts'
 
 const SEALED = ['_state/sealed/0', '_state/sealed/1']
@@ -17,10 +18,10 @@ const FOLDERS = ['_state/sealed', '_state/log', 'credentials/a', 'credentials/ab
 type Step =
   | { readonly do: 'create' | 'replace'; readonly path: string; readonly text: string }
   | {
-      readonly do: 'scratch'
+      readonly do: 'build'
       readonly path: string
       readonly pieces: readonly string[]
-      readonly keep: boolean
+      readonly isWhole: boolean
     }
   | { readonly do: 'publish'; readonly from: string; readonly to: string }
   | { readonly do: 'remove'; readonly path: string }
@@ -34,10 +35,10 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 2,
     arbitrary: fc.record({
-      do: fc.constant('scratch' as const),
+      do: fc.constant('build' as const),
       path: from(SEALED),
       pieces: fc.array(text, { maxLength: 4 }),
-      keep: fc.boolean(),
+      isWhole: fc.boolean(),
     }),
   },
   {
@@ -92,11 +93,12 @@ class Pair {
         await this.#own.replace(step.path, [step.text])
         this.#files.set(step.path, step.text)
         return
-      case 'scratch': {
-        const scratch = this.#own.scratch()
-        for (const piece of step.pieces) await scratch.append(Buffer.from(piece))
-        if (!step.keep) return scratch.discard()
-        return this.#created(step.path, step.pieces.join(''), await scratch.create(step.path))
+      case 'build': {
+        const building = this.#own.build(pieces(step.pieces, step.isWhole), () => step.path)
+        if (!step.isWhole) return expect(building).rejects.toThrow('no more')
+        await building
+        if (!this.#files.has(step.path)) this.#files.set(step.path, step.pieces.join(''))
+        return
       }
       case 'publish':
         return this.#publish(step.from, step.to)

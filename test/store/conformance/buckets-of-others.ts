@@ -3,6 +3,7 @@ import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
 import { describe, expect, it } from 'vitest'
 import { isExportError, type Store } from '../../../src/core/index.ts'
 import { newOwner } from '../../disk/temporary-store.ts'
+import { pieces } from '../../support/pieces.ts'
 import { gatewayTo } from './gateway.ts'
 import { contentsOf, nextOwner, type World } from './world.ts'
 
@@ -26,10 +27,7 @@ export async function workThrough(store: Store) {
   await own.replace('_state/checkpoint.jsonl', ['begun;'])
   expect(await own.create('_state/log/1', ['page'])).toBe(true)
   expect(await own.create('_state/log/1', ['page'])).toBe(false)
-  const scratch = own.scratch()
-  await scratch.append(Buffer.from('one,'))
-  await scratch.append(LARGE)
-  expect(await scratch.create('_state/sealed/0')).toBe(true)
+  await own.build(pieces(['one,', LARGE]), () => '_state/sealed/0')
   await own.publish('_state/sealed/0', 'credentials/part-0')
   expect(await own.create('_state/sealed/1', ['small'])).toBe(true)
   await own.publish('_state/sealed/1', 'credentials/part-1')

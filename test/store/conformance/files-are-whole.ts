@@ -2,8 +2,9 @@ import { randomBytes } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { OwnedStore, Scratch } from '../../../src/core/index.ts'
+import type { OwnedStore } from '../../../src/core/index.ts'
 import { anError } from '../../disk/errors.ts'
+import { pieces } from '../../support/pieces.ts'
 import { cases, some } from '../../support/thorough.ts'
 import { type MakeWorld, nextOwner, streamed, textOf } from './world.ts'
 
@@ -83,9 +84,6 @@ export function filesAreWhole(make: MakeWorld): void {
       const [own, other] = [await nextOwner(world), world.open()]
       expect(await own.create(SHARD, ['first'])).toBe(true)
       expect(await own.create(SHARD, ['second'])).toBe(false)
-      const scratch = own.scratch()
-      await scratch.append(Buffer.from('third'))
-      expect(await scratch.create(SHARD)).toBe(false)
       expect(await textOf(other, SHARD)).toBe('first')
       const together = await Promise.all(
         ['a', 'b', 'c', 'd'].map((text) => own.create('_state/log/1', [text])),
@@ -155,47 +153,24 @@ export function filesAreWhole(make: MakeWorld): void {
     })
   })
 
-  describe('a scratch', () => {
-    it.each(some([70, 1, 4, 0, 20], 2))(
-      'becomes a file of all its bytes: %d pieces of 300 kB',
-      async (count) => {
-        const world = await make()
-        const own = await nextOwner(world)
-        const scratch = own.scratch()
-        const given = Buffer.alloc(300_000)
-        const pieces: Buffer[] = []
-        for (let index = 0; index < count; index++) {
-          const piece = randomBytes(given.length)
-          pieces.push(piece)
-          given.set(piece)
-          await scratch.append(given)
-          // The caller uses its buffer again.
-          given.fill('#')
-          expect(scratch.size).toBe((index + 1) * given.length)
-        }
-        expect(await world.open().list('_state/sealed')).toEqual([])
-        expect(await scratch.create(SEALED)).toBe(true)
-        expect((await streamed(world.open(), SEALED)).equals(Buffer.concat(pieces))).toBe(true)
-        await scratch.discard()
-        expect(await world.open().size(SEALED)).toBe(count * given.length)
-      },
-    )
+  describe('a file whose name is known at its end', () => {
+    it.each(some([70, 1, 4, 0, 20], 2))('has all its bytes: %d pieces of 300 kB', async (count) => {
+      const world = await make()
+      const own = await nextOwner(world)
+      const given = Array.from({ length: count }, () => randomBytes(300_000))
+      const path = (): string => SEALED
+      await own.build(pieces(given), path)
+      expect(await world.open().list('_state/sealed')).toEqual(['0'])
+      expect((await streamed(world.open(), SEALED)).equals(Buffer.concat(given))).toBe(true)
+    })
 
-    it('leaves nothing if it is discarded, or if its file exists', async () => {
+    it.each([5, 20 << 20])('leaves nothing if its pieces end early, after %d bytes', async (bytes) => {
       const world = await make()
       const own = await nextOwner(world)
       await own.create(SEALED, ['x'])
       const before = await world.names()
-      const full = async (): Promise<Scratch> => {
-        const scratch = own.scratch()
-        await scratch.append(Buffer.alloc(5))
-        await scratch.append(Buffer.alloc(9 << 20))
-        return scratch
-      }
-      const scratch = await full()
-      await scratch.discard()
-      await scratch.discard()
-      expect(await (await full()).create(SEALED)).toBe(false)
+      const path = (): string => expect.unreachable()
+      await expect(own.build(pieces(['x', Buffer.alloc(bytes)], false), path)).rejects.toThrow('no more')
       expect(await textOf(own, SEALED)).toBe('x')
       expect(await world.names()).toEqual(before)
     })

@@ -1,7 +1,8 @@
-import { describe, expect, it, onTestFinished } from 'vitest'
-import type { OwnedStore, Scratch } from '../../../src/core/index.ts'
+import { describe, expect, it } from 'vitest'
+import type { OwnedStore } from '../../../src/core/index.ts'
 import { anError } from '../../disk/errors.ts'
 import { newOwner } from '../../disk/temporary-store.ts'
+import { pieces } from '../../support/pieces.ts'
 import { contentsOf, type MakeWorld, nextOwner, textOf, type World } from './world.ts'
 
 const CHECKPOINT = '_state/checkpoint.jsonl'
@@ -40,16 +41,7 @@ async function ownerAtWork(world: World) {
   await own.replace('_manifest.json', ['manifest'])
   await own.create('_state/log/1', ['entry'])
   await own.create(SEALED, ['rows'])
-  return { id, own, scratch: await bigScratch(own) }
-}
-
-/** A scratch in a file. */
-async function bigScratch(own: OwnedStore): Promise<Scratch> {
-  const scratch = own.scratch()
-  onTestFinished(() => scratch.discard().catch(() => {}))
-  await scratch.append(Buffer.from('row '))
-  await scratch.append(Buffer.alloc(9 << 20))
-  return scratch
+  return { id, own }
 }
 
 export function oneOwnerAtATime(make: MakeWorld): void {
@@ -60,7 +52,6 @@ export function oneOwnerAtATime(make: MakeWorld): void {
       const own = await open().own(id)
       expect(await open().list('_state')).toEqual([`open.${id}`])
       await own.requireLock()
-      await bigScratch(own)
       await own.release()
       expect(await open().list('_state')).toEqual([])
       expect(await names()).toEqual([])
@@ -109,16 +100,20 @@ export function oneOwnerAtATime(make: MakeWorld): void {
       expect(await contentsOf(world.open(), ALL)).toEqual(before)
     })
 
-    it('makes no entry of the log that its successor has made, and no file of a scratch', async () => {
+    it('makes no entry of the log that its successor has made, and no file that it has begun', async () => {
       const world = await make()
-      const { own, scratch } = await ownerAtWork(world)
-      const next = await nextOwner(world)
+      const { own } = await ownerAtWork(world)
+      let next = own
+      const late = async function* () {
+        yield* pieces(['row ', Buffer.alloc(9 << 20)])
+        next = await nextOwner(world)
+      }
+      await expect(own.build(late(), () => '_state/sealed/1')).rejects.toEqual(anError('locked'))
       expect(await next.create('_state/log/2', ['of the next'])).toBe(true)
       await expect(own.create('_state/log/2', ['late'])).rejects.toEqual(anError('locked'))
-      await expect(scratch.create('_new.json')).rejects.toEqual(anError('locked'))
-      expect(await contentsOf(world.open(), ['_state/log/2', '_new.json'])).toEqual({
+      expect(await contentsOf(world.open(), ['_state/log/2', '_state/sealed/1'])).toEqual({
         '_state/log/2': 'of the next',
-        '_new.json': null,
+        '_state/sealed/1': null,
       })
     })
 

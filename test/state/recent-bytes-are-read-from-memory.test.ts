@@ -1,0 +1,55 @@
+import { expect, it } from 'vitest'
+import { temporaryStore } from '../disk/temporary-store.ts'
+import { openAs } from './lines.ts'
+import { type MemoryStore, memoryStore } from './memory-store.ts'
+
+/** Counts the reads of the log. */
+function counted<Of extends Pick<MemoryStore, 'read'>>(store: Of) {
+  const paths: string[] = []
+  const { read } = store
+  store.read = (path, ...range) => {
+    if (path.startsWith('_state/log/')) paths.push(path)
+    return read(path, ...range)
+  }
+  return paths
+}
+
+it('where each read of a file is a request, the last committed bytes are read from memory', async () => {
+  const store = memoryStore()
+  const log = await openAs(store)
+  const reads = counted(store)
+  const page = Buffer.alloc(12 << 20)
+  const refs = []
+  for (const fill of 'abc') {
+    const [ref] = await log.commit([], [page.fill(fill)])
+    refs.push(ref!)
+  }
+  // The memory of a page is used again.
+  page.fill('#')
+  for (const [i, ref] of [...refs.entries()].reverse())
+    expect(Buffer.from((await log.read(ref))!).equals(Buffer.alloc(page.length, 'abc'[i]))).toBe(true)
+  // 32 MB do not hold the first.
+  expect(reads).toEqual([expect.stringMatching(/1$/)])
+  await log.close()
+})
+
+it('what is read at the beginning of a run is not read again while there is room', async () => {
+  const store = memoryStore()
+  const [ref] = await (await openAs(store)).commit([], [Buffer.from('rows')])
+  const log = await openAs(store)
+  const reads = counted(store)
+  for (let round = 0; round < 3; round++) expect(Buffer.from((await log.read(ref!))!).toString()).toBe('rows')
+  expect(reads).toHaveLength(1)
+  await log.close()
+})
+
+it('on a disk nothing is kept', async () => {
+  const { store } = temporaryStore()
+  const own = await store.own('0123456789ab')
+  const log = await openAs(own)
+  const reads = counted(own)
+  const [ref] = await log.commit([], [Buffer.from('rows')])
+  for (let round = 0; round < 3; round++) expect(Buffer.from((await log.read(ref!))!).toString()).toBe('rows')
+  expect(reads).toHaveLength(3)
+  await log.close()
+})
