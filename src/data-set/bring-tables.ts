@@ -1,7 +1,7 @@
-import type { Pipeline } from '../core/index.ts'
-import { CatalogError, catalogTable, type TableState } from '../open-tables/index.ts'
+import type { ExportError, Pipeline } from '../core/index.ts'
+import { catalogTable, type TableState } from '../open-tables/index.ts'
 import { MANIFEST_PATH } from '../state/index.ts'
-import type { CatalogSummary } from './catalog.ts'
+import type { CatalogComparison } from './catalog.ts'
 import {
   type HoldOptions,
   holdDataSet,
@@ -9,7 +9,7 @@ import {
   nothingExported,
   openDataSet,
 } from './open-data-set.ts'
-import { requireOwnTables, type TableOptions, updateTables } from './open-tables.ts'
+import { requireOwnTables, type TableOptions } from './open-tables.ts'
 import { namePipeline } from './queries.ts'
 import { settleFirst } from './settle-first.ts'
 import type { ChangeOptions } from './swap.ts'
@@ -27,9 +27,9 @@ export type TableSummary = {
 type BroughtTables = {
   readonly tables: readonly TableSummary[]
   /** null: the pipeline has none, or there is no table yet. */
-  readonly catalog: CatalogSummary | null
+  readonly catalog: CatalogComparison | null
   /** Why the catalog is not in line; null: it is. */
-  readonly failure: CatalogError | null
+  readonly failure: ExportError | null
 }
 
 /** @throws ExportError `config` when nothing is exported, `locked` during a run, and as `updateTables` */
@@ -41,23 +41,16 @@ export function bringTables(given: Pipeline, options: TablesOptions): Promise<Br
     return holdDataSet(pipeline, options, async ({ store }) => {
       await requireOwnTables(pipeline, store, options.rebuild === true)
       const { catalog } = pipeline.load
-      let brought: BroughtTables = { tables: [], catalog: null, failure: null }
-      const update = async (): Promise<void> => {
-        let committed: readonly TableState[] = []
-        try {
-          const updated = await updateTables(pipeline, store, options, (tables) => {
-            committed = tables
-          })
-          brought = { ...updated, tables: updated.tables.map(summaryOf), failure: null }
-        } catch (failure) {
-          if (!(failure instanceof CatalogError)) throw failure
-          const behind = catalog && { table: catalogTable(catalog), metadataLocation: null, inLine: false }
-          brought = { tables: committed.map(summaryOf), catalog: behind, failure }
-          throw failure
-        }
+      let tables: readonly TableState[] = []
+      const onTables = (committed: readonly TableState[]): void => {
+        tables = committed
       }
-      await settleFirst(pipeline, store, { ...options, bringTables: update })
-      return brought
+      const failure = await settleFirst(pipeline, store, { ...options, onTables })
+      const inLine = failure === null
+      const shown = tables.find(({ format }) => format === 'iceberg')?.metadataLocation ?? null
+      const told = { metadataLocation: inLine ? shown : null, inLine, problem: null, failure: null }
+      const summary = catalog && { table: catalogTable(catalog), ...told }
+      return { tables: tables.map(summaryOf), catalog: shown === null ? null : summary, failure }
     })
   })
 }

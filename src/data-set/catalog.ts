@@ -1,98 +1,78 @@
-import { type ExportError, isExportError, type Log, type Pipeline, type Store } from '../core/index.ts'
+import { type ExportError, isExportError, nullIf, type Pipeline, type Store } from '../core/index.ts'
 import {
   type CatalogDeps,
   CatalogError,
   catalogTable,
   currentMetadata,
   loadCatalog,
-  type TableState,
+  type RestCatalog,
 } from '../open-tables/index.ts'
-import { catalogVariables } from '../pipeline/index.ts'
 import { openDataSet } from './open-data-set.ts'
 import { tableOwner } from './table-owner.ts'
 
-export type CatalogSummary = {
+export type CatalogComparison = {
   /** With its namespace. */
   readonly table: string
-  /** What the catalog shows; null: no table. */
+  /** What the catalog shows; null: no table, or not known. */
   readonly metadataLocation: string | null
-  readonly inLine: boolean
-}
-
-/** null: the pipeline has no catalog, or there is no table yet. @throws CatalogError */
-export async function showInCatalog(
-  { load: { catalog } }: Pipeline,
-  deps: CatalogDeps,
-  uuid: string,
-  tables: readonly TableState[],
-): Promise<CatalogSummary | null> {
-  const metadataLocation = tables.find(({ format }) => format === 'iceberg')?.metadataLocation ?? null
-  if (catalog === null || metadataLocation === null) return null
-  const { showTable } = await loadCatalog()
-  await showTable(catalog, deps, { uuid, metadataLocation })
-  return { table: catalogTable(catalog), metadataLocation, inLine: true }
-}
-
-export type CatalogComparison = Omit<CatalogSummary, 'inLine'> & {
-  /** null: not compared, since a variable is not set. */
+  /** null: there is no table yet, or nothing is asked. */
   readonly inLine: boolean | null
   readonly problem: string | null
   /** Why it is another's, or cannot be compared; null: it could be. */
   readonly failure: ExportError | null
 }
 
-/** Changes nothing, and asks once. null: the pipeline has no catalog. */
-export async function compareCatalog(
-  pipeline: Pipeline,
-  deps: Omit<CatalogDeps, 'isBrief'>,
-): Promise<CatalogComparison | null> {
-  const { catalog, tables } = pipeline.load
-  if (catalog === null) return null
-  const table = catalogTable(catalog)
-  const nothing = { table, metadataLocation: null, problem: null, failure: null }
-  for (const name of catalogVariables(catalog)) {
-    const isSet = (await deps.readSecret(name)) !== null
-    if (!isSet) return { ...nothing, inLine: null, problem: `not compared: ${name} is not set` }
-  }
-  const { lookUpTable, requireOwnTable, shows } = await loadCatalog()
-  const store = openDataSet(pipeline)
+/**
+ * Opens the catalog for a command, and refuses what its end would before anything is changed or paid for. A catalog out of
+ * reach is no reason to do nothing.
+ * @param fresh the data set starts over as another one: its table leaves the catalog now @param work null: there is none
+ * @throws CatalogError; with `fresh` also when the catalog is out of reach
+ */
+export async function withCatalog<T>(
+  { load: { catalog: settings } }: Pipeline,
+  store: Store,
+  deps: CatalogDeps,
+  fresh: boolean,
+  work: (catalog: RestCatalog | null) => Promise<T>,
+): Promise<T> {
+  if (settings === null) return work(null)
+  const catalog = new (await loadCatalog()).RestCatalog(settings, deps)
   try {
     const { dataSetId } = await tableOwner(store)
-    const own = await currentMetadata(store, tables)
-    const found = await lookUpTable(catalog, { ...deps, isBrief: true })
-    if (found !== null) requireOwnTable(catalog, found, dataSetId)
-    const metadataLocation = found?.metadataLocation ?? null
-    const inLine = own === null ? found === null : shows(found, own)
-    const shown = found === null ? 'it has no such table' : `it shows ${metadataLocation}`
-    const problem = inLine ? null : `${shown}; the current metadata is ${own}`
-    return { ...nothing, metadataLocation, inLine, problem }
-  } catch (error) {
-    if (!isExportError(error)) throw error
-    return { ...nothing, inLine: false, problem: error.what, failure: error }
+    if (fresh) await catalog.drop(dataSetId)
+    await catalog.look(dataSetId, true).catch(nullIf('transient'))
+    return await work(catalog)
+  } finally {
+    await catalog.close()
   }
 }
 
-/**
- * Refuses a table in the catalog that is another's. A catalog out of reach is no reason to export nothing.
- * @param fresh the data set starts over as another one: its table leaves the catalog now
- * @throws ExportError `config`, `credentials`; with `fresh` also when the catalog is out of reach
- */
-export async function requireOwnInCatalog(
-  { load: { catalog } }: Pipeline,
-  store: Store,
-  { onLog, ...deps }: CatalogDeps & { readonly onLog: Log },
-  fresh: boolean,
-): Promise<void> {
-  if (catalog === null) return
-  const { dataSetId } = await tableOwner(store)
-  const { dropTable, lookUpTable, requireOwnTable } = await loadCatalog()
-  if (fresh) return dropTable(catalog, deps, dataSetId)
+/** Changes nothing, and asks once. null: the pipeline has no catalog. */
+export async function compareCatalog(
+  pipeline: Pipeline,
+  deps: CatalogDeps,
+): Promise<CatalogComparison | null> {
+  const { catalog, tables } = pipeline.load
+  if (catalog === null) return null
+  const { RestCatalog, isSameAddress } = await loadCatalog()
+  const client = new RestCatalog(catalog, deps)
+  const result = { table: catalogTable(catalog), metadataLocation: null, inLine: null, failure: null }
   try {
-    const found = await lookUpTable(catalog, { ...deps, isBrief: true })
-    if (found !== null) requireOwnTable(catalog, found, dataSetId)
+    const store = openDataSet(pipeline)
+    const { dataSetId } = await tableOwner(store)
+    const own = await currentMetadata(store, tables)
+    const metadataLocation = await client.look(dataSetId, false)
+    if (own === null && metadataLocation === null)
+      return { ...result, problem: 'not there yet: the first run that has rows registers it' }
+    const inLine = own !== null && metadataLocation !== null && isSameAddress(own, metadataLocation)
+    const shown = metadataLocation === null ? 'it has no such table' : `it shows ${metadataLocation}`
+    const problem = inLine ? null : `${shown}; the current metadata is ${own}`
+    return { ...result, metadataLocation, inLine, problem }
   } catch (error) {
-    if (!isExportError(error, 'transient', 'refused', 'data')) throw error
-    onLog('warn', `the catalog cannot be compared now: ${error.message}`)
+    if (!isExportError(error)) throw error
+    return { ...result, inLine: false, problem: error.what, failure: error }
+  } finally {
+    await client.close()
   }
 }
 

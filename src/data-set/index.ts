@@ -1,10 +1,9 @@
 export { bringTables, type TableSummary } from './bring-tables.ts'
 export {
   type CatalogComparison,
-  type CatalogSummary,
   compareCatalog,
   isOfCatalog,
-  requireOwnInCatalog,
+  withCatalog,
 } from './catalog.ts'
 export { clearDataSet } from './clear-data-set.ts'
 export { type CompactResult, compactDataSet, manySmallShards } from './compact/compact.ts'

@@ -1,28 +1,24 @@
 import type { Log, OwnedStore, Pipeline, Store } from '../core/index.ts'
 import {
-  type CatalogDeps,
   mayHaveTables,
   requireOwnTables as requireOwn,
   type TableState,
   updateTables as updateAll,
 } from '../open-tables/index.ts'
 import { columnsOf } from '../rows/index.ts'
-import { asExportedBy, MANIFEST_PATH, manifestDigest, parseManifest } from '../state/index.ts'
-import { type CatalogSummary, showInCatalog } from './catalog.ts'
+import { asExportedBy, type Journal, MANIFEST_PATH, manifestDigest, parseManifest } from '../state/index.ts'
+import type { DataSetOptions } from './options.ts'
 import { readShard, type ShardFile } from './read-shard.ts'
 import { tableOwner } from './table-owner.ts'
 
-export type TableOptions = Omit<CatalogDeps, 'isBrief'> & {
+export type TableOptions = Pick<DataSetOptions, 'clock' | 'catalog'> & {
   readonly onLog: Log
   /** Of the run that changed shards; default: another command did. */
   readonly runId?: string | null
   /** Makes the tables anew, for readers that see the data set at another address. Default: false. */
   readonly rebuild?: boolean
-}
-
-type UpdatedTables = {
-  readonly tables: readonly TableState[]
-  readonly catalog: CatalogSummary | null
+  /** Called when they are in line, before the catalog is told. */
+  readonly onTables?: (tables: readonly TableState[]) => void
 }
 
 /**
@@ -34,14 +30,14 @@ type UpdatedTables = {
 export async function updateTables(
   pipeline: Pipeline,
   store: OwnedStore,
-  { onLog, runId = null, rebuild = false, ...deps }: TableOptions,
-  onCommitted: (tables: readonly TableState[]) => void = () => {},
-): Promise<UpdatedTables> {
+  journal: Journal,
+  { onLog, runId = null, rebuild = false, clock, catalog, onTables }: TableOptions,
+): Promise<void> {
   const { load } = pipeline
   // In a bucket each request costs.
-  if (load.tables.formats.length === 0 && !mayHaveTables(await store.list(''))) return NO_TABLES
+  if (load.tables.formats.length === 0 && !mayHaveTables(await store.list(''))) return
   const bytes = await store.read(MANIFEST_PATH)
-  if (bytes === null) return NO_TABLES
+  if (bytes === null) return
   const manifest = parseManifest(bytes)
   const { data_set_id: dataSetId, shards, forgotten } = manifest
   const columns = columnsOf(asExportedBy(manifest, pipeline))
@@ -54,26 +50,25 @@ export async function updateTables(
     // Of a footer nothing else is read.
     readShard(store, shard, (reader) => readStatistics(reader, columns), 0),
   )
-  let catalog: CatalogSummary | null = null
-  const tables = await updateAll(
+  await updateAll(
     store,
     { ...load.tables, dataSetId },
     { columns, shards, manifestSha256, forgottenMs, runId },
     {
       statisticsOf,
-      nowMs: deps.clock.now(),
+      nowMs: clock.now(),
       rebuild,
+      marks: () => journal.state.tables,
+      keepMarks: (format, marks) => journal.append([{ kind: 'table', format, marks }]),
       warn: (message) => onLog('warn', message),
       async onCommitted(states) {
-        onCommitted(states)
-        catalog = await showInCatalog(pipeline, deps, dataSetId, states)
+        onTables?.(states)
+        const shown = states.find(({ format }) => format === 'iceberg')?.metadataLocation ?? null
+        if (shown !== null) await catalog?.show(dataSetId, shown)
       },
     },
   )
-  return { tables, catalog }
 }
-
-const NO_TABLES: UpdatedTables = { tables: [], catalog: null }
 
 /**
  * @param wherever the tables are about to be removed or made anew, so their addresses do not matter

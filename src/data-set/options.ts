@@ -1,4 +1,5 @@
 import type { Clock, Log } from '../core/index.ts'
+import type { RestCatalog } from '../open-tables/index.ts'
 import type { Hold, ManifestShard } from '../state/index.ts'
 
 /** What every change to a data set needs besides its pipeline. Callbacks get no secret and no value of a record. */
@@ -19,4 +20,6 @@ export type DataSetOptions = {
   readonly build: string
   /** The owner for which a queue holds the data set; undefined: this process. */
   readonly hold?: Hold
+  /** As the command has opened it; null: none. */
+  readonly catalog?: RestCatalog | null
 }

@@ -11,7 +11,7 @@ import { changedSinceSealed } from '../load/index.ts'
 import type { CheckpointState, Journal, ManifestShard } from '../state/index.ts'
 import { fillEmptyDataSet, renewEmptyShards } from './fill-empty-data-set.ts'
 import { requireShards, withRows } from './look.ts'
-import { updateTables } from './open-tables.ts'
+import { type TableOptions, updateTables } from './open-tables.ts'
 import type { DataSetOptions } from './options.ts'
 import { isPlanDone } from './plan-state.ts'
 import { publishCommitted, removeSealed } from './publish.ts'
@@ -24,17 +24,16 @@ import { bringSuppression } from './suppression.ts'
 
 export type SettleOptions = Pick<
   DataSetOptions,
-  'clock' | 'stop' | 'onLog' | 'version' | 'build' | 'readSecret'
-> & {
-  /** Called with the shard without rows of a data set that has none. */
-  readonly onFilled?: (shard: ManifestShard) => void
-  /** Called when every shard is published, before the manifest tells of the run. */
-  readonly onPublished?: () => Promise<void>
-  /** The run that changed the data set, for the snapshots of tables; default: another command did. */
-  readonly runId?: string
-  /** In place of {@link updateTables}. */
-  readonly bringTables?: () => Promise<void>
-}
+  'clock' | 'stop' | 'onLog' | 'version' | 'build' | 'readSecret' | 'catalog'
+> &
+  Pick<TableOptions, 'rebuild' | 'onTables'> & {
+    /** Called with the shard without rows of a data set that has none. */
+    readonly onFilled?: (shard: ManifestShard) => void
+    /** Called when every shard is published, before the manifest tells of the run. */
+    readonly onPublished?: () => Promise<void>
+    /** The run that changed the data set, for the snapshots of tables; default: another command did. */
+    readonly runId?: string
+  }
 
 /**
  * Nothing is named before it stands under its final name, and nothing is removed that is still named. What stands behind
@@ -58,7 +57,7 @@ export async function settle(
   await options.onPublished?.()
   await replaceManifest(pipeline, store, state, options.onLog)
   const failure = await failureOfRemoval(store, state, async () => {
-    await (options.bringTables?.() ?? updateTables(pipeline, store, options))
+    await updateTables(pipeline, store, journal, options)
     if (isStanding) await removeUnnamed(store, state, options.stop)
   })
   const isClean = failure === null && isStanding

@@ -12,7 +12,7 @@ import {
   type SwapEntry,
   splitPath,
 } from '../state/index.ts'
-import { requireOwnInCatalog } from './catalog.ts'
+import { withCatalog } from './catalog.ts'
 import { readState } from './find-state.ts'
 import { refuseLinks } from './links.ts'
 import { requireOwnCheckpoint } from './open-checkpoint.ts'
@@ -88,7 +88,9 @@ export function swapShards<Result>(
     }
     const warn = (message: string): void => onLog('warn', message)
     return holdDataSet(pipeline, { clock, stop, warn }, (owner) =>
-      carryOut(pipeline, owner.store, options, command),
+      withCatalog(pipeline, owner.store, options, false, (catalog) =>
+        carryOut(pipeline, owner.store, { ...options, catalog }, command),
+      ),
     )
   })
 }
@@ -96,14 +98,13 @@ export function swapShards<Result>(
 async function carryOut<Result>(
   pipeline: NamedPipeline,
   store: OwnedStore,
-  options: ChangeOptions,
+  options: ChangeOptions & Pick<DataSetOptions, 'catalog'>,
   { plan, goes, prepare, done }: Command<Result>,
 ): Promise<Result> {
   await refuseLinks(store)
   const journal = await openChecked(store, null, async (state) => {
     await requireChangeable(pipeline, store, state, options)
     if (state === null) return []
-    await requireOwnInCatalog(pipeline, store, options, false)
     return goes?.(state) ?? []
   })
   if (journal === null) {
@@ -135,7 +136,8 @@ async function requireChangeable(
 ): Promise<void> {
   if (state === null) return
   requireOwnCheckpoint(pipeline, state)
-  await requireTablesToFollow(store, { ...pipeline.load.tables, dataSetId: state.header.data_set_id })
+  const settings = { ...pipeline.load.tables, dataSetId: state.header.data_set_id }
+  await requireTablesToFollow(store, settings, state.tables)
   checkMaskKey(state.header, maskKey, pipeline)
 }
 

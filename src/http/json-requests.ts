@@ -10,9 +10,6 @@ import type { Token, TokenSource } from './tokens.ts'
 type JsonRequestsOptions = {
   readonly clock: Clock
   readonly stop: AbortSignal
-  /** Of each request. */
-  readonly timeoutMs: number
-  readonly retries: number
   /** Who responds, for messages: `The catalog`. */
   readonly server: string
   /** The setting with its address, for messages. */
@@ -25,6 +22,8 @@ export type JsonRequest = {
   readonly body?: object | URLSearchParams | null
   /** Statuses other than 2xx that the caller handles. */
   readonly expected?: readonly number[]
+  /** Whether no other attempt follows one that fails. */
+  readonly isOnce?: boolean
 }
 
 export type JsonResponse = {
@@ -35,12 +34,15 @@ export type JsonResponse = {
   readonly text: string
 }
 
+const TIMEOUT_MS = 30_000
+const RETRIES = 4
 // If a server demands more, the next command has the time.
 const MAX_WAIT_MS = 60_000
 const MAX_RESPONSE_BYTES = 64 << 20
 
-/** 419: of servers that tell an expired token from a wrong one. */
-const OF_TOKEN = new Set([401, 419])
+/** 419, 501: of servers that tell an expired token from a wrong one, or not from what they do not know. */
+const OF_EXPIRED = new Set([401, 419, 501])
+const OF_CREDENTIALS = new Set([401, 403, 419])
 /** Not implemented, and no such version of HTTP: another attempt would have the same response. */
 const FINAL = new Set([501, 505])
 
@@ -54,7 +56,7 @@ export class JsonRequests {
     this.#options = options
     this.#http = httpClient({
       connections: 1,
-      timeoutMs: options.timeoutMs,
+      timeoutMs: TIMEOUT_MS,
       maxResponseBytes: MAX_RESPONSE_BYTES,
       keys: { address: options.key, timeout: null },
     })
@@ -62,24 +64,34 @@ export class JsonRequests {
 
   /** @throws ExportError `transient`, `credentials`, `refused`, `data`, `config`, `interrupted` */
   async send(request: JsonRequest, tokens: TokenSource | null): Promise<JsonResponse> {
-    const { clock, stop, retries, server } = this.#options
+    const { clock, stop, server } = this.#options
+    const retries = request.isOnce === true ? 0 : RETRIES
     const where = `${request.method} ${request.url.origin}${request.url.pathname}`
-    let hasRenewed = false
+    let isRenewed = false
     let demandedMs = 0
+    const current = async () => tokens && (tokens.held() ?? (await tokens.current()))
+    // The requests for it are repeated by themselves.
+    let token = await current()
     const attempt = async (): Promise<JsonResponse> => {
       demandedMs = 0
-      const token = tokens === null ? null : (tokens.held() ?? (await tokens.current()))
       const response = await this.#exchange(request, where, token)
       const { status, headers } = response
       const text = `${server} responds with ${status}${wordsOf(response)}`
+      const refusal = new ExportError({ ...this.#failure(status), what: text, where })
+      if (tokens !== null && token !== null && !isRenewed && OF_EXPIRED.has(status)) {
+        isRenewed = true
+        try {
+          await tokens.replace(token, refusal)
+          token = await current()
+          return attempt()
+        } catch (error) {
+          if (error !== refusal) throw error
+        }
+      }
       if (isSuccess(status) || request.expected?.includes(status) === true)
         return { status, json: status === 200 ? jsonBody(response.body, where) : null, text }
       demandedMs = retryAfterMs(headers, clock.now()) ?? 0
-      const refusal = new ExportError({ ...this.#failure(status), what: text, where })
-      if (tokens === null || token === null || hasRenewed || !OF_TOKEN.has(status)) throw refusal
-      hasRenewed = true
-      await tokens.replace(token, refusal)
-      return attempt()
+      throw refusal
     }
     const waitMs = (error: unknown, attempts: number): number | null => {
       const ms = Math.max(backoffMs(attempts - 1), demandedMs)
@@ -118,7 +130,7 @@ export class JsonRequests {
 
   #failure(status: number): { readonly kind: ErrorKind; readonly next: string } {
     const { key } = this.#options
-    if (OF_TOKEN.has(status) || status === 403)
+    if (OF_CREDENTIALS.has(status))
       return {
         kind: 'credentials',
         next: `Check the variables that ${key} names, and the rights that they give.`,

@@ -1,5 +1,6 @@
 /** Loaded only where a pipeline has a catalog: most have none. */
-export const loadCatalog = () => import('./catalog/show-table.ts')
+export const loadCatalog = () => import('./catalog/rest-catalog.ts')
+export type { RestCatalog } from './catalog/rest-catalog.ts'
 export {
   type CatalogDeps,
   CatalogError,
@@ -7,6 +8,8 @@ export {
   DELTA_FOLDER,
   ICEBERG_FOLDER,
   METADATA_FOLDER,
+  type TableMark,
+  type TableMarks,
   type TableOwner,
   type TableState,
 } from './table.ts'

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import {
   type CatalogSettings,
   type Clock,
@@ -22,6 +23,12 @@ export type TableOwner = {
 
 export type TableSettings = Settings & TableOwner
 
+/** Current metadata as the data set wrote it, or was about to: a version, and the digest of all files that it names. */
+export type TableMark = { readonly version: number; readonly sha256: string }
+
+/** The state of a data set keeps what was current before its last commit, and what that made current. */
+export type TableMarks = ReadonlyMap<TableFormat, readonly TableMark[]>
+
 /** A shard as the manifest lists it. No path is used twice. */
 export type TableShard = Compacted & {
   readonly rows: number
@@ -35,12 +42,17 @@ export type CatalogDeps = {
   /** Reads a secret by the name of its variable; null when it is not set. */
   readonly readSecret: (name: string) => Promise<string | null>
   readonly stop: AbortSignal
-  /** Whether each request is sent once, and given up soon: for commands that only look. Default: false. */
-  readonly isBrief?: boolean
 }
 
 /** The catalog does not do what it is asked for, or is out of reach. Rows are not concerned. */
-export class CatalogError extends ExportError {}
+export class CatalogError extends ExportError {
+  constructor(error: ConstructorParameters<typeof ExportError>[0]) {
+    super(error.kind === 'config' ? error : { ...error, next: `${error.next} ${SAFE}` })
+  }
+}
+
+const SAFE =
+  'The rows are safe; the catalog shows the state before, and the next command that changes the data set, such as `spillway tables`, brings it in line.'
 
 export function catalogTable({ namespace, table }: CatalogSettings): string {
   return [...namespace, table].join('.')
@@ -77,11 +89,11 @@ export type OwnTableSettings = TableSettings & { readonly dataSetId: string }
 export type TableUpdate = {
   readonly statisticsOf: ReadStatistics
   readonly nowMs: number
-  /** Begins the table anew, whatever it holds. */
-  readonly rebuild: boolean
   readonly warn: (message: string) => void
-  /** Called when all tables are in line, before metadata goes that others may still point to. */
-  readonly onCommitted: (states: readonly TableState[]) => Promise<void>
+  /** null: begins the table anew, whatever it holds. */
+  readonly marks: readonly TableMark[] | null
+  /** Called with what may be current from now on, before a commit. */
+  readonly keepMarks: (marks: readonly TableMark[]) => Promise<void>
 }
 
 export type UpdatedTable = {
@@ -91,19 +103,52 @@ export type UpdatedTable = {
 }
 
 export type OpenTable = {
-  /** @throws ExportError `config`: another's, or other addresses; `storage`: others committed; `damaged`: unreadable */
-  read(store: Store, settings: TableSettings): Promise<TableState | null>
-  /** Commits what the table lacks and what it has to lose, if there is anything. Removes nothing. */
+  /**
+   * @param marks null: it is taken as it is
+   * @throws ExportError `config`: other addresses; `storage`: others committed; `damaged`: not as it was written
+   */
+  read(store: Store, settings: TableSettings, marks: readonly TableMark[] | null): Promise<TableState | null>
+  /**
+   * Commits what the table lacks and what it has to lose, if there is anything; one that is damaged begins anew.
+   * @returns null: another commit has the version
+   */
   update(
     store: OwnedStore,
     settings: OwnTableSettings,
     content: TableContent,
     update: TableUpdate,
-  ): Promise<UpdatedTable>
+  ): Promise<UpdatedTable | null>
   /** Whether what stands in its place is the data set's own, whole or not; null: nothing is there. */
   isOwn(store: Store, owner: TableOwner): Promise<boolean | null>
   /** Removes the data set's own table, oldest metadata first. */
   remove(store: OwnedStore): Promise<void>
+}
+
+/** Digests of files by their paths. */
+export type Digests = ReadonlyMap<string, string>
+
+export function sha256Of(chunks: Iterable<Uint8Array | string>): string {
+  const hash = createHash('sha256')
+  for (const chunk of chunks) hash.update(chunk)
+  return hash.digest('hex')
+}
+
+export function markOf(version: number, files: Digests): TableMark {
+  return { version, sha256: sha256Of([...files].map((file) => `${file.join(' ')}\n`).sort()) }
+}
+
+/**
+ * A table is what its data set would write today: this tells damage, and what others did.
+ * @throws ExportError `storage`: a later version is there than was ever written; `damaged`: the metadata differs
+ */
+export function requireMarked(path: string, found: TableMark, marks: readonly TableMark[]): void {
+  const isWritten = ({ version, sha256 }: TableMark) => version === found.version && sha256 === found.sha256
+  if (!marks.some(isWritten)) throw damagedTable(path, null)
+}
+
+/** @throws ExportError `storage` */
+export function requireNotLater(path: string, version: number, marks: readonly TableMark[] | null): void {
+  if (marks?.every((mark) => mark.version < version)) throw committedByOthers(path)
 }
 
 /** Bounds that metadata repeats. The value of a query may be an identity, a field that nobody documents anything. */
@@ -124,18 +169,6 @@ export function withBounds(statistics: readonly ColumnStatistics[]) {
   return statistics.flatMap(({ bounds, ...column }) =>
     bounds !== null && WITH_BOUNDS.has(column.name) ? [{ ...column, bounds }] : [],
   )
-}
-
-// Each time a write of a former owner came first.
-const MAX_ATTEMPTS = 5
-
-/** @param attempt null: another commit has the version; a foreign one is refused then @throws ExportError `storage` */
-export async function untilCommitted<T>(where: string, attempt: () => Promise<T | null>): Promise<T> {
-  for (let attempts = 0; attempts < MAX_ATTEMPTS; attempts++) {
-    const done = await attempt()
-    if (done !== null) return done
-  }
-  throw committedByOthers(where)
 }
 
 const REBUILD = '`spillway tables <pipeline.yaml> --rebuild`'
@@ -161,9 +194,9 @@ export function committedByOthers(where: string): ExportError {
 export function damagedTable(where: string, cause: unknown): ExportError {
   return new ExportError({
     kind: 'damaged',
-    what: 'The metadata of the table cannot be read',
+    what: 'The metadata of the table is not as it was written',
     where,
-    next: `Make it anew: ${REBUILD}. Rows are not concerned.`,
+    next: 'Any command that changes the data set writes it anew, such as `spillway tables <pipeline.yaml>`. Rows are not concerned.',
     cause,
   })
 }

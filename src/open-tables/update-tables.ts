@@ -9,12 +9,15 @@ import {
   type TableFormat,
 } from '../core/index.ts'
 import {
+  committedByOthers,
   DELTA_FOLDER,
   foreignTable,
   ICEBERG_FOLDER,
   type OpenTable,
   type OwnTableSettings,
   type TableContent,
+  type TableMark,
+  type TableMarks,
   type TableOwner,
   type TableSettings,
   type TableShard,
@@ -41,12 +44,26 @@ const TABLES: Readonly<Record<TableFormat, () => Promise<OpenTable>>> = {
   delta: async () => (await import('./delta/delta-table.ts')).deltaTable,
 }
 
-/** At most one snapshot each. A table of an unwanted format goes: its shards may. @throws as {@link OpenTable.read} */
+type TablesUpdate = Pick<TableUpdate, 'statisticsOf' | 'nowMs' | 'warn'> & {
+  /** Begins the tables anew, whatever they hold. */
+  readonly rebuild: boolean
+  /** As they are now. */
+  readonly marks: () => TableMarks
+  readonly keepMarks: (format: TableFormat, marks: readonly TableMark[]) => Promise<void>
+  /** Called when all tables are in line, before metadata goes that others may still point to. */
+  readonly onCommitted: (states: readonly TableState[]) => Promise<void>
+}
+
+/**
+ * At most one snapshot each. A table of an unwanted format goes: its shards may. One that is not as it was written, or of
+ * which the state knows nothing, begins anew.
+ * @throws ExportError `config`: another's, or other addresses; `storage`: others committed
+ */
 export async function updateTables(
   store: OwnedStore,
   settings: OwnTableSettings,
   content: TableContent,
-  update: TableUpdate,
+  update: TablesUpdate,
 ): Promise<readonly TableState[]> {
   const updated: UpdatedTable[] = []
   const isWanted = (format: TableFormat): boolean => settings.formats.includes(format)
@@ -60,12 +77,51 @@ export async function updateTables(
     } else if (isOwn === false) throw foreignTable(FOLDERS[format])
     // Before the first shard there is no table.
     else if (content.shards.length > 0 || isOwn === true)
-      updated.push(await table.update(store, settings, content, update))
+      updated.push(
+        await updateTable(
+          format,
+          (marks, keepMarks) => table.update(store, settings, content, { ...update, marks, keepMarks }),
+          update,
+        ),
+      )
   }
   const states = updated.map(({ state }) => state)
   await update.onCommitted(states)
   for (const { removeExpired } of updated) await removeExpired()
   return states
+}
+
+// Each time a write of a former owner came first.
+const MAX_ATTEMPTS = 5
+
+async function updateTable(
+  format: TableFormat,
+  attempt: (marks: TableUpdate['marks'], keepMarks: TableUpdate['keepMarks']) => Promise<UpdatedTable | null>,
+  { rebuild, marks, keepMarks }: TablesUpdate,
+): Promise<UpdatedTable> {
+  for (let attempts = 0; attempts < MAX_ATTEMPTS; attempts++) {
+    const known = marks().get(format)
+    const updated = await attempt(rebuild ? null : (known ?? null), (news) => keepMarks(format, news))
+    if (updated !== null) return updated
+    // Another commit came first. If a former owner was about to make it, the marks know it.
+    await keepMarks(format, known ?? [])
+  }
+  throw committedByOthers(FOLDERS[format])
+}
+
+/**
+ * @param marks null: nothing is known of the tables, so they are taken as they are
+ * @throws ExportError `config`: another's, or other addresses; `storage`: others committed; `damaged`
+ */
+async function readTable(
+  store: Store,
+  settings: TableSettings,
+  format: TableFormat,
+  marks: TableMarks | null,
+): Promise<TableState | null> {
+  const table = await TABLES[format]()
+  if ((await table.isOwn(store, settings)) === false) throw foreignTable(FOLDERS[format])
+  return table.read(store, settings, marks?.get(format) ?? null)
 }
 
 /**
@@ -78,16 +134,24 @@ export async function requireOwnTables(
   wherever: boolean,
 ): Promise<void> {
   for (const format of settings.formats) {
-    const table = await TABLES[format]()
     // Where a table cannot be changed, rows can be exported all the same.
-    if (!wherever) await table.read(store, settings).catch(nullIf('storage', 'damaged'))
-    else if ((await table.isOwn(store, settings)) === false) throw foreignTable(FOLDERS[format])
+    if (!wherever) await readTable(store, settings, format, null).catch(nullIf('storage', 'damaged'))
+    else if ((await (await TABLES[format]()).isOwn(store, settings)) === false)
+      throw foreignTable(FOLDERS[format])
   }
 }
 
-/** Called before a change: files would have to stay for tables that cannot follow. @throws as {@link OpenTable.read} */
-export async function requireTablesToFollow(store: Store, settings: TableSettings): Promise<void> {
-  for (const format of settings.formats) await (await TABLES[format]()).read(store, settings)
+/**
+ * Called before a change: files would have to stay for tables that cannot follow.
+ * @throws ExportError `config`: another's, or other addresses; `storage`: others committed
+ */
+export async function requireTablesToFollow(
+  store: Store,
+  settings: TableSettings,
+  marks: TableMarks,
+): Promise<void> {
+  for (const format of settings.formats)
+    await readTable(store, settings, format, marks).catch(nullIf('damaged'))
 }
 
 /** Address of the current metadata of the Iceberg table; null: there is none. Does not read it. */
@@ -95,9 +159,9 @@ export async function currentMetadata(
   store: Store,
   { root }: Pick<TableSettings, 'root'>,
 ): Promise<string | null> {
-  const { highestVersion, metadataPath } = await import('./iceberg/metadata.ts')
-  const version = await highestVersion(store)
-  return version === 0 ? null : `${root}/${metadataPath(version)}`
+  const { latestVersion } = await import('./iceberg/metadata.ts')
+  const latest = await latestVersion(store)
+  return latest === null ? null : `${root}/${latest.path}`
 }
 
 /** Whether a data set with these names in its folder may have tables. */
@@ -114,25 +178,33 @@ export async function removeTables(store: OwnedStore, owner: TableOwner): Promis
 }
 
 /** How the current snapshot of a table differs from the manifest. */
-type TableProblem = { readonly path: string; readonly problem: string }
+type TableProblem = {
+  readonly path: string
+  readonly problem: string
+  /** What a person has to do; absent: any command that changes the data set mends it. */
+  readonly next?: string
+}
 
+/** @param marks null: nothing is known of the tables, so that their shards alone are compared */
 export async function tableProblems(
   store: Store,
   settings: TableSettings,
   shards: readonly TableShard[],
+  marks: TableMarks | null,
 ): Promise<readonly TableProblem[]> {
   const problems: TableProblem[] = []
   for (const format of settings.formats) {
     const path = FOLDERS[format]
     try {
-      const state = await (await TABLES[format]()).read(store, settings)
+      const state = await readTable(store, settings, format, marks)
       // Before the first shard there is no table.
       const isMissing = state === null && shards.length > 0
       const problem = isMissing ? 'is not there' : differenceOf(state?.shards ?? new Map(), shards)
       if (problem !== null) problems.push({ path, problem })
     } catch (error) {
       if (!isExportError(error)) throw error
-      problems.push({ path: error.where, problem: error.what })
+      const { where: path, what: problem, kind, next } = error
+      problems.push({ path, problem, ...(kind === 'damaged' ? {} : { next }) })
     }
   }
   return problems

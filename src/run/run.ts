@@ -24,13 +24,13 @@ import {
   readSuppression,
   refuseLinks,
   requireFolder,
-  requireOwnInCatalog,
   requireOwnTables,
   requirePolicies,
   requireSendableToken,
   scopeOf,
   settle,
   unmark,
+  withCatalog,
   withLocation,
 } from '../data-set/index.ts'
 import type { Service } from '../extract/index.ts'
@@ -90,19 +90,21 @@ async function runOnDataSet(
   return holdDataSet(pipeline, holding, async ({ store, lost }) => {
     onOpening?.({ kind: 'checkpoint' })
     // A run that has lost the lock cannot commit any more, so it does not wait.
-    const held = { ...options, stop: AbortSignal.any([stop, lost]), abort: AbortSignal.any([abort, lost]) }
+    const signals = { stop: AbortSignal.any([stop, lost]), abort: AbortSignal.any([abort, lost]) }
     await refuseLinks(store)
     await requireOwnTables(pipeline, store, fresh)
-    await requireOwnInCatalog(pipeline, store, held, fresh)
-    // The people stay whom the data set has forgotten.
-    if (fresh) await clearDataSet(store, onLog, () => readSuppression(pipeline, store, null, options))
-    const session = await openSession(pipeline, store, held)
-    try {
-      const summary = await carryOut(pipeline, store, { session, secrets }, held)
-      return lost.aborted ? { ...summary, status: 'failed', error: lost.reason } : summary
-    } finally {
-      await session.close()
-    }
+    return withCatalog(pipeline, store, { ...options, ...signals }, fresh, async (catalog) => {
+      const held = { ...options, ...signals, catalog }
+      // The people stay whom the data set has forgotten.
+      if (fresh) await clearDataSet(store, onLog, () => readSuppression(pipeline, store, null, options))
+      const session = await openSession(pipeline, store, held)
+      try {
+        const summary = await carryOut(pipeline, store, { session, secrets }, held)
+        return lost.aborted ? { ...summary, status: 'failed' as const, error: lost.reason } : summary
+      } finally {
+        await session.close()
+      }
+    })
   })
 }
 

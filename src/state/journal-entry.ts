@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { ERROR_KINDS, EXTRA_TYPES, MAX_WINDOWS } from '../core/index.ts'
+import { ERROR_KINDS, EXTRA_TYPES, MAX_WINDOWS, TABLE_FORMATS } from '../core/index.ts'
 import type { JsonValue } from '../rows/index.ts'
 import { RUN_STATUSES } from './run-status.ts'
 
@@ -354,6 +354,13 @@ const measured = z.object({
   replaces: z.literal(true).optional(),
 })
 
+/** What may be the current metadata of a table, before its next commit and after it: each by version and digest. */
+const table = z.object({
+  kind: z.literal('table'),
+  format: z.enum(TABLE_FORMATS),
+  marks: z.array(z.object({ version: count, sha256: z.string() })),
+})
+
 /** By kind. zod prepares a schema on first use, so unused kinds cost nothing. */
 export const ENTRY_SCHEMAS = {
   header,
@@ -416,6 +423,7 @@ export const ENTRY_SCHEMAS = {
   swap,
   /** The people whom runs keep out: the SHA-256 in `_state/suppression.json`. */
   suppression: z.object({ kind: z.literal('suppression'), list: z.string() }),
+  table,
   unknown: z.object({ kind: z.literal('unknown'), fields: countsByName }),
   measured,
   /** The size of the last page, where one twice as large did not come; null: the greatest came. */

@@ -1,6 +1,8 @@
 import { existsSync } from 'node:fs'
+import { cp, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { deltaShards, icebergShards, metadataOf } from '../open-tables/world.ts'
 import { exits } from '../support/run-cli.ts'
 import { newWorkspace, type PipelineParts, type Workspace } from '../support/workspace.ts'
 
@@ -63,6 +65,65 @@ it('tables says so when nothing is exported yet of which there could be tables',
     stdout: 'no tables: there are no shards yet\n',
   })
   expect((await here.json('verify')).value).toMatchObject({ ok: true, complete: false, problems: [] })
+})
+
+/** Changes the text of a file of a table; with a pattern, of the first file whose name fits. */
+async function edit({ output }: Workspace, folder: string, name: RegExp, change: (text: string) => string) {
+  const found = (await readdir(join(output, folder))).filter((each) => name.test(each)).sort()
+  const path = join(output, folder, found.at(-1)!)
+  const before = await readFile(path, 'latin1')
+  const after = change(before)
+  expect(after).not.toBe(before)
+  await writeFile(path, after, 'latin1')
+}
+
+const LOG = ['_delta_log', /json$/] as const
+const METADATA = ['_iceberg/metadata', /metadata\.json$/] as const
+const FAULTS = {
+  'a number of rows in the log of Delta': [
+    ...LOG,
+    (text) => text.replace(/numRecords\\":\d+/, 'numRecords\\":700'),
+  ],
+  'a size in the log of Delta': [...LOG, (text) => text.replace(/"size":\d/, '"size":9')],
+  'a bound in the log of Delta': [...LOG, (text) => text.replace(/(maxValues.*?)"20(\d\d)-/, '$1"10$2-')],
+  'a type in the metadata of Iceberg': [...METADATA, (text) => text.replace('"long"', '"string"')],
+  'the hint of Iceberg': ['_iceberg/metadata', /hint/, () => ''],
+  'a list of manifests': ['_iceberg/metadata', /list\.avro$/, (text) => `${text}x`],
+} satisfies Record<string, readonly [string, RegExp, (text: string) => string]>
+
+it.each(Object.entries(FAULTS))(
+  '%s that differs from what was written is found; what verify prints mends it, and so does a run',
+  async (_, [folder, name, change]) => {
+    const here = await exported()
+    const tables = await expected(here)
+    for (const mend of ['printed', 'run']) {
+      await edit(here, folder, name, change)
+      const found = await here.call('verify')
+      expect(found.code).toBe(1)
+      const words = /^ {2}spillway (tables pipeline\.yaml)$/m.exec(found.stdout)![1]!.split(' ')
+      await exits(0, mend === 'run' ? here.run() : here.cli(...words))
+      expect((await here.json('verify')).value).toMatchObject({ ok: true, problems: [] })
+      expect((await here.json('tables')).value).toMatchObject({ tables })
+      const paths = (await here.manifest()).shards.map(({ path }) => path).sort()
+      expect(await icebergShards(here.output, await metadataOf(here.output))).toEqual(paths)
+      expect(await deltaShards(here.output)).toEqual(paths)
+    }
+  },
+)
+
+it('a commit of another program is told, with the command that makes the table anew', async () => {
+  const here = await exported()
+  await cp(
+    join(here.output, '_iceberg/metadata/v1.metadata.json'),
+    join(here.output, '_iceberg/metadata/v2.metadata.json'),
+  )
+  await writeFile(join(here.output, '_delta_log/_last_checkpoint'), '{}')
+  for (const command of ['tables', 'run'])
+    await exits(1, here.call(command), /Another program has committed to the table/)
+  const { code, stdout } = await here.call('verify')
+  expect({ code, stdout }).toMatchObject({ code: 1, stdout: expect.stringContaining('--rebuild`') })
+  await exits(0, here.call('tables', '--rebuild'))
+  await exits(0, here.call('verify'))
 })
 
 it('without code generation Iceberg tables are refused in words, before a request; Delta tables need none', async () => {

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 import { readCheckpoint } from '../../src/state/index.ts'
 import { storeAt } from '../disk/temporary-store.ts'
+import { expectNoMetadataLeft } from '../open-tables/world.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
 import { inThisProcess } from '../support/in-this-process.ts'
 import { exits, runCli } from '../support/run-cli.ts'
@@ -162,6 +163,21 @@ test('metadata of Iceberg that a killed forget left is removed by a run with not
   await exits(0, here.run())
   const left = await readdir(folder)
   for (const name of before) if (name !== 'version-hint.text') expect(left).not.toContain(name)
+})
+
+test('what a compact that is killed while it writes tables leaves, goes with it or with the next command', async () => {
+  const tables = { table_formats: ['iceberg', 'delta'], table_snapshots: 3, table_location: 's3://lake' }
+  const load = { format: 'parquet', ...tables }
+  for (const next of [COMPACT, ['run']]) {
+    const here = await smallShards(load)
+    await killedAt(here, 'rename _iceberg/metadata/v2.metadata.json', COMPACT)
+    await exits(0, call(here, next))
+    const { data_set_id: id } = await here.manifest()
+    await writeFile(join(here.output, `_iceberg/metadata/spillway-${id}-left.avro`), 'left')
+    await exits(0, here.run())
+    await expectNoMetadataLeft(here.output)
+    await exits(0, call(here, ['verify']))
+  }
 })
 
 test('a Delta log that was being removed is begun anew by any command', async () => {

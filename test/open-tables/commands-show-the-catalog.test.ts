@@ -6,6 +6,7 @@ import { carryOut } from '../support/in-this-process.ts'
 import { exits, runCli } from '../support/run-cli.ts'
 import { THOROUGH } from '../support/thorough.ts'
 import { cataloged } from './cataloged.ts'
+import type { RestCatalog } from './rest-catalog.ts'
 import { itemsOf } from './world.ts'
 
 async function dataSet() {
@@ -24,7 +25,9 @@ it('check, tables, status and verify tell of the catalog, with the exit codes of
   await writeFile(join(cwd, 'people'), 'person-1@scatterholt.com\n')
   await exits(2, command(['check'], { SPILLWAY_TOKEN: 'token' }), 'CATALOG_TOKEN')
   await exits(2, command(['run'], { SPILLWAY_TOKEN: 'token' }), 'CATALOG_TOKEN')
-  expect((await exits(0, command(['check']))).stdout).toMatch(/ok {2}catalog +catalog: leaks\.acme in line/)
+  expect((await exits(0, command(['check']))).stdout).toMatch(
+    /ok {2}catalog +catalog: leaks\.acme not there yet/,
+  )
   await exits(0, command(['run']))
   const { location } = catalog.table()!
   const shown = { table: 'leaks.acme', metadata_location: location, in_line: true }
@@ -80,6 +83,59 @@ it('check, tables, status and verify tell of the catalog, with the exit codes of
   for (const line of catalog.received)
     expect(line.includes('SPILLWAY') || line.includes('"token"')).toBe(false)
 })
+
+it.each([
+  [
+    'of another API',
+    2,
+    /No Iceberg REST catalog/,
+    (catalog: RestCatalog) => {
+      catalog.onResponse = (line, body) => (line.includes('/config') ? { defaultBranch: 'main' } : body)
+    },
+  ],
+  [
+    'of a warehouse that is unknown, but configured',
+    1,
+    /The catalog responds with 404/,
+    (catalog: RestCatalog) => {
+      catalog.configuresAny = true
+      catalog.warehouse = 'another'
+    },
+  ],
+])(
+  'an address %s is refused by check and by a run that has requested nothing',
+  async (_, code, says, set) => {
+    const { world, catalog, command } = await dataSet()
+    set(catalog)
+    const { stdout } = await exits(code, command(['check']), says)
+    expect(stdout).toMatch(/no {2}catalog/)
+    const sent = world.service.received.length
+    await exits(code, command(['run']), says)
+    expect(world.service.received).toHaveLength(sent)
+  },
+)
+
+it.each(['absent', 'metadata_location'])(
+  'a server that does not say what it shows (%s) is told of, and not to drop the table',
+  async (name) => {
+    const { catalog, command } = await dataSet()
+    catalog.onResponse = (_, body) => {
+      const { 'metadata-location': location, ...others } = body as Record<string, unknown>
+      return { ...others, ...(location === undefined || name === 'absent' ? {} : { [name]: location }) }
+    }
+    await exits(1, command(['run']), /does not say which metadata .* has no metadata-location/)
+    for (const words of [['check'], ['tables'], ['run']])
+      expect((await exits(1, command(words), 'does not say')).stderr).not.toContain('drop')
+    for (const [words, code] of [
+      ['status', 0],
+      ['verify', 1],
+    ] as const)
+      expect((await exits(code, command([words]))).stdout).toMatch(/does not say .*leave out load\.catalog/s)
+    catalog.onResponse = (_, body) => body
+    await exits(0, command(['run']))
+    await exits(0, command(['verify']))
+  },
+)
 
 it('a kill at any request to the catalog leaves what the next command brings in line', async () => {
   for (let at = 0, reached = true; reached; at += THOROUGH ? 1 : 3) {

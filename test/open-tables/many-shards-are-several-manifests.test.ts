@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 import { tableProblems } from '../../src/open-tables/index.ts'
 import { storeAt } from '../disk/temporary-store.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
-import { type EntryRow, type ManifestRow, readAvro, updateTo } from './world.ts'
+import { type EntryRow, type ManifestRow, type Marks, readAvro, updateTo } from './world.ts'
 
 const SHARDS = 2500
 const COLUMNS = Array.from({ length: 15 }, (_, i) => (i === 0 ? 'domain' : `column_${i}`)).map((name) => ({
@@ -32,8 +32,9 @@ it('a manifest holds up to 1,000 shards, and the last is filled up', async () =>
     bytes: 20_000,
     sha256: String(i).padStart(64, '0'),
   }))
+  const marks: Marks = new Map()
   for (const shards of [all.slice(0, SHARDS), all]) {
-    const states = await updateTo(store, settings, shards, COLUMNS, statistics)
+    const states = await updateTo(store, settings, shards, COLUMNS, statistics, marks)
     for (const state of states) expect([...state.shards.values()]).toEqual(shards)
   }
   await store.release()
@@ -57,12 +58,13 @@ it('a table whose last shard goes names none, and one of other bytes is found', 
   const { store, settings } = await tables()
   const sha256 = '1'.padStart(64, '0')
   const shard = { path: 'credentials/part-00000.parquet', rows: 1, bytes: 1000, sha256 }
-  await updateTo(store, settings, [shard])
-  expect(await tableProblems(store, settings, [shard])).toEqual([])
+  const marks: Marks = new Map()
+  await updateTo(store, settings, [shard], undefined, undefined, marks)
+  expect(await tableProblems(store, settings, [shard], marks)).toEqual([])
   const other = { ...shard, sha256: '2'.padStart(64, '0') }
-  expect(await tableProblems(store, settings, [other])).toHaveLength(2)
-  const states = await updateTo(store, settings, [])
+  expect(await tableProblems(store, settings, [other], marks)).toHaveLength(2)
+  const states = await updateTo(store, settings, [], undefined, undefined, marks)
   expect(states.map(({ shards }) => shards.size)).toEqual([0, 0])
-  expect(await tableProblems(store, settings, [])).toEqual([])
+  expect(await tableProblems(store, settings, [], marks)).toEqual([])
   await store.release()
 })

@@ -29,7 +29,9 @@ export async function startCatalog() {
     expiresIn: 3600 as number | null,
     warehouse: 'lake',
     prefix: 'w1',
-    overrides: {} as Record<string, string>,
+    /** Whether a warehouse that is unknown is configured, too. */
+    configuresAny: false,
+    overrides: {} as Record<string, unknown>,
     /** The status of `register` with `overwrite`: of servers that do not know it; 200: it does nothing; null: it is known. */
     overwrite: null as number | null,
     /** Whether namespaces may be made. */
@@ -41,13 +43,17 @@ export async function startCatalog() {
     /** All headers and bodies, to look for secrets. */
     received: [] as string[],
     onRequest: (_line: string, _index: number): Fault | Promise<Fault> => null,
+    /** What is sent in place of a body. */
+    onResponse: (_line: string, body: object): object => body,
     table: (name = 'leaks.acme') => catalog.tables.get(name),
   }
 
   function config(query: URLSearchParams): Answer {
     only(query, 'warehouse')
-    if (query.get('warehouse') !== catalog.warehouse) throw bad('Unknown warehouse')
-    const overrides = { prefix: catalog.prefix, ...catalog.overrides }
+    const warehouse = query.get('warehouse')
+    if (warehouse !== catalog.warehouse && !catalog.configuresAny) throw bad('Unknown warehouse')
+    const prefix = warehouse === catalog.warehouse ? catalog.prefix : `${warehouse}`
+    const overrides = { prefix, ...catalog.overrides }
     return { status: 200, body: { defaults: { 'some-default': 'x' }, overrides } }
   }
 
@@ -181,7 +187,7 @@ export async function startCatalog() {
     })
     if (fault === 'lost') return void request.socket.destroy()
     response.writeHead(status, { 'content-type': 'application/json' })
-    response.end(body === undefined ? undefined : JSON.stringify(body))
+    response.end(body === undefined ? undefined : JSON.stringify(catalog.onResponse(line, body)))
   }
 
   const server = createServer((request, response) => void respond(request, response))

@@ -268,7 +268,7 @@ it('a damaged shard is named', async () => {
   })
 })
 
-it('damaged metadata is found and made anew', async () => {
+it('damaged metadata is found, and the next run makes it anew', async () => {
   const world = await tableWorld(itemsOf(...DAYS))
   await world.run()
   const copy = join(world.folder, 'copy')
@@ -279,8 +279,7 @@ it('damaged metadata is found and made anew', async () => {
     await writeFile(join(world.out, '_iceberg/metadata', name), 'torn')
     const { problems } = await verifyDataSet(await world.pipeline())
     expect(problems).toMatchObject([{ cause: 'table' }])
-    expect(await world.run()).toMatchObject({ error: { kind: 'damaged' } })
-    await world.tables(true)
+    expect(await world.run()).toMatchObject({ error: null })
     expect(await world.iceberg()).toEqual(await world.shards())
     await rm(world.out, { recursive: true })
     await cp(copy, world.out, { recursive: true })

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { cp, readFile, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import type { OwnedStore } from '../../src/core/index.ts'
@@ -8,7 +8,7 @@ import type { TableState } from '../../src/open-tables/index.ts'
 import { storeAt } from '../disk/temporary-store.ts'
 import { Crash, crashing } from '../load/shards-world.ts'
 import { THOROUGH } from '../support/thorough.ts'
-import { itemsOf, type TableWorld, tableWorld, updateTo } from './world.ts'
+import { itemsOf, type Marks, type TableWorld, tableWorld, updateTo } from './world.ts'
 
 const DAYS = ['2024-01-05', '2024-02-10', '2024-03-03']
 
@@ -16,12 +16,14 @@ type Shards = Awaited<ReturnType<TableWorld['manifest']>>['shards']
 
 const WHOLE = { at: Number.POSITIVE_INFINITY, isMade: true }
 
+type MarkedWorld = TableWorld & { marks: Marks }
+
 /** Updates the tables of a world to these shards. */
 async function update(
-  world: TableWorld,
+  world: MarkedWorld,
   shards: Shards,
   crash = WHOLE,
-  beforeCommit: (path: string) => Promise<unknown> = async () => {},
+  beforeCommit: (path: string, chunks: readonly (string | Uint8Array)[]) => Promise<unknown> = async () => {},
 ): Promise<{ states: readonly TableState[] | null; changes: number }> {
   const { data_set_id } = await world.manifest()
   const { load } = await world.pipeline()
@@ -31,14 +33,18 @@ async function update(
   const store: OwnedStore = {
     ...wrapped,
     async create(path, chunks) {
-      if (path.endsWith('.json')) await beforeCommit(path)
-      return wrapped.create(path, chunks)
+      const all = [...chunks]
+      if (path.endsWith('.json')) await beforeCommit(path, all)
+      return wrapped.create(path, all)
     },
   }
   const settings = { ...load.tables, snapshots: 2, dataSetId: data_set_id }
   try {
     const sized = shards.map((shard) => ({ bytes: 1, ...shard }))
-    return { states: await updateTo(store, settings, sized), changes: changes() }
+    return {
+      states: await updateTo(store, settings, sized, undefined, undefined, world.marks),
+      changes: changes(),
+    }
   } catch (error) {
     if (!(error instanceof Crash)) throw error
     return { states: null, changes: changes() }
@@ -55,7 +61,9 @@ it('a crash at any change leaves tables that the next command completes: nothing
     const before = join(world.folder, 'before')
     await rm(before, { recursive: true, force: true })
     await cp(world.out, before, { recursive: true })
+    const known = new Map(world.marks)
     const restore = async (): Promise<void> => {
+      world.marks = new Map(known)
       await rm(world.out, { recursive: true })
       await cp(before, world.out, { recursive: true })
     }
@@ -89,8 +97,8 @@ it('a crash at any change leaves tables that the next command completes: nothing
 const isVersion = (path: string): boolean => path.endsWith('.metadata.json')
 
 /** A data set of three shards, without tables. */
-async function untabled(): Promise<{ world: TableWorld; shards: Shards }> {
-  const world = await tableWorld(itemsOf(...DAYS))
+async function untabled(): Promise<{ world: MarkedWorld; shards: Shards }> {
+  const world = Object.assign(await tableWorld(itemsOf(...DAYS)), { marks: new Map() as Marks })
   await world.run()
   await rm(join(world.out, '_iceberg'), { recursive: true })
   await rm(join(world.out, '_delta_log'), { recursive: true })
@@ -116,24 +124,37 @@ it.each(['iceberg', 'delta'] as const)(
   },
 )
 
-it('a commit that a former owner makes late is taken into account: no shard twice, and none of its alone', async () => {
-  const { world, shards } = await untabled()
-  let isLate = true
-  const { states } = await update(world, shards.slice(1), WHOLE, async (path) => {
-    if (path.includes('_delta_log') || !isLate) return
-    isLate = false
-    await update(world, shards.slice(0, 2))
-  })
-  for (const { shards: found } of states!)
-    expect([...found.keys()]).toEqual(shards.slice(1).map(({ path }) => path))
-  const metadata = await world.metadata()
-  expect(metadata.snapshots.at(-1)!['sequence-number']).toBe(2)
-  expect(metadata.snapshots.at(-1)!.summary).toMatchObject({
-    'added-data-files': '1',
-    'deleted-data-files': '1',
-  })
-  expect(existsSync(join(world.out, '_delta_log/00000000000000000001.json'))).toBe(true)
-})
+it.each(['iceberg', 'delta'] as const)(
+  'a commit that a former owner makes late to the %s table is taken into account: no shard twice, none of its alone',
+  async (format) => {
+    const { world, shards } = await untabled()
+    world.load = { table_formats: [format] }
+    let late = async (): Promise<void> => {}
+    const former = update(world, shards.slice(0, 2), WHOLE, async (path, chunks) => {
+      late = async () => {
+        await mkdir(join(world.out, path, '..'), { recursive: true })
+        await writeFile(join(world.out, path), Buffer.concat(chunks.map((chunk) => Buffer.from(chunk))))
+      }
+      throw new Crash()
+    })
+    expect((await former).states).toBeNull()
+    const { states } = await update(world, shards.slice(1), WHOLE, async () => {
+      await late()
+      late = async () => {}
+    })
+    expect([...states![0]!.shards.keys()]).toEqual(shards.slice(1).map(({ path }) => path))
+    if (format === 'delta') {
+      expect(existsSync(join(world.out, '_delta_log/00000000000000000001.json'))).toBe(true)
+      return
+    }
+    const metadata = await world.metadata()
+    expect(metadata.snapshots.at(-1)!['sequence-number']).toBe(2)
+    expect(metadata.snapshots.at(-1)!.summary).toMatchObject({
+      'added-data-files': '1',
+      'deleted-data-files': '1',
+    })
+  },
+)
 
 async function filesOf(world: TableWorld): Promise<readonly string[]> {
   return storeAt(world.out).list('_iceberg/metadata')

@@ -35,17 +35,17 @@ it('a first run makes the namespace and registers the table; one that changes no
   expect(catalog.requests).toEqual([
     config,
     `GET ${table}`,
-    config,
-    `GET ${table}`,
     'GET /api/v1/w1/namespaces/leaks',
     'POST /api/v1/w1/namespaces',
+    `GET ${table}`,
+    'GET /api/v1/w1/namespaces/leaks',
     'POST /api/v1/w1/namespaces/leaks/register',
     `GET ${table}`,
   ])
   await expectInLine({ world, catalog })
   catalog.requests.length = 0
   await world.run()
-  expect(catalog.requests).toEqual([config, `GET ${table}`, config, `GET ${table}`])
+  expect(catalog.requests).toEqual([config, `GET ${table}`, `GET ${table}`])
 })
 
 it.each(Object.entries(CHANGES))(
@@ -224,13 +224,14 @@ it.each([400, 406, 501, 409, 200])(
   },
 )
 
-it('a namespace that may not be made is told of, and made by somebody else it is used', async () => {
+it('a namespace that may not be made is told of before anything is requested; made by somebody else it is used', async () => {
   const { world, catalog } = await cataloged()
   catalog.mayMake = false
-  expect(await world.run()).toMatchObject({
-    status: 'failed',
-    error: { kind: 'credentials', message: expect.stringContaining('May not create namespaces') },
+  await expect(world.run()).rejects.toMatchObject({
+    kind: 'credentials',
+    message: expect.stringContaining('May not create namespaces'),
   })
+  expect(world.service.received).toEqual([])
   catalog.namespaces.add('leaks')
   expect(await world.run()).toMatchObject({ error: null })
   await expectInLine({ world, catalog })
@@ -244,6 +245,13 @@ it.each([
   world.load = { ...world.load, catalog: { ...OURS, uri: catalog.url, ...settings(catalog) } }
   await expect(world.run()).rejects.toMatchObject({ kind: 'config' })
   expect(world.service.received).toEqual([])
+})
+
+it('what a catalog configures besides texts is ignored', async () => {
+  const { world, catalog } = await cataloged()
+  catalog.overrides = { 'cache-seconds': 30, nested: { a: [1] }, 'namespace-separator': 31 }
+  expect(await world.run()).toMatchObject({ status: 'complete', error: null })
+  await expectInLine({ world, catalog })
 })
 
 it('a refused token is refused before anything is requested; it is in no error and in no file', async () => {
@@ -287,16 +295,37 @@ it('client credentials get a token; one that ends at any request is renewed once
   for (let at = 1; ; at += STEP) {
     const { world, catalog } = await withOAuth()
     catalog.expiresIn = at % 2 === 0 ? 3600 : null
+    // Some servers tell of it in another way.
+    const status = [null, 501, 419][(at / STEP) % 3]!
     catalog.onRequest = (_, index) => {
-      if (index === at) catalog.tokens = new Set()
-      return null
+      if (index !== at) return null
+      catalog.tokens = new Set()
+      return status
     }
     expect(await world.run()).toMatchObject({ status: 'complete', error: null })
     await expectInLine({ world, catalog })
     const exchanges = catalog.requests.filter((line) => line.includes('/oauth/tokens')).length
-    if (catalog.requests.length <= at) break
-    expect(exchanges).toBeLessThanOrEqual(3)
+    const isOver = catalog.requests.length <= at
+    // The last request is no longer followed by one that needs a token.
+    expect(exchanges).toBe(isOver ? 1 : 2)
+    if (isOver) break
   }
+})
+
+it('where no token is to be had, it is asked for at the beginning and at the end, and told of once', async () => {
+  const { world, catalog } = await withOAuth()
+  catalog.onRequest = (line) => (line.includes('/oauth/tokens') ? 503 : null)
+  const told: string[] = []
+  const onLog = (_level: string, message: string) => void told.push(message)
+  expect(await world.run({ onLog })).toMatchObject({
+    status: 'failed',
+    rows: 5,
+    error: { kind: 'transient' },
+  })
+  expect(told.filter((message) => message.includes('catalog'))).toEqual([])
+  // Each time as often as any request is repeated.
+  expect(catalog.requests.every((line) => line.includes('/oauth/tokens'))).toBe(true)
+  expect(catalog.requests).toHaveLength(2 * 5)
 })
 
 it('client credentials that are refused are, without the secret in the message', async () => {

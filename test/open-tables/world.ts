@@ -8,7 +8,7 @@ import { expect } from 'vitest'
 import type { OwnedStore } from '../../src/core/index.ts'
 import { bringTables, type TableSummary } from '../../src/data-set/index.ts'
 import { type PipelineSettings, pipelineFrom, runPipeline } from '../../src/index.ts'
-import { updateTables } from '../../src/open-tables/index.ts'
+import { type TableMarks, updateTables } from '../../src/open-tables/index.ts'
 import { encoderBuild } from '../../src/package/index.ts'
 import type { ColumnStatistics } from '../../src/rows/index.ts'
 import type { RunSettings } from '../../src/run-options.ts'
@@ -110,6 +110,7 @@ type IcebergMetadata = {
     'manifest-list': string
     summary: Record<string, string>
   }[]
+  'metadata-log': { 'metadata-file': string }[]
 }
 
 export async function latestVersion(out: string): Promise<number> {
@@ -143,12 +144,20 @@ export function updateTo(
   shards: Content['shards'],
   columns: Content['columns'] = [{ name: 'id', type: 'int64', nullable: false, meaning: 'an id' }],
   statistics: readonly ColumnStatistics[] = [],
+  /** As the state of the data set keeps them. */
+  marks: Marks = new Map(),
 ) {
   const content = { columns, shards, manifestSha256: '0'.repeat(64), forgottenMs: null, runId: null }
   const options = { nowMs: Date.now(), rebuild: false, warn: () => {}, onCommitted: async () => {} }
-  return updateTables(store, settings, content, { ...options, statisticsOf: async () => statistics })
+  return updateTables(store, settings, content, {
+    ...options,
+    statisticsOf: async () => statistics,
+    marks: () => marks,
+    keepMarks: async (format, kept) => void marks.set(format, kept),
+  })
 }
 type TableSettings = Parameters<typeof updateTables>[1]
+export type Marks = TableMarks extends ReadonlyMap<infer Key, infer Value> ? Map<Key, Value> : never
 type Content = Parameters<typeof updateTables>[2]
 
 export type ManifestRow = {
@@ -205,6 +214,21 @@ export async function icebergShards(
     }
   }
   return paths.sort()
+}
+
+/** Whether the folder holds what the current metadata of the Iceberg table names, and nothing else. */
+export async function expectNoMetadataLeft(out: string): Promise<void> {
+  const { snapshots, ...metadata } = await metadataOf(out)
+  const nameOf = (address: string): string => address.split('/').at(-1)!
+  const named = new Set([`v${await latestVersion(out)}.metadata.json`, 'version-hint.text'])
+  for (const each of metadata['metadata-log']) named.add(nameOf(each['metadata-file']))
+  for (const snapshot of snapshots) {
+    const list = nameOf(snapshot['manifest-list'])
+    named.add(list)
+    for (const { manifest_path } of await readAvro<ManifestRow>(join(out, '_iceberg/metadata', list)))
+      named.add(nameOf(manifest_path))
+  }
+  expect((await readdir(join(out, '_iceberg/metadata'))).sort()).toEqual([...named].sort())
 }
 
 /** Paths of the shards in the last version of the Delta table, as its protocol says; every file has to be there. */

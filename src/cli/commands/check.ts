@@ -26,7 +26,7 @@ import {
   RUN_OVERRIDES,
 } from '../command-line/pipeline-options.ts'
 import { tryLater } from '../log/log.ts'
-import { catalogText, comparedCatalog } from '../results/catalog.ts'
+import { catalogText, comparedCatalog, unsetVariable } from '../results/catalog.ts'
 import { DONE, exitCode } from '../terminal/exit-code.ts'
 import { untilStopped } from '../terminal/signals.ts'
 import { counted, plainJson, plainLine, plainText } from '../terminal/text.ts'
@@ -141,9 +141,10 @@ async function checkService(pipeline: Pipeline, io: Io): Promise<string | null> 
 }
 
 async function checkCatalog(pipeline: Pipeline, io: Io): Promise<string | null> {
+  // It is reported by the step before.
+  if ((await unsetVariable(pipeline, io)) !== null) return null
   const compared = await comparedCatalog(pipeline, io)
-  // A variable that is not set is reported by the step before.
-  if (compared === null || compared.inLine === null) return null
+  if (compared === null) return null
   if (compared.failure !== null) throw compared.failure
   return catalogText(compared)
 }

@@ -9,7 +9,7 @@ import {
 import { readVerifyingKey } from '../../pipeline/index.ts'
 import { flag, stringValue, wrongUsage } from '../command-line/command.ts'
 import { dataSetCommand } from '../command-line/pipeline-options.ts'
-import { catalogJson, catalogRemedy, catalogText, comparedCatalog } from '../results/catalog.ts'
+import { catalogJson, catalogText, comparedCatalog, remedyOf } from '../results/catalog.ts'
 import { completenessText } from '../results/summary.ts'
 import { DONE, FAILED } from '../terminal/exit-code.ts'
 import type { Style } from '../terminal/screen.ts'
@@ -47,8 +47,7 @@ export const verify = dataSetCommand('read', {
     const catalog = await comparedCatalog(pipeline, io)
     const result = withCatalog(files, catalog)
     const signature = args.key === undefined ? null : { notBefore: args.notBefore ?? null }
-    const remedy = catalog === null ? null : catalogRemedy(catalog)
-    const view = { pipeline, all: args.all, signature, remedy, style: stdout.style }
+    const view = { pipeline, all: args.all, signature, style: stdout.style }
     const shown = { ...result, ...(catalog === null ? {} : { catalog: catalogJson(catalog) }) }
     await stdout.result(args.json, shown, verificationLines(result, view))
     if (catalog?.inLine === null) io.log('warn', catalogText(catalog))
@@ -63,7 +62,9 @@ function withCatalog(result: Verification, catalog: CatalogComparison | null): V
   if (catalog === null || catalog.inLine !== false) return result
   const cause = result.unfinished ? 'unfinished' : 'catalog'
   const problem = { path: `catalog ${catalog.table}`, problem: catalog.problem ?? '', cause } as const
-  return { ...result, ok: false, problems: [...result.problems, problem] }
+  const next = remedyOf(catalog.failure)
+  const told = next === null ? problem : { ...problem, next }
+  return { ...result, ok: false, problems: [...result.problems, told] }
 }
 
 /** Epoch ms; null: not given. */
@@ -82,8 +83,6 @@ type VerificationView = {
   readonly all: boolean
   /** null: the signature was not checked. */
   readonly signature: { readonly notBefore: string | null } | null
-  /** What to do about the catalog; null: `tables` brings it in line. */
-  readonly remedy: string | null
   readonly style: Style
 }
 
@@ -108,22 +107,22 @@ function* verificationLines(result: Verification, view: VerificationView): Gener
 const UNFINISHED =
   'A command was stopped before it had finished, or is at work: any command that changes the data set finishes it'
 
-function* verdictLines(
-  result: Verification,
-  { pipeline, remedy, style }: VerificationView,
-): Generator<string> {
+function* verdictLines(result: Verification, { pipeline, style }: VerificationView): Generator<string> {
   const { complete, problems, repair, unfinished } = result
   const hint = complete ? 'Everything planned was exported' : completenessText(result)
   const areAll = (cause: ProblemCause): boolean => problems.every((problem) => problem.cause === cause)
   const run = repairCommand(pipeline, repair)
+  const advice = new Set(problems.flatMap(({ next }) => next ?? []))
   if (areAll('unfinished')) {
     yield `${style('red', 'The data set is NOT FINISHED, see above')}. ${UNFINISHED}:`
     yield `  ${run}`
-  } else if (areAll('catalog')) {
-    const verdict = `${style('red', 'The catalog is BEHIND, see above')}; the files are intact. ${hint}.`
-    if (remedy !== null) return yield `${verdict} ${remedy}`
-    yield `${verdict} This brings it in line, as any command does that changes the data set:`
-    yield `  spillway tables ${shellWord(pipeline.file)}`
+  } else if (problems.every(({ cause }) => cause === 'catalog' || cause === 'table')) {
+    const how = advice.size > 0 ? 'NOT IN LINE' : 'BEHIND'
+    const what = areAll('catalog') ? `The catalog is ${how}` : 'The tables are NOT AS WRITTEN'
+    const verdict = `${style('red', `${what}, see above`)}; the files are intact. ${hint}.`
+    if (advice.size > 0) return yield [verdict, ...advice].join(' ')
+    yield `${verdict} This brings all in line, as any command does that changes the data set:`
+    yield `  spillway tables ${fileOf(pipeline)}`
   } else if (areAll('signature')) {
     yield `${style('red', 'The export is NOT SIGNED as it is, see above')}. ${hint}; \`verify\` without --signature checks the files alone.`
   } else if (problems.some(({ cause }) => cause === 'checkpoint')) {
@@ -133,6 +132,7 @@ function* verdictLines(
     if (unfinished) yield `${UNFINISHED}.`
     if (problems.some(({ cause }) => cause === 'not_on_record'))
       yield 'Move what the manifest does not name out of the data set: commands that change it refuse it.'
+    yield* advice
     if (areAll('not_on_record')) return
     yield `${repair.length === 0 ? 'This repairs it; nothing is exported again' : `This exports ${counted(repair.length, 'partition')} again, and what shares a shard with them`}:`
     yield `  ${run}`
@@ -140,10 +140,17 @@ function* verdictLines(
 }
 
 function repairCommand(pipeline: Pipeline, repair: readonly string[]): string {
-  // The path of a data set was given in place of a file.
-  const isPath = pipeline.file === pipeline.load.pathAsGiven
-  const run = isPath ? 'spillway run <pipeline.yaml>' : runCommand(pipeline)
+  const run = isPath(pipeline) ? `spillway run ${fileOf(pipeline)}` : runCommand(pipeline)
   return [run, ...repair.map((key) => `--redo ${shellWord(key)}`)].join(' ')
+}
+
+/** The path of a data set was given in place of a file. */
+function isPath({ file, load }: Pipeline): boolean {
+  return file === load.pathAsGiven
+}
+
+function fileOf(pipeline: Pipeline): string {
+  return isPath(pipeline) ? '<pipeline.yaml>' : shellWord(pipeline.file)
 }
 
 function* fileLines(

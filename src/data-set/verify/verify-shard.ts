@@ -15,7 +15,13 @@ import { looksMasked } from '../../transform/index.ts'
 import { shardReader } from '../read-shard.ts'
 
 /** `cause` is the kind, which many shards may share; `problem` describes this shard. */
-export type Problem = { readonly path: string; readonly problem: string; readonly cause: ProblemCause }
+export type Problem = {
+  readonly path: string
+  readonly problem: string
+  readonly cause: ProblemCause
+  /** What a person has to do; absent: a command is enough. */
+  readonly next?: string
+}
 
 export type ProblemCause =
   | 'missing'

@@ -1,4 +1,5 @@
 import type { KeyObject } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
 import { isExportError, type Pipeline, ROW_FOLDERS, type Store } from '../../core/index.ts'
 import { tableProblems } from '../../open-tables/index.ts'
 import { withSchema } from '../../rows/index.ts'
@@ -106,9 +107,10 @@ async function verify(
     problems.push({ path, ...(unfinished.isGoing(path) ? UNFINISHED : NOT_LISTED) })
   }
   if (manifest !== null) {
-    const settings = { ...pipeline.load.tables, dataSetId: manifest.data_set_id }
-    for (const problem of await tableProblems(store, settings, shards))
-      problems.push({ ...problem, cause: unfinished.isCut ? 'unfinished' : 'table' })
+    for (const problem of await problemsOfTables(pipeline, store, manifest, unfinished.state)) {
+      const isMended = unfinished.isCut && problem.next === undefined
+      problems.push({ ...problem, cause: isMended ? 'unfinished' : 'table' })
+    }
   }
   const completeness = await completenessOf(planned, store, manifest)
   const { quarantined, forgotten } = completeness.left_out
@@ -119,6 +121,22 @@ async function verify(
     repair: [...repair].sort(),
     unfinished: unfinished.isCut,
   }
+}
+
+/** A command at work commits to tables while these are read, and tells its state of it first. */
+async function problemsOfTables(
+  pipeline: Pipeline,
+  store: Store,
+  manifest: Manifest,
+  state: CheckpointState | null,
+): ReturnType<typeof tableProblems> {
+  const { data_set_id: dataSetId, shards } = manifest
+  const marks = state?.header.data_set_id === dataSetId ? state.tables : null
+  const found = await tableProblems(store, { ...pipeline.load.tables, dataSetId }, shards, marks)
+  if (found.length === 0 || marks === null) return found
+  const again = await readCheckpoint(store)
+  const isSame = isDeepStrictEqual(again?.tables, marks)
+  return isSame ? found : problemsOfTables(pipeline, store, manifest, again)
 }
 
 const NOT_LISTED = {

@@ -1,5 +1,11 @@
 import * as z from 'zod'
-import { type CatalogSettings, ExportError, isExportError, plainError, requireSet } from '../../core/index.ts'
+import {
+  type CatalogSettings,
+  type ErrorKind,
+  isExportError,
+  plainError,
+  requireSet,
+} from '../../core/index.ts'
 import {
   clientCredentials,
   givenToken,
@@ -9,127 +15,182 @@ import {
   type TokenSource,
   tokenSource,
 } from '../../http/index.ts'
-import { type CatalogDeps, CatalogError } from '../table.ts'
-
-const SAFE =
-  'The rows are safe; the catalog shows the state before, and the next command that changes the data set, such as `spillway tables`, brings it in line.'
-
-/** A table as a catalog shows it; null: it does not say. */
-export type CatalogTable = { readonly uuid: string | null; readonly metadataLocation: string | null }
+import { type CatalogDeps, CatalogError, catalogTable } from '../table.ts'
 
 // Source: https://github.com/apache/iceberg/blob/main/open-api/rest-catalog-open-api.yaml
-const Config = z.object({
-  defaults: z.record(z.string(), z.string().nullish()).nullish(),
-  overrides: z.record(z.string(), z.string().nullish()).nullish(),
-})
-const Loaded = z.object({
+const Properties = z.record(z.string(), z.unknown()).nullish()
+const Config = z
+  .object({ defaults: Properties, overrides: Properties })
+  .refine(({ defaults, overrides }) => (defaults ?? overrides) != null)
+const Namespace = z.object({ namespace: z.array(z.string()) })
+const Namespaces = z.object({ namespaces: z.array(z.array(z.string())) })
+const Table = z.object({
   'metadata-location': z.string().nullish(),
   metadata: z.object({ 'table-uuid': z.string().nullish() }),
 })
+type Table = z.output<typeof Table>
 
 /** By these a server says that it does not know what it is asked for; 409: that it ignores `overwrite`. */
 const REFUSALS = [400, 404, 405, 406, 409, 501]
 
+/** A table may be changed between two looks at it, but not for ever. */
+const MAX_LOOKS = 4
+
+/** The Iceberg table of a data set in a catalog. Methods throw CatalogError of any kind, or ExportError `interrupted`. */
 export class RestCatalog {
-  readonly #send: Send
   readonly #settings: CatalogSettings
-  /** Ends with a slash. */
-  readonly #base: string
-  /** Between the levels of a namespace, percent-encoded. */
-  readonly #separator: string
+  readonly #requests: JsonRequests
+  readonly #tokens: TokenSource | null
+  #base: string
+  /** Between the levels of a namespace, percent-encoded; null: the catalog is not asked yet. */
+  #separator: string | null = null
 
-  private constructor(send: Send, settings: CatalogSettings, properties: Properties) {
-    this.#send = send
+  constructor(settings: CatalogSettings, deps: CatalogDeps) {
     this.#settings = settings
-    const { uri = settings.uri, prefix = '', 'namespace-separator': separator = '%1F' } = properties
-    this.#base = `${uri.replace(/\/+$/, '')}/v1/${prefix === '' ? '' : `${prefix}/`}`
-    this.#separator = separator
+    this.#base = `${settings.uri}/v1/`
+    this.#requests = new JsonRequests({ ...deps, server: 'The catalog', key: 'load.catalog' })
+    this.#tokens = tokensOf(settings, deps, this.#requests)
   }
 
-  /** @throws CatalogError of any kind; ExportError `interrupted` */
-  static async with<T>(
-    settings: CatalogSettings,
-    deps: CatalogDeps,
-    work: (catalog: RestCatalog) => Promise<T>,
-  ): Promise<T> {
-    const { clock, stop, isBrief = false } = deps
-    const limits = isBrief ? { timeoutMs: 10_000, retries: 0 } : { timeoutMs: 60_000, retries: 4 }
-    const requests = new JsonRequests({ clock, stop, ...limits, server: 'The catalog', key: 'load.catalog' })
-    const tokens = tokensOf(settings, deps, requests)
-    const send: Send = (request) => requests.send(request, tokens)
-    try {
-      return await work(new RestCatalog(send, settings, await propertiesOf(send, settings)))
-    } catch (error) {
-      if (!isExportError(error) || error.kind === 'interrupted') throw error
-      const next = error.kind === 'config' ? error.next : `${error.next} ${SAFE}`
-      throw new CatalogError({ ...plainError(error), next, cause: error })
-    } finally {
-      await requests.close()
+  /**
+   * Whether a run could show its table: all on the way there has to answer. Each request is sent once.
+   * @param own table-uuid; null: of a data set whose state cannot be read @param mayMake whether a namespace is made
+   * @returns the address of the metadata that is shown; null: there is no table yet
+   */
+  async look(own: string | null, mayMake: boolean): Promise<string | null> {
+    const found = await this.#load(own, true)
+    if (found !== null) return this.#shown(found)
+    return this.#openNamespace(mayMake, true)
+  }
+
+  /** Makes the catalog show this metadata. Each change is followed by another look: a response may be lost. */
+  async show(own: string, metadataLocation: string): Promise<void> {
+    const { namespace, table } = this.#settings
+    let tried = { overwrite: false, refusal: null as string | null }
+    for (let looks = 0; looks < MAX_LOOKS; looks++) {
+      const found = await this.#load(own, false)
+      if (found !== null && isSameAddress(this.#shown(found), metadataLocation)) return
+      const overwrite = found !== null
+      if (tried.refusal !== null && tried.overwrite === overwrite) break
+      if (!overwrite) await this.#openNamespace(true, false)
+      const path = `${this.#namespacePath(namespace)}/register`
+      // Older servers do not know `overwrite`.
+      const body = { name: table, 'metadata-location': metadataLocation, ...(overwrite && { overwrite }) }
+      const { status, text } = await this.#send('POST', path, { body, expected: REFUSALS })
+      tried = { overwrite, refusal: REFUSALS.includes(status) ? text : null }
     }
-  }
-
-  /** null: it is not there */
-  async table(): Promise<CatalogTable | null> {
-    const url = this.#url(this.#tablePath)
-    const { status, json } = await this.#send({ method: 'GET', url, expected: [404] })
-    if (status === 404) return null
-    const loaded = Loaded.safeParse(json)
-    if (!loaded.success) {
-      const what = 'The response describes no table'
-      throw new ExportError({ kind: 'data', what, where: `GET ${url}`, next: 'Check load.catalog.' })
-    }
-    const { 'metadata-location': metadataLocation = null, metadata } = loaded.data
-    return { uuid: metadata['table-uuid'] ?? null, metadataLocation }
-  }
-
-  /** Makes what is missing of the namespace, outermost level first. */
-  async makeNamespace(levels = this.#settings.namespace): Promise<void> {
-    const url = this.#url(this.#namespacePath(levels))
-    if ((await this.#send({ method: 'GET', url, expected: [404] })).status !== 404) return
-    if (levels.length > 1) await this.makeNamespace(levels.slice(0, -1))
-    const body = { namespace: levels, properties: {} }
-    // 409: another has made it meanwhile, or the response to our first attempt was lost.
-    await this.#send({ method: 'POST', url: this.#url('namespaces'), body, expected: [409] })
-  }
-
-  /** @param overwrite whether the table is there @returns how the catalog refuses it; null: it does not */
-  async register(metadataLocation: string, overwrite: boolean): Promise<JsonResponse | null> {
-    const response = await this.#send({
-      method: 'POST',
-      url: this.#url(`${this.#namespacePath()}/register`),
-      body: {
-        name: this.#settings.table,
-        'metadata-location': metadataLocation,
-        // Older servers do not know it.
-        ...(overwrite ? { overwrite } : {}),
-      },
-      expected: REFUSALS,
-    })
-    return REFUSALS.includes(response.status) ? response : null
+    const { overwrite, refusal } = tried
+    const what = `The catalog does not ${overwrite ? 'repoint' : 'register'} ${catalogTable(this.#settings)}`
+    const next = !overwrite
+      ? 'Correct what it names.'
+      : `It may not know \`overwrite\` of register: then drop the table there without purging its files (DELETE …/tables/${table}?purgeRequested=false), and run the next command, which registers it.`
+    throw failure('refused', `${what}: ${refusal ?? 'it accepts a change and does not make it'}`, next)
   }
 
   /** Takes the table out of the catalog, and leaves its files: some catalogs remove them unless they are told so. */
-  async drop(): Promise<void> {
-    const url = this.#url(`${this.#tablePath}?purgeRequested=false`)
-    await this.#send({ method: 'DELETE', url, expected: [404] })
+  async drop(own: string | null): Promise<void> {
+    if ((await this.#load(own, false)) === null) return
+    await this.#send('DELETE', `${this.#tablePath}?purgeRequested=false`, { expected: [404] })
+  }
+
+  close(): Promise<void> {
+    return this.#requests.close()
+  }
+
+  /** null: it is not there */
+  async #load(own: string | null, isOnce: boolean): Promise<Table | null> {
+    if (this.#separator === null) await this.#configure(isOnce)
+    const found = await this.#get(this.#tablePath, Table, isOnce)
+    if (found === null) return null
+    const uuid = found.metadata['table-uuid'] ?? null
+    if (uuid !== null && uuid.toLowerCase() === own?.toLowerCase()) return found
+    throw failure(
+      'config',
+      `The table ${catalogTable(this.#settings)} in the catalog is another's (table-uuid ${uuid ?? 'unknown'})`,
+      'Choose another load.catalog.table or namespace, or drop that table there without purging its files; it was not touched.',
+    )
+  }
+
+  #shown({ 'metadata-location': shown }: Table): string {
+    if (shown != null) return shown
+    throw failure(
+      'data',
+      `The catalog does not say which metadata of ${catalogTable(this.#settings)} it shows: its response has no metadata-location`,
+      'Use a catalog, or a version of it, that sends it, or leave out load.catalog.',
+    )
+  }
+
+  /** Makes what is missing, outermost level first. Where nothing may be made, the catalog has to list what it has. */
+  async #openNamespace(mayMake: boolean, isOnce: boolean, levels = this.#settings.namespace): Promise<null> {
+    if ((await this.#get(this.#namespacePath(levels), Namespace, isOnce)) !== null) return null
+    if (!mayMake) return this.#get('namespaces', Namespaces, isOnce, []).then(() => null)
+    if (levels.length > 1) await this.#openNamespace(mayMake, isOnce, levels.slice(0, -1))
+    const body = { namespace: levels, properties: {} }
+    // 409: another has made it meanwhile, or the response to our first attempt was lost.
+    await this.#send('POST', 'namespaces', { body, isOnce, expected: [409] })
+    return null
+  }
+
+  async #configure(isOnce: boolean): Promise<void> {
+    const { uri: given, warehouse } = this.#settings
+    const query = warehouse === null ? '' : `?${new URLSearchParams({ warehouse })}`
+    const { json, text } = await this.#send('GET', `config${query}`, { isOnce, expected: [400, 404] })
+    const config = Config.safeParse(json)
+    if (!config.success) {
+      const what = json === null ? text : 'No Iceberg REST catalog answers'
+      throw failure('config', `${what} at ${this.#base}config`, CORRECT)
+    }
+    const properties = { ...config.data.defaults, ...config.data.overrides }
+    // What is no text means nothing here.
+    const of = (name: string, other: string): string => z.string().catch(other).parse(properties[name])
+    const prefix = of('prefix', '')
+    this.#separator = of('namespace-separator', '%1F')
+    this.#base = `${of('uri', given).replace(/\/+$/, '')}/v1/${prefix === '' ? '' : `${prefix}/`}`
   }
 
   get #tablePath(): string {
-    return `${this.#namespacePath()}/tables/${encodeURIComponent(this.#settings.table)}`
+    return `${this.#namespacePath(this.#settings.namespace)}/tables/${encodeURIComponent(this.#settings.table)}`
   }
 
-  #namespacePath(levels = this.#settings.namespace): string {
-    return `namespaces/${levels.map(encodeURIComponent).join(this.#separator)}`
+  #namespacePath(levels: readonly string[]): string {
+    return `namespaces/${levels.map(encodeURIComponent).join(this.#separator ?? '')}`
   }
 
-  #url(path: string): URL {
-    return new URL(this.#base + path)
+  /** @returns null: 404, if that is expected */
+  async #get<T>(path: string, schema: z.ZodType<T>, isOnce: boolean, expected = [404]): Promise<T | null> {
+    const { status, json } = await this.#send('GET', path, { isOnce, expected })
+    if (status === 404) return null
+    const parsed = schema.safeParse(json)
+    if (parsed.success) return parsed.data
+    throw failure('data', `The response to GET ${this.#base}${path} is none of a catalog`, CORRECT)
+  }
+
+  async #send(
+    method: JsonRequest['method'],
+    path: string,
+    request: Omit<JsonRequest, 'method' | 'url'>,
+  ): Promise<JsonResponse> {
+    try {
+      return await this.#requests.send({ method, url: new URL(this.#base + path), ...request }, this.#tokens)
+    } catch (error) {
+      if (!isExportError(error) || error.kind === 'interrupted') throw error
+      throw new CatalogError({ ...plainError(error), cause: error })
+    }
   }
 }
 
-type Properties = Readonly<Record<string, string>>
+const CORRECT = 'Correct load.catalog.uri or load.catalog.warehouse.'
 
-type Send = (request: JsonRequest) => Promise<JsonResponse>
+function failure(kind: ErrorKind, what: string, next: string): CatalogError {
+  return new CatalogError({ kind, what, where: 'load.catalog', next })
+}
+
+/** Some catalogs write the scheme of an address in another way. */
+export function isSameAddress(a: string, b: string): boolean {
+  const normal = (address: string): string =>
+    address.replace(/^s3[an]:/, 's3:').replace(/^file:\/*/, 'file:///')
+  return normal(a) === normal(b)
+}
 
 function tokensOf(
   { auth }: CatalogSettings,
@@ -143,21 +204,4 @@ function tokensOf(
   const { clientIdEnv, clientSecretEnv } = auth
   const client = { clientId: () => read(clientIdEnv), clientSecret: () => read(clientSecretEnv) }
   return clientCredentials({ ...auth, ...client }, requests, clock)
-}
-
-async function propertiesOf(send: Send, { uri, warehouse }: CatalogSettings): Promise<Properties> {
-  const query = warehouse === null ? '' : `?${new URLSearchParams({ warehouse })}`
-  const url = new URL(`${uri}/v1/config${query}`)
-  const { status, json, text } = await send({ method: 'GET', url, expected: [400, 404] })
-  const config = Config.safeParse(json)
-  if (status === 200 && config.success) {
-    const given = Object.entries({ ...config.data.defaults, ...config.data.overrides })
-    return Object.fromEntries(given.flatMap(([name, value]) => (value == null ? [] : [[name, value]])))
-  }
-  throw new ExportError({
-    kind: 'config',
-    what: `${status === 200 ? 'No Iceberg REST catalog answers' : text} at ${url.origin}${url.pathname}`,
-    where: 'load.catalog',
-    next: 'Correct load.catalog.uri or load.catalog.warehouse.',
-  })
 }

@@ -1,10 +1,14 @@
-import * as z from 'zod'
 import { type OwnedStore, type Store, sideBySide } from '../../core/index.ts'
 import {
   committedByOthers,
   DELTA_FOLDER,
+  type Digests,
   damagedTable,
-  foreignTable,
+  markOf,
+  requireMarked,
+  requireNotLater,
+  sha256Of,
+  type TableMark,
   type TableOwner,
   type TableShard,
 } from '../table.ts'
@@ -23,25 +27,26 @@ function startOf({ dataSetId }: TableOwner): string {
 
 export const SHA256_TAG = 'spillway.sha256'
 
-const actionSchema = z.object({
-  commitInfo: z.object({ engineInfo: z.string() }).optional(),
-  protocol: z.object({ minReaderVersion: z.number(), minWriterVersion: z.number() }).optional(),
-  add: z
-    .object({ path: z.string(), size: z.number(), stats: z.string(), tags: z.record(z.string(), z.string()) })
-    .optional(),
-  metaData: z.object({ id: z.string(), createdTime: z.number(), schemaString: z.string() }).optional(),
-  remove: z.object({ path: z.string() }).optional(),
-})
+type Action = {
+  readonly add?: {
+    readonly path: string
+    readonly size: number
+    readonly stats: string
+    readonly tags: Readonly<Record<string, string>>
+  }
+  readonly metaData?: { readonly id: string; readonly createdTime: number; readonly schemaString: string }
+  readonly remove?: { readonly path: string }
+}
 
 export type DeltaState = {
-  /** Of the last commit. */
-  readonly version: number
+  readonly mark: TableMark
   /** When the log began, epoch ms. */
   readonly begunMs: number
   /** Of the table, as Delta has it. */
   readonly id: string
   readonly schema: string
   readonly shards: ReadonlyMap<string, TableShard>
+  readonly files: Digests
 }
 
 export function commitPath(version: number): string {
@@ -49,34 +54,27 @@ export function commitPath(version: number): string {
 }
 
 /**
- * Reads all commits; null: there is no table, or one that is being removed.
- * @throws ExportError `config`: not the data set's own; `storage`: another program has committed; `damaged`: unreadable
+ * Reads all commits; null: there is no table. @param marks null: it is taken as it is
+ * @throws ExportError `storage`: another program has committed; `damaged`: not as it was written
  */
-export async function readLog(store: Store, owner: TableOwner): Promise<DeltaState | null> {
+export async function readLog(store: Store, marks: readonly TableMark[] | null): Promise<DeltaState | null> {
   const names = await store.list(DELTA_FOLDER)
   if (names.length === 0) return null
-  const commits = names.filter((name) => COMMIT.test(name))
-  const others = names.filter((name) => !COMMIT.test(name))
+  const other = names.find((name) => !COMMIT.test(name))
+  if (other !== undefined) throw committedByOthers(`${DELTA_FOLDER}/${other}`)
+  const last = names.at(-1)!
+  requireNotLater(`${DELTA_FOLDER}/${last}`, Number(last.slice(0, 20)), marks)
   const texts: string[] = []
-  await sideBySide(commits.entries(), async ([i, name]) => {
-    texts[i] = Buffer.from((await store.read(`${DELTA_FOLDER}/${name}`)) ?? []).toString()
+  const digests: string[] = []
+  await sideBySide(names.entries(), async ([i, name]) => {
+    const bytes = (await store.read(`${DELTA_FOLDER}/${name}`)) ?? new Uint8Array()
+    texts[i] = Buffer.from(bytes).toString()
+    digests[i] = sha256Of([bytes])
   })
-  const isOwn = texts.map((text) => text.startsWith(startOf(owner)))
-  if (!isOwn.includes(true)) throw foreignTable(DELTA_FOLDER)
-  const foreign = commits.find((_, i) => !isOwn[i]) ?? others[0]
-  if (foreign !== undefined) throw committedByOthers(`${DELTA_FOLDER}/${foreign}`)
-  return isHalfRemoved(commits) ? null : replay(commits, texts)
-}
-
-/** Without its first commit a log is one that `removeLog` has begun to remove. */
-function isHalfRemoved([first]: readonly string[]): boolean {
-  return first !== undefined && `${DELTA_FOLDER}/${first}` !== commitPath(0)
-}
-
-/** Removes what is left of a log that was being removed when the command was stopped. */
-export async function endRemoval(store: OwnedStore): Promise<void> {
-  const names = await store.list(DELTA_FOLDER)
-  if (isHalfRemoved(names.filter((name) => COMMIT.test(name)))) await removeLog(store)
+  const files = new Map(names.map((name, i) => [`${DELTA_FOLDER}/${name}`, digests[i]!]))
+  const mark = markOf(names.length - 1, files)
+  if (marks !== null) requireMarked(`${DELTA_FOLDER}/${last}`, mark, marks)
+  return { mark, files, ...replay(names, texts) }
 }
 
 /** Whether the log has commits of the data set; null: there is none. */
@@ -91,7 +89,7 @@ export async function isOwnLog(store: Store, owner: TableOwner): Promise<boolean
   return false
 }
 
-function replay(names: readonly string[], texts: readonly string[]): DeltaState {
+function replay(names: readonly string[], texts: readonly string[]): Omit<DeltaState, 'mark' | 'files'> {
   const shards = new Map<string, TableShard>()
   let table = { id: '', begunMs: 0, schema: '' }
   for (const [version, text] of texts.entries()) {
@@ -99,12 +97,12 @@ function replay(names: readonly string[], texts: readonly string[]): DeltaState 
     if (`${DELTA_FOLDER}/${names[version]}` !== path) throw damagedTable(path, null)
     try {
       for (const line of text.trimEnd().split('\n')) {
-        const { add, metaData, remove } = actionSchema.parse(JSON.parse(line))
+        const { add, metaData, remove } = JSON.parse(line) as Action
         if (metaData !== undefined)
           table = { id: metaData.id, begunMs: metaData.createdTime, schema: metaData.schemaString }
         if (remove !== undefined) shards.delete(decoded(remove.path))
         if (add === undefined) continue
-        const { numRecords } = statsSchema.parse(JSON.parse(add.stats))
+        const { numRecords } = JSON.parse(add.stats) as { readonly numRecords: number }
         const sha256 = add.tags[SHA256_TAG] ?? ''
         const shard = { path: decoded(add.path), rows: numRecords, bytes: add.size, sha256 }
         shards.set(shard.path, shard)
@@ -113,10 +111,8 @@ function replay(names: readonly string[], texts: readonly string[]): DeltaState 
       throw damagedTable(path, error)
     }
   }
-  return { version: texts.length - 1, ...table, shards }
+  return { ...table, shards }
 }
-
-const statsSchema = z.object({ numRecords: z.number() })
 
 /** In an action a path is a URI. Of the characters in the paths of shards only `%` has to be escaped. */
 export function encoded(path: string): string {
@@ -125,11 +121,6 @@ export function encoded(path: string): string {
 
 function decoded(uri: string): string {
   return uri.replaceAll('%25', '%')
-}
-
-/** Writes the next commit. @returns false: another commit has the version */
-export function writeCommit(store: OwnedStore, version: number, actions: Iterable<string>): Promise<boolean> {
-  return store.create(commitPath(version), actions)
 }
 
 /** Removes the log, oldest commit first: without it readers refuse the rest. */

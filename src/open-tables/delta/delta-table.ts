@@ -1,29 +1,28 @@
 import { randomUUID } from 'node:crypto'
-import { type OwnedStore, sideBySide } from '../../core/index.ts'
+import { nullIf, type OwnedStore, sideBySide } from '../../core/index.ts'
 import type { ColumnSpec, ColumnStatistics, ColumnType } from '../../rows/index.ts'
 import { isCompaction } from '../compaction.ts'
 import {
-  DELTA_FOLDER,
+  markOf,
   type OpenTable,
   type OwnTableSettings,
+  sha256Of,
   type TableContent,
   type TableSettings,
   type TableShard,
   type TableState,
   type TableUpdate,
-  untilCommitted,
   withBounds,
 } from '../table.ts'
 import {
+  commitPath,
   type DeltaState,
   ENGINE,
   encoded,
-  endRemoval,
   isOwnLog,
   readLog,
   removeLog,
   SHA256_TAG,
-  writeCommit,
 } from './delta-log.ts'
 
 // Readers replay the whole log, and so does every update.
@@ -34,15 +33,15 @@ const MANY_COMMITS = 1000
  * Source: https://github.com/delta-io/delta/blob/master/PROTOCOL.md
  */
 export const deltaTable: OpenTable = {
-  async read(store, settings) {
-    const log = await readLog(store, settings)
+  async read(store, settings, marks) {
+    const log = await readLog(store, marks)
     return log === null ? null : stateOf(log, settings)
   },
   async update(store, settings, content, update) {
-    // Its versions begin again, which shortens it.
-    if (update.rebuild) await removeLog(store)
-    const log = await untilCommitted(DELTA_FOLDER, () => commit(store, settings, content, update))
-    if (log.version + 1 >= MANY_COMMITS) update.warn(tooLong(log.version))
+    const log = await commit(store, settings, content, update)
+    if (log === null) return null
+    const { version } = log.mark
+    if (version + 1 >= MANY_COMMITS) update.warn(tooLong(version))
     // The log stays whole.
     return { state: stateOf(log, settings), removeExpired: async () => {} }
   },
@@ -50,35 +49,34 @@ export const deltaTable: OpenTable = {
   remove: removeLog,
 }
 
-function stateOf({ version, shards }: DeltaState, { root }: TableSettings): TableState {
-  return { format: 'delta', location: root, snapshot: version, shards, metadataLocation: null }
+function stateOf({ mark, shards }: DeltaState, { root }: TableSettings): TableState {
+  return { format: 'delta', location: root, snapshot: mark.version, shards, metadataLocation: null }
 }
 
 function tooLong(version: number): string {
   return `the log of the Delta table has ${version + 1} commits, and readers read each; \`spillway tables --rebuild\` begins it anew with one`
 }
 
-/** @returns null: another commit has the next version */
 async function commit(
   store: OwnedStore,
   settings: OwnTableSettings,
   content: TableContent,
   update: TableUpdate,
 ): Promise<DeltaState | null> {
-  await endRemoval(store)
-  const before = await readLog(store, settings)
+  const { marks } = update
+  const found = marks === null ? null : await readLog(store, marks).catch(nullIf('damaged'))
   const wanted = new Map(content.shards.map((shard) => [shard.path, shard]))
-  const known = before?.shards ?? new Map<string, TableShard>()
-  const added = content.shards.filter(({ path, sha256 }) => known.get(path)?.sha256 !== sha256)
-  const removed = [...known.keys()].filter((path) => !wanted.has(path))
+  const gone = [...(found?.shards.values() ?? [])].filter(({ path }) => !wanted.has(path))
+  // Bounds of a shard of one row are values of a person, and commits stay as long as the log.
+  const isKept = found !== null && (gone.length === 0 || found.begunMs >= (content.forgottenMs ?? 0))
+  const before = isKept ? found : null
+  const removed = isKept ? gone : []
+  const added = content.shards.filter(({ path, sha256 }) => before?.shards.get(path)?.sha256 !== sha256)
   const schema = JSON.stringify(schemaOf(content.columns))
   if (before?.schema === schema && added.length + removed.length === 0) return before
-  if (before !== null && removed.length > 0 && before.begunMs < (content.forgottenMs ?? 0)) {
-    // Bounds of a shard of one row are values of a person, and commits stay as long as the log.
-    await removeLog(store)
-    return commit(store, settings, content, update)
-  }
-  const version = (before?.version ?? -1) + 1
+  // Its versions begin again, which shortens it.
+  if (before === null) await removeLog(store)
+  const version = (before?.mark.version ?? -1) + 1
   const table = {
     // Readers that remember versions must not take a log that begins anew for the former one.
     id: before?.id ?? randomUUID(),
@@ -86,23 +84,26 @@ async function commit(
     // A clock may be set back.
     begunMs: before?.begunMs ?? Math.max(update.nowMs, content.forgottenMs ?? 0),
   }
-  const gone = removed.flatMap((path) => known.get(path) ?? [])
-  const dataChange = !isCompaction(added, gone)
+  const dataChange = !isCompaction(added, removed)
   const adds: string[] = []
   await sideBySide(added.entries(), async ([i, shard]) => {
     adds[i] = addLine(shard, await update.statisticsOf(shard), update.nowMs, dataChange)
   })
   const lines = [
-    line({ commitInfo: commitInfo(settings, content, operationOf(added, removed, update), update) }),
+    line({ commitInfo: commitInfo(settings, content, operationOf(added, removed), update) }),
     ...(before === null ? [line({ protocol: { minReaderVersion: 1, minWriterVersion: 2 } })] : []),
     ...(before?.schema === schema ? [] : [line({ metaData: metaData(settings, table) })]),
-    ...removed.map((path) =>
+    ...removed.map(({ path }) =>
       line({ remove: { path: encoded(path), deletionTimestamp: update.nowMs, dataChange } }),
     ),
     ...adds,
   ]
-  if (!(await writeCommit(store, version, lines))) return null
-  return { version, ...table, shards: wanted }
+  const path = commitPath(version)
+  const files = new Map([...(before?.files ?? []), [path, sha256Of(lines)]])
+  const mark = markOf(version, files)
+  await update.keepMarks(before === null ? [mark] : [before.mark, mark])
+  if (!(await store.create(path, lines))) return null
+  return { mark, files, ...table, shards: wanted }
 }
 
 function line(action: unknown): string {
@@ -111,16 +112,9 @@ function line(action: unknown): string {
 
 type Operation = { readonly operation: string; readonly mode?: string }
 
-function operationOf(
-  added: readonly unknown[],
-  removed: readonly unknown[],
-  { rebuild }: TableUpdate,
-): Operation {
+function operationOf(added: readonly unknown[], removed: readonly unknown[]): Operation {
   if (removed.length > 0 && added.length === 0) return { operation: 'DELETE' }
-  return {
-    operation: rebuild ? 'REBUILD' : 'WRITE',
-    mode: removed.length > 0 ? 'Overwrite' : 'Append',
-  }
+  return { operation: 'WRITE', mode: removed.length > 0 ? 'Overwrite' : 'Append' }
 }
 
 function commitInfo(

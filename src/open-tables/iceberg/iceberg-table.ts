@@ -1,20 +1,24 @@
 import { randomInt } from 'node:crypto'
-import { type OwnedStore, type Store, sideBySide } from '../../core/index.ts'
+import { isExportError, nullIf, type OwnedStore, type Store, sideBySide } from '../../core/index.ts'
 import { isCompaction } from '../compaction.ts'
 import {
   committedByOthers,
+  type Digests,
   damagedTable,
   ICEBERG_FOLDER,
-  METADATA_FOLDER,
+  markOf,
   movedTable,
   type OpenTable,
+  requireMarked,
+  requireNotLater,
+  sha256Of,
   type TableContent,
+  type TableMark,
   type TableSettings,
   type TableShard,
   type TableState,
   type TableUpdate,
   type UpdatedTable,
-  untilCommitted,
 } from '../table.ts'
 import { type CurrentManifest, type ManifestChanges, manifestChanges } from './changes.ts'
 import {
@@ -22,79 +26,101 @@ import {
   decodeManifestList,
   ENTRY,
   encodeManifestList,
+  type ManifestFile,
   type TrackedShard,
 } from './manifest.ts'
 import {
   avroPath,
-  commitMetadata,
-  highestVersion,
   type IcebergMetadata,
   isOwnFolder,
   lastColumnId,
+  latestVersion,
   metadataPath,
-  readMetadata,
-  removeAll,
   removeOthers,
+  requireHint,
   type Snapshot,
   schemaOf,
-  type VersionedMetadata,
   writeHint,
 } from './metadata.ts'
 
 /** A data set as an Iceberg table of format version 2, committed as in a file system: without a catalog. */
 export const icebergTable: OpenTable = {
-  async read(store, settings) {
-    const table = await IcebergTable.read(store, settings)
-    return table?.state ?? null
+  async read(store, settings, marks) {
+    const table = await IcebergTable.read(store, settings, marks)
+    if (table === null) return null
+    await requireHint(store, table.version)
+    return table.state
   },
-  update: (store, settings, content, update) =>
-    untilCommitted(METADATA_FOLDER, async () => {
-      const before = update.rebuild ? null : await IcebergTable.read(store, settings)
-      const version = before?.version ?? (await highestVersion(store))
-      const table = before ?? IcebergTable.empty(settings, version)
-      return table.commit(store, settings.dataSetId, content, update)
-    }),
+  async update(store, settings, content, update) {
+    const { marks } = update
+    const before =
+      marks === null ? null : await IcebergTable.read(store, settings, marks).catch(nullIf('damaged'))
+    const table = before ?? IcebergTable.empty(settings, (await latestVersion(store))?.version ?? 0)
+    return table.commit(store, settings.dataSetId, content, update)
+  },
   isOwn: isOwnFolder,
-  remove: removeAll,
+  remove: (store) => removeOthers(store, new Map()),
 }
 
-/** @throws ExportError `config` when the table names shards elsewhere */
-function requireLocation({ version, metadata }: VersionedMetadata, settings: TableSettings): void {
-  if (metadata.location === tableLocation(settings)) return
-  const was = metadata.location.slice(0, -`/${ICEBERG_FOLDER}`.length)
-  throw movedTable(metadataPath(version), was, settings.root)
-}
+/** The manifests of each snapshot, by its id. */
+type Snapshots = ReadonlyMap<number, readonly CurrentManifest[]>
 
-/** The current snapshot of a table, as far as there is one. */
+/** The current metadata of a table, as far as there is some. */
 class IcebergTable {
   private constructor(
     readonly version: number,
     readonly metadata: IcebergMetadata | null,
-    readonly manifests: readonly CurrentManifest[],
+    readonly snapshots: Snapshots,
+    readonly files: Digests,
     readonly settings: TableSettings,
   ) {}
 
   static empty(settings: TableSettings, version: number): IcebergTable {
-    return new IcebergTable(version, null, [], settings)
+    return new IcebergTable(version, null, new Map(), new Map(), settings)
   }
 
-  static async read(store: Store, settings: TableSettings): Promise<IcebergTable | null> {
-    for (;;) {
-      const current = await readMetadata(store, settings)
-      if (current === null) return null
-      const { version, metadata } = current
-      requireLocation(current, settings)
-      const snapshot = metadata.snapshots.find(
-        (each) => each['snapshot-id'] === metadata['current-snapshot-id'],
-      )
-      if (snapshot === undefined) throw damagedTable(metadataPath(version), null)
-      try {
-        return new IcebergTable(version, metadata, await readManifests(store, settings, snapshot), settings)
-      } catch (error) {
-        // A newer commit has expired it meanwhile.
-        if ((await highestVersion(store)) === version) throw error
-      }
-    }
+  /** @throws ExportError `config`: other addresses; `storage`: others committed; `damaged`: not as it was written */
+  static async read(
+    store: Store,
+    settings: TableSettings,
+    marks: readonly TableMark[] | null,
+  ): Promise<IcebergTable | null> {
+    const latest = await latestVersion(store)
+    if (latest === null) return null
+    const { version, path } = latest
+    requireNotLater(path, version, marks)
+    const { metadata, snapshots, files } = await readFiles(store, version, marks !== null).catch(
+      (error: unknown) => {
+        throw isExportError(error) ? error : damagedTable(path, error)
+      },
+    )
+    const table = new IcebergTable(version, metadata, snapshots, files, settings)
+    if (marks !== null) requireMarked(path, table.mark, marks)
+    if (metadata.location !== tableLocation(settings)) throw movedTable(path, rootOf(metadata), settings.root)
+    return table
+  }
+
+  /** Digests of the files that belong to the metadata, by their paths. */
+  get named(): Digests {
+    const { version, metadata, snapshots, files } = this
+    if (metadata === null) return new Map()
+    const addresses = [
+      ...metadata['metadata-log'].map((each) => each['metadata-file']),
+      ...metadata.snapshots.map((each) => each['manifest-list']),
+      ...[...snapshots.values()].flat().map(({ file }) => file.manifest_path),
+    ]
+    const at = { root: rootOf(metadata) }
+    const paths = [metadataPath(version), ...addresses.map((address) => relative(at, address))]
+    return new Map(paths.map((path) => [path, files.get(path) ?? '']))
+  }
+
+  get mark(): TableMark {
+    return markOf(this.version, this.named)
+  }
+
+  /** Of the current snapshot. */
+  get manifests(): readonly CurrentManifest[] {
+    return this.snapshots.get(this.metadata?.['current-snapshot-id'] ?? 0) ?? []
   }
 
   get state(): TableState {
@@ -124,6 +150,12 @@ class IcebergTable {
     update: TableUpdate,
   ): Promise<UpdatedTable | null> {
     const { metadata, settings, version } = this
+    const files = new Map(this.files)
+    const create = async (path: string, bytes: Uint8Array): Promise<void> => {
+      // Its name is random.
+      if (!(await store.create(path, [bytes]))) throw committedByOthers(path)
+      files.set(path, sha256Of([bytes]))
+    }
     const known = metadata?.schemas ?? []
     const schema = schemaOf(content.columns, known)
     const schemas = known.includes(schema) ? known : [...known, schema]
@@ -135,18 +167,18 @@ class IcebergTable {
       schema,
       snapshot: { id, sequence },
       statisticsOf: update.statisticsOf,
-      write: (path, bytes) => createOwn(store, path, bytes),
+      write: create,
     })
     const { manifests, added, removed } = changes
     const isSame = metadata?.['current-schema-id'] === schema['schema-id']
     if (isSame && added.length + removed.length === 0) {
       await writeHint(store, version)
-      return this.#updated(store, false)
+      return this.#updated(store)
     }
     const parent = metadata?.['current-snapshot-id'] ?? null
     const list = avroPath(dataSetId, `${id}-list`)
     const lines = manifests.map(({ file }) => file)
-    await createOwn(store, list, encodeManifestList({ id, parent, sequence }, lines))
+    await create(list, encodeManifestList({ id, parent, sequence }, lines))
     // Readers refuse a table whose time goes back.
     const now = Math.max(update.nowMs, (metadata?.['last-updated-ms'] ?? 0) + 1)
     const snapshot: Snapshot = {
@@ -158,8 +190,11 @@ class IcebergTable {
       'manifest-list': `${settings.root}/${list}`,
       'schema-id': schema['schema-id'],
     }
-    const kept = [...(await this.#keptSnapshots(store, removed)), snapshot]
+    const kept = [...this.#keptSnapshots(removed), snapshot]
     const isKept = new Set(kept.map((each) => each['snapshot-id']))
+    const snapshots = new Map(
+      [...this.snapshots, [id, manifests] as const].filter(([each]) => isKept.has(each)),
+    )
     const next: IcebergMetadata = {
       'format-version': 2,
       'table-uuid': dataSetId,
@@ -175,7 +210,7 @@ class IcebergTable {
       'last-partition-id': 999,
       'default-sort-order-id': 0,
       'sort-orders': [{ 'order-id': 0, fields: [] }],
-      properties: {},
+      properties: { 'spillway.data_set_id': dataSetId },
       'current-snapshot-id': id,
       refs: { main: { 'snapshot-id': id, type: 'branch' } },
       snapshots: kept,
@@ -186,30 +221,29 @@ class IcebergTable {
       // Metadata that names deleted shards goes as well.
       'metadata-log': removed.length > 0 ? [] : this.#earlierMetadata(),
     }
-    if (!(await commitMetadata(store, version + 1, next))) return null
-    return new IcebergTable(version + 1, next, manifests, settings).#updated(store, true)
+    const path = metadataPath(version + 1)
+    if (!Number.isSafeInteger(version + 1)) throw committedByOthers(path)
+    const text = JSON.stringify(next)
+    files.set(path, sha256Of([text]))
+    const table = new IcebergTable(version + 1, next, snapshots, files, settings)
+    await update.keepMarks(metadata === null ? [table.mark] : [this.mark, table.mark])
+    if (!(await store.create(path, [text]))) return null
+    await writeHint(store, version + 1)
+    return table.#updated(store)
   }
 
-  #updated(store: OwnedStore, isChanged: boolean): UpdatedTable {
-    return { state: this.state, removeExpired: () => this.#removeExpired(store, isChanged) }
+  #updated(store: OwnedStore): UpdatedTable {
+    const { state, named } = this
+    return { state, removeExpired: () => removeOthers(store, named) }
   }
 
   /** The snapshots that stay beside the next one: the latest, but none that names a shard that goes. */
-  async #keptSnapshots(store: Store, removed: readonly TrackedShard[]): Promise<readonly Snapshot[]> {
+  #keptSnapshots(removed: readonly TrackedShard[]): readonly Snapshot[] {
     const latest = lastOf(this.metadata?.snapshots ?? [], this.settings.snapshots - 1)
-    if (removed.length === 0) return latest
     const going = new Set(removed.map(({ entry }) => entry.data_file.file_path))
-    const kept: Snapshot[] = []
-    for (const snapshot of latest) {
-      if (snapshot['snapshot-id'] === this.metadata?.['current-snapshot-id']) continue
-      const manifests = await readManifests(store, this.settings, snapshot)
-      const names = manifests.flatMap(({ tracked }) => tracked)
-      const namesGoing = names.some(
-        ({ entry }) => entry.status !== ENTRY.deleted && going.has(entry.data_file.file_path),
-      )
-      if (!namesGoing) kept.push(snapshot)
-    }
-    return kept
+    const namesGoing = ({ tracked }: CurrentManifest): boolean =>
+      tracked.some(({ entry }) => entry.status !== ENTRY.deleted && going.has(entry.data_file.file_path))
+    return latest.filter((each) => !this.snapshots.get(each['snapshot-id'])?.some(namesGoing))
   }
 
   #earlierMetadata(): IcebergMetadata['metadata-log'] {
@@ -221,27 +255,6 @@ class IcebergTable {
     }
     return [...lastOf([...metadata['metadata-log'], last], settings.snapshots - 1)]
   }
-
-  async #removeExpired(store: OwnedStore, isChanged: boolean): Promise<void> {
-    const { metadata, settings, version } = this
-    if (metadata === null) return
-    const logged = metadata['metadata-log'].map((each) => relative(settings, each['metadata-file']))
-    await removeOthers(store, new Set([metadataPath(version), ...logged]), isChanged, async () => {
-      const kept = new Set<string>()
-      for (const snapshot of metadata.snapshots) {
-        const list = relative(settings, snapshot['manifest-list'])
-        kept.add(list)
-        for (const { manifest_path } of await decode(store, list, decodeManifestList))
-          kept.add(relative(settings, manifest_path))
-      }
-      return kept
-    })
-  }
-}
-
-async function createOwn(store: OwnedStore, path: string, bytes: Uint8Array): Promise<void> {
-  // Its name is random.
-  if (!(await store.create(path, [bytes]))) throw committedByOthers(path)
 }
 
 /** Integers of this size are exact in every reader of JSON. */
@@ -256,7 +269,7 @@ function tableLocation({ root }: TableSettings): string {
 }
 
 /** The path of an address below the data set. */
-function relative({ root }: TableSettings, address: string): string {
+function relative({ root }: Pick<TableSettings, 'root'>, address: string): string {
   return address.startsWith(`${root}/`) ? address.slice(root.length + 1) : address
 }
 
@@ -264,28 +277,43 @@ function lastOf<T>(items: readonly T[], count: number): readonly T[] {
   return count <= 0 ? [] : items.slice(-count)
 }
 
-async function readManifests(
-  store: Store,
-  settings: TableSettings,
-  snapshot: Snapshot,
-): Promise<readonly CurrentManifest[]> {
-  const files = await decode(store, relative(settings, snapshot['manifest-list']), decodeManifestList)
-  const manifests: CurrentManifest[] = []
-  await sideBySide(files.entries(), async ([i, file]) => {
-    const tracked = await decode(store, relative(settings, file.manifest_path), decodeManifest)
-    manifests[i] = { file, tracked }
-  })
-  return manifests
+function rootOf({ location }: IcebergMetadata): string {
+  return location.slice(0, -`/${ICEBERG_FOLDER}`.length)
 }
 
-async function decode<T>(store: Store, path: string, decoded: (bytes: Uint8Array) => T): Promise<T> {
-  const bytes = await store.read(path)
-  try {
-    if (bytes === null) throw new Error('It is missing')
-    return decoded(bytes)
-  } catch (error) {
-    throw damagedTable(path, error)
+/** Reads a version, and the files that it names: all of them, or those of the current snapshot. */
+async function readFiles(store: Store, version: number, areAll: boolean) {
+  const files = new Map<string, string>()
+  const read = async (path: string): Promise<Uint8Array> => {
+    const bytes = await store.read(path)
+    if (bytes === null) throw new Error(`${path} is missing`)
+    files.set(path, sha256Of([bytes]))
+    return bytes
   }
+  const text = Buffer.from(await read(metadataPath(version))).toString()
+  const metadata = JSON.parse(text) as IcebergMetadata
+  const at = { root: rootOf(metadata) }
+  const lists = new Map<number, readonly ManifestFile[]>()
+  const current = metadata.snapshots.filter((each) => each['snapshot-id'] === metadata['current-snapshot-id'])
+  await sideBySide(areAll ? metadata.snapshots : current, async (snapshot) => {
+    const list = await read(relative(at, snapshot['manifest-list']))
+    lists.set(snapshot['snapshot-id'], decodeManifestList(list))
+  })
+  const paths = new Set([...lists.values()].flat().map(({ manifest_path }) => manifest_path))
+  const tracked = new Map<string, readonly TrackedShard[]>()
+  await sideBySide(paths, async (path) => {
+    tracked.set(path, decodeManifest(await read(relative(at, path))))
+  })
+  await sideBySide(areAll ? metadata['metadata-log'] : [], async (each) => {
+    await read(relative(at, each['metadata-file']))
+  })
+  const snapshots = new Map<number, readonly CurrentManifest[]>()
+  for (const [id, list] of lists)
+    snapshots.set(
+      id,
+      list.map((file) => ({ file, tracked: tracked.get(file.manifest_path) ?? [] })),
+    )
+  return { metadata, snapshots, files }
 }
 
 function summaryOf(

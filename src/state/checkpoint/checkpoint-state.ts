@@ -1,7 +1,15 @@
 import type { Measures } from '../../core/index.ts'
 import type { Schema } from '../../rows/index.ts'
 import { type BlobRef, blobTuple, type FoldedShard } from '../commit-log.ts'
-import type { Erasure, HeaderEntry, JournalEntry, PartitionEntry, Prune, Scope } from '../journal-entry.ts'
+import type {
+  Entry,
+  Erasure,
+  HeaderEntry,
+  JournalEntry,
+  PartitionEntry,
+  Prune,
+  Scope,
+} from '../journal-entry.ts'
 import type { LogEnd } from '../log/commit.ts'
 import { schemaKey, schemaToJson } from '../schemas.ts'
 import { chainSnapshot, type FoldedChain } from './folded-chain.ts'
@@ -20,6 +28,7 @@ export function* snapshot(state: CheckpointState): Generator<JournalEntry> {
   for (const prune of state.prunes) yield { kind: 'prune', ...prune }
   for (const erasure of state.erasures) yield { kind: 'forget', ...erasure }
   if (state.suppression !== null) yield { kind: 'suppression', list: state.suppression }
+  for (const [format, marks] of state.tables) yield { kind: 'table', format, marks }
   for (const [partition, folded] of state.partitions) yield partitionEntry(partition, folded)
   for (const shard of state.shards) yield { kind: 'seal', ...shard }
   if (state.redo.partitions.size + state.redo.shards.size > 0) yield* redoEntries(state)
@@ -118,6 +127,8 @@ export type CheckpointState = FoldedPartitions & {
   readonly erasedIn: number
   /** The SHA-256 in the list of forgotten people; null: there is none. */
   readonly suppression: string | null
+  /** What may be the current metadata of each table. */
+  readonly tables: ReadonlyMap<Entry<'table'>['format'], Entry<'table'>['marks']>
   /** Paths of invalidated shards whose files may still exist. */
   readonly invalidated: ReadonlySet<string>
   readonly unknownFields: ReadonlyMap<string, number>

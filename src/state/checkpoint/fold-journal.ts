@@ -128,6 +128,9 @@ export class JournalFold {
       case 'suppression':
         this.#state.suppression = entry.list
         break
+      case 'table':
+        this.#state.tables.set(entry.format, entry.marks)
+        break
       case 'unknown':
         addCounts(this.#state.unknownFields, entry.fields)
         break
@@ -359,6 +362,7 @@ function beginningOf(header: HeaderEntry, partitions: Partitions, runs: Runs, sh
     isSettled: true,
     erasedIn: 0,
     suppression: null as string | null,
+    tables: new Map<Entry<'table'>['format'], Entry<'table'>['marks']>(),
     invalidated: shards.invalidated,
     unknownFields: new Map<string, number>(),
     runs: runs.all,
