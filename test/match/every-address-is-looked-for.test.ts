@@ -43,6 +43,8 @@ describe('a cell', () => {
     ["o'neil+tag@x.test", "o'neil+tag@x.test"],
     ['"a b"@x.test', '"a b"@x.test'],
     ['zoë@münchen.example', 'zoë@münchen.example'],
+    [`zoë@☕.example;${A}`, 'zoë@☕.example', A],
+    ['zoë@👍🏽.example', 'zoë@👍🏽.example'],
   ])('%j', (cell, ...found) => {
     expect(addressesIn(cell)).toEqual({ found, unread: 0 })
   })

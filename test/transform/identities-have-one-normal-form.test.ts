@@ -1,3 +1,4 @@
+import { domainToASCII } from 'node:url'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { addressesIn } from '../../src/data-set/match/identities.ts'
@@ -47,6 +48,11 @@ const same: readonly (readonly [form: string, ...spellings: string[]])[] = [
   ['a@xn--e1afmkfd.xn--p1ai', 'a@пример.рф'],
   ['a@xn--fsqu00a.xn--0zwm56d', 'a@例子.测试'],
   ['a@xn--mnchen-3ya.de', 'a@m\u00fcnchen.de\u3002', 'a@xn--mnchen-3ya.de.'],
+  ['a@xn--53h.com', 'a@\u2615.com', 'A@XN--53H.com.', 'a@\u2615\ufe0f\u3002com'],
+  // A joiner that its script needs shows in punycode alone.
+  ['a@xn--10cl1a0b.com', 'a@\u0dc1\u0dca\u200d\u0dbb\u0dd3.com', 'a@xn--10cl1a0b660p.com'],
+  ['a@1.0.0.1', 'a@\uff11.0.0.1'],
+  ['a@0x7f.1', 'a@\uff10x7f.1', 'a@0x7f.1. '],
   ['jdoe.', 'JDoe.'],
 ]
 
@@ -69,7 +75,9 @@ describe('nothing else is the same', () => {
     // What is no host name is kept whole.
     ['a@\u00e4.com/x', 'a@\u00e4.com'],
     ['a@%61\u00e4.com', 'a@a\u00e4.com'],
-    ['a@\uff11.0.0.1', 'a@1.0.0.1'],
+    ['a@\uff10x7f.1', 'a@127.0.0.1'],
+    ['a@\u00e4.de%', 'a@\u00e4.de'],
+    ['a@\u00e4\t.de', 'a@\u00e4.de'],
     ['a@\u00e4.de:80', 'a@\u00e4.de'],
     ['xn--mnchen-3ya.de', 'm\u00fcnchen.de'],
   ])('%s, %s', (a, b) => {
@@ -94,6 +102,34 @@ it('is the form of itself, of every case that lower and upper letters have, and 
       expect(normalIdentity(text.toWellFormed().normalize('NFD'))).toBe(form)
       expect(normalIdentity(` ${text}\n`)).toBe(form)
       expect(normalIdentity(`\u200b${text}\u2060`)).toBe(form)
+    }),
+    { numRuns: cases(5000, 500) },
+  )
+})
+
+it('a domain and its ASCII form by UTS 46 are one', () => {
+  const letter = fc.oneof(
+    fc.constantFrom(
+      '\u2615',
+      '\ufe0f',
+      '\u200d',
+      '\u00ad',
+      '\u1f44d',
+      '\u{1f468}',
+      '\u00df',
+      '\u03c2',
+      '_',
+      '-',
+    ),
+    fc.string({ unit: 'grapheme', minLength: 1, maxLength: 1 }),
+  )
+  const name = fc.array(letter, { minLength: 1, maxLength: 6 }).map((letters) => letters.join(''))
+  fc.assert(
+    fc.property(name, fc.constantFrom('', '.', '\u3002'), (text, end) => {
+      fc.pre(!/[\s%/?#\\@]/.test(text.normalize('NFKC')))
+      const ascii = domainToASCII(`${text}.com`)
+      fc.pre(ascii !== '')
+      expect(normalIdentity(`a@${text}.com${end}`)).toBe(normalIdentity(`a@${ascii}`))
     }),
     { numRuns: cases(5000, 500) },
   )

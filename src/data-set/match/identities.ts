@@ -52,7 +52,7 @@ const LEADING = /^[^\p{L}\p{N}_"]+/u
 const TRAILING = /[^\p{L}\p{M}\p{N}@]/u
 /** What mailboxes are named by; anything else may be a mark that stuck to an address. */
 const ADDRESS =
-  /^(?:"[^"]*"|[\p{L}\p{M}\p{N}._+'\u2019&~-]+(?:#EXT#)?)@[\p{L}\p{M}\p{N}._\u3002\uff0e\uff61\u00b7\u30fb\u05f3\u05f4\u0375-]+$/iu
+  /^(?:"[^"]*"|[\p{L}\p{M}\p{N}._+'\u2019&~-]+(?:#EXT#)?)@[\p{L}\p{M}\p{N}\p{So}\p{Emoji_Modifier}._\u3002\uff0e\uff61\u00b7\u30fb\u05f3\u05f4\u0375-]+$/iu
 /** A guest of a tenant of Entra ID: `ada_home.com#EXT#@tenant.onmicrosoft.com` is `ada@home.com`. */
 const GUEST = /^(.+)_([^_@]+)#EXT#@.+$/i
 /** Placeholders and what is cut off: `System.String[]`, `{SMTP:`, `<none>`. A path of X.500 begins with its kind. */

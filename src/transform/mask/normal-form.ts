@@ -1,4 +1,4 @@
-import { domainToASCII } from 'node:url'
+import { domainToASCII, domainToUnicode } from 'node:url'
 
 /**
  * All spellings of a person have one form: in NFC, without invisible characters, a leading `mailto:` and white space at
@@ -11,8 +11,7 @@ export function normalIdentity(identity: string): string {
   const at = text.lastIndexOf('@')
   if (at <= 0) return folded(text)
   const domain = withoutEnd(text.slice(at + 1), FINAL_DOT)
-  const ascii = TO_ASCII.test(domain) ? domainToASCII(lower(domain)) : ''
-  return `${folded(text.slice(0, at))}@${ascii === '' ? folded(domain) : ascii}`
+  return `${folded(text.slice(0, at))}@${asciiOf(domain) || folded(domain)}`
 }
 
 /** Characters without a picture: zero-width spaces, marks of direction, soft hyphens, variation selectors. */
@@ -27,6 +26,18 @@ export function withoutEnd(text: string, kind: RegExp): string {
   return text.slice(0, end)
 }
 
+/** By UTS 46; empty: it is no domain. Its punycode may hide ignorable characters. */
+function asciiOf(domain: string): string {
+  if (PLAIN.test(domain) || NO_DOMAIN.test(domain)) return ''
+  const shown = domainToUnicode(domainToASCII(lower(domain) + NAME)).replace(IGNORABLE, '')
+  return withoutEnd(domainToASCII(shown).slice(0, -NAME.length), FINAL_DOT)
+}
+
+/** Where a URL would decode it, or cut it off. */
+const NO_DOMAIN = /[%/?#\\\t\r\n]/
+/** A last label that is a name: with a number there it would be read as an IP address. */
+const NAME = '.x'
+
 /** By letter: Σ is σ anywhere, for ς is another letter in domains, and ẞ does not depend on the version of Unicode. */
 function lower(domain: string): string {
   return Array.from(domain, (letter) => letter.toLowerCase()).join('')
@@ -38,9 +49,6 @@ function folded(text: string): string {
 
 /** Nearly all are of this form: in them only the case matters. */
 const PLAIN = /^(?!mailto:|.*xn--)[\x21-\x7e]*(?<!\.)$/i
-
-/** Host names that IDNA may change. What others have beside would be cut off or decoded, or read as an IP address. */
-const TO_ASCII = /^(?=.*(?:[^\0-\x7f]|xn--))(?=.*\p{L})[\p{L}\p{M}\p{N}._。．｡·・׳״͵-]+$/iu
 
 /** In place, if the text is plain ASCII, as nearly all are. @returns false when it is another; its form is the same */
 export function normalizePlain(bytes: Uint8Array, start: number, end: number): boolean {
