@@ -200,7 +200,7 @@ export class TimeSlice {
     }
     const retryAtMs = retryTime(error, this.#retryAtMs())
     if (error !== null && retryAtMs !== null) {
-      log('warn', error.message, { organization, pipeline: submitted.name })
+      log('warn', error.onTerminal, { organization, pipeline: submitted.name })
       await stored.write({ state: 'waiting', before, outcome: error.kind === 'quota' ? outcome : null })
       return { status: 'waiting', retryAtMs, reason: null }
     }

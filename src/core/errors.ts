@@ -44,8 +44,12 @@ export class ExportError extends Error {
   readonly next: string
   /** `quota`: when more of it is available (epoch ms); null: not known. */
   readonly untilMs: number | null
+  readonly #said: string
 
-  constructor(details: PlainError & ErrorOptions & { readonly untilMs?: number | null }) {
+  /** @param details.said what the server said of it; default: as the cause */
+  constructor(
+    details: PlainError & ErrorOptions & { readonly untilMs?: number | null; readonly said?: string },
+  ) {
     const [what, where, next] = [details.what, details.where, details.next].map((part) =>
       unlessSecret(part, 'long'),
     )
@@ -55,6 +59,13 @@ export class ExportError extends Error {
     this.where = where!
     this.next = next!
     this.untilMs = details.untilMs ?? null
+    const { cause } = details
+    this.#said = details.said ?? (cause instanceof ExportError ? cause.#said : '')
+  }
+
+  /** The message, and what the server said: for stderr alone, since that may quote a row. What is kept has the message. */
+  get onTerminal(): string {
+    return this.#said === '' ? this.message : `${this.message} The response says: ${this.#said}`
   }
 }
 

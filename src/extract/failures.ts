@@ -66,7 +66,7 @@ export class ErrorResponses {
       budget.closeUntil(clock.now() + requestedMs)
       const what = `${error.what}; it demands a wait of ${Math.ceil(requestedMs / 60_000)} minutes`
       const next = 'Run again after that: the export resumes where it stopped.'
-      return new ExportError({ kind: 'quota', what, where: error.where, next })
+      return new ExportError({ kind: 'quota', what, where: error.where, next, cause: error })
     }
     if (status !== 429) return new FailedAttempt(error, requestedMs ?? 0)
     const pauseMs = Math.max(requestedMs ?? RATE_LIMITED_MS, MIN_PAUSE_MS)

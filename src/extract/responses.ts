@@ -13,7 +13,7 @@ import type { SenderParts } from './outgoing.ts'
 export class ResponseError extends ExportError {
   constructor(
     readonly status: number,
-    details: PlainError,
+    details: PlainError & { readonly said: string },
   ) {
     super(details)
   }
@@ -30,9 +30,10 @@ export function responseError(
   request: { readonly where: string; readonly hasCursor: boolean; readonly feed?: string | undefined },
 ): ResponseError {
   const isPage = isHtml({ headers, body })
-  const what = `The service responded with ${status}${isPage ? ' and an HTML page' : serviceWords(body, hidesTexts)}`
+  const { code, said } = isPage ? { code: ' and an HTML page', said: '' } : serviceWords(body, hidesTexts)
+  const what = `The service responded with ${status}${code}`
   const fail = (kind: ErrorKind, next: string) =>
-    new ResponseError(status, { kind, what, where: request.where, next })
+    new ResponseError(status, { kind, what, where: request.where, next, said })
   if (OUT_OF_SEARCHES.has(status) && headers['x-flare-global-searches-remaining'] === '0') {
     return fail('quota', 'Wait for the next quota period, then run again: the export resumes from there.')
   }
@@ -78,7 +79,7 @@ export function responseError(
   }
   return fail(
     'refused',
-    'A repeated request would be rejected too: correct what the response names, then run again.',
+    'A repeated request would be rejected too: correct what the response names (stderr shows it), then run again.',
   )
 }
 
@@ -116,13 +117,12 @@ export function isHtml({ headers, body }: Pick<HttpResponse, 'headers' | 'body'>
   return BEGINS_AS_PAGE.test(start.toString('latin1'))
 }
 
-/** The service's message as `: …`, to be appended to the status, or nothing. */
-function serviceWords(body: Uint8Array, hidesTexts: boolean): string {
+/** The code as `: …`, to be appended to the status, or nothing; other texts may quote a row. */
+function serviceWords(body: Uint8Array, hidesTexts: boolean) {
   const { code = '', text } = errorWords(parsed(body))
   const isCode = CODE.test(code) && !repeatsSecret(code)
-  const words =
-    hidesTexts && isCode ? [code, ...serverTexts([text], true)] : serverTexts([code, text], hidesTexts)
-  return words.length === 0 ? '' : `: ${words.join(': ')}`
+  const said = serverTexts(isCode ? [text] : [code, text], hidesTexts).join(': ')
+  return { code: isCode ? `: ${code}` : '', said }
 }
 
 /** A code names a kind of error. Other strings may quote the request. */

@@ -2,16 +2,24 @@ import type { ServerResponse } from 'node:http'
 import { inspect } from 'node:util'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
-import { learnSecret } from '../../src/core/index.ts'
+import { ExportError, learnSecret, plainError } from '../../src/core/index.ts'
 import { chainOf, collect, domainChain, failure, open, sendJson, serve } from './support.ts'
 
-async function messageOf(respond: (response: ServerResponse) => void): Promise<string> {
+async function errorOf(respond: (response: ServerResponse) => void): Promise<ExportError> {
   const server = await serve((_request, response) => respond(response))
-  return (await failure(collect(open(server.url), domainChain()))).message
+  return failure(collect(open(server.url), domainChain()))
 }
 
-const messageFor = (body: unknown, status = 400): Promise<string> =>
-  messageOf((response) => sendJson(response, body, { status }))
+const errorFor = (body: unknown, status = 400): Promise<ExportError> =>
+  errorOf((response) => sendJson(response, body, { status }))
+
+/** All of it that is kept or handed on has the status and a code alone; a terminal shows the text, too. */
+function expectQuoted(error: ExportError, code: string, said: string): void {
+  expect(error.what).toMatch(new RegExp(`responded with \\d+${code}$`))
+  expect(error.onTerminal).toBe(`${error.message}${said === '' ? '' : ` The response says: ${said}`}`)
+  if (said !== '') expect(inspect(error, { depth: 20, showHidden: true })).not.toContain(said)
+  expect(new ExportError({ ...plainError(error), cause: error }).onTerminal).toBe(error.onTerminal)
+}
 
 describe('an error quotes the service', () => {
   const WHERE =
@@ -22,22 +30,24 @@ describe('an error quotes the service', () => {
   ]
 
   it.each([
-    [400, { error: { code: 'BAD_QUERY', message: 'no domain', data: { a: 1 } } }, ': BAD_QUERY: no domain'],
-    [422, { detail: FIELDS }, ': body.query.fqdn: field required; body.include.0: unknown value'],
-    [404, { detail: 'Not Found' }, ': Not Found'],
+    [400, { error: { code: 'BAD_QUERY', message: 'no domain', data: { a: 1 } } }, ': BAD_QUERY', 'no domain'],
+    [400, { error: { code: 'Bad query', message: 'no domain' } }, '', 'Bad query: no domain'],
+    [422, { detail: FIELDS }, '', 'body.query.fqdn: field required; body.include.0: unknown value'],
+    [404, { detail: 'Not Found' }, '', 'Not Found'],
     // Of any other shape.
-    [400, { error: { code: 7 } }, ''],
-    [400, { error: 'text' }, ''],
-    [400, { detail: [{ loc: 'body' }] }, ''],
-    [400, [], ''],
-    [400, null, ''],
-    [400, 'text', ''],
+    [400, { error: { code: 7 } }, '', ''],
+    [400, { error: 'text' }, '', ''],
+    [400, { detail: [{ loc: 'body' }] }, '', ''],
+    [400, [], '', ''],
+    [400, null, '', ''],
+    [400, 'text', '', ''],
   ])(
     'as code and message, as a list of fields, as one sentence, or not: %i %j',
-    async (status, body, said) => {
-      const message = await messageFor(body, status)
-      expect(message).toContain(`responded with ${status}${said} (`)
-      expect(message).toMatch(WHERE)
+    async (status, body, code, said) => {
+      const error = await errorFor(body, status)
+      expect(error.what).toContain(`responded with ${status}`)
+      expectQuoted(error, code, said)
+      expect(error.message).toMatch(WHERE)
     },
   )
 
@@ -45,34 +55,33 @@ describe('an error quotes the service', () => {
     ['text/html', 'oops'],
     ['application/octet-stream', '<!doctype html>oops'],
   ])('but not an HTML page: %s', async (contentType, body) => {
-    const message = await messageOf((response) =>
+    const error = await errorOf((response) =>
       response.writeHead(400, { 'content-type': contentType }).end(body),
     )
-    expect(message).toContain('responded with 400 and an HTML page (')
-    expect(message).not.toContain('oops')
+    expectQuoted(error, ' and an HTML page', '')
   })
 
   it.each([
-    ['decompressed', 'gzip', gzipSync('{"detail":"Not this"}'), ': Not this'],
+    ['decompressed', 'gzip', gzipSync('{"detail":"Not this"}'), 'Not this'],
     ['by its status, if that is broken', 'gzip', '{"detail":"Not this"}', ''],
     ['by its status, if that is unknown', 'br', '{"detail":"Not this"}', ''],
   ])('a compressed one %s', async (_name, coding, body, said) => {
-    const message = await messageOf((response) =>
+    const error = await errorOf((response) =>
       response.writeHead(400, { 'content-encoding': coding }).end(body),
     )
-    expect(message).toContain(`responded with 400${said} (`)
+    expectQuoted(error, '', said)
   })
 
   it('on one line, without control characters, truncated', async () => {
     const nasty = `a\u001b[31m\r\nb\u0000\u202ec\u2028${'d'.repeat(5000)}`
-    const message = await messageFor({ error: { code: 'X', message: nasty } })
+    const message = (await errorFor({ error: { code: 'X', message: nasty } })).onTerminal
     expect(message).toContain('X: a [31m b c d')
     expect(message).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}]/u)
     expect(message.length).toBeLessThan(700)
   })
 
   it('of an endless body: only its beginning is received', async () => {
-    const message = await messageOf((response) => {
+    const error = await errorOf((response) => {
       response.writeHead(400)
       const chunk = Buffer.alloc(65_536, 'x')
       const more = (): void => {
@@ -81,7 +90,7 @@ describe('an error quotes the service', () => {
       response.on('drain', more)
       more()
     })
-    expect(message).toContain('responded with 400 (')
+    expectQuoted(error, '', '')
   })
 })
 
@@ -90,17 +99,17 @@ describe('while a query is held whose value must not be shown, nothing is quoted
   const TEXT = 'no match for c0rrect h0rse'
 
   it.each([
-    [{ error: { code: 'BAD_SECRET', message: TEXT } }, `: BAD_SECRET: ${LEFT_OUT} (`],
-    [{ error: { code: 'BAD_SECRET', message: null } }, ': BAD_SECRET ('],
-    [{ error: { code: TEXT, message: TEXT } }, `: ${LEFT_OUT} (`],
-    [{ error: { code: 'h0rse' } }, `: ${LEFT_OUT} (`],
-    [{ error: { code: 'C'.repeat(65) } }, `: ${LEFT_OUT} (`],
+    [{ error: { code: 'BAD_SECRET', message: TEXT } }, ': BAD_SECRET', LEFT_OUT],
+    [{ error: { code: 'BAD_SECRET', message: null } }, ': BAD_SECRET', ''],
+    [{ error: { code: TEXT, message: TEXT } }, '', LEFT_OUT],
+    [{ error: { code: 'h0rse' } }, '', LEFT_OUT],
+    [{ error: { code: 'C'.repeat(65) } }, '', LEFT_OUT],
     // In hex.
-    [{ error: { code: 'F09F98803230323461' } }, `: ${LEFT_OUT} (`],
-    [{ detail: [{ loc: ['body', TEXT], msg: TEXT }] }, `: ${LEFT_OUT} (`],
-    [{ detail: TEXT }, `: ${LEFT_OUT} (`],
-    [{ [TEXT]: TEXT }, ' ('],
-  ])('%j', async (body, shown) => {
+    [{ error: { code: 'F09F98803230323461' } }, '', LEFT_OUT],
+    [{ detail: [{ loc: ['body', TEXT], msg: TEXT }] }, '', LEFT_OUT],
+    [{ detail: TEXT }, '', LEFT_OUT],
+    [{ [TEXT]: TEXT }, '', ''],
+  ])('%j', async (body, code, said) => {
     learnSecret('😀2024a')
     const server = await serve((_request, response) =>
       sendJson(response, body, { status: 400, headers: { 'x-echo': TEXT, 'content-language': TEXT } }),
@@ -109,8 +118,8 @@ describe('while a query is held whose value must not be shown, nothing is quoted
     const service = open(server.url, { hidesTexts: true, log: (...line) => logged.push(line) })
     const query = { type: 'secret', secretEnv: 'LEAKED' } as const
     const error = await failure(collect(service, chainOf(query, { secret: 'another' })))
-    expect(error.message).toContain(`responded with 400${shown}`)
-    expect(inspect([error, logged], { depth: 20 })).not.toContain('h0rse')
+    expectQuoted(error, code, said)
+    expect(inspect([error, error.onTerminal, logged], { depth: 20 })).not.toContain('h0rse')
   })
 
   it('nor what a token permits', async () => {
@@ -132,8 +141,8 @@ describe('a token or key that the service echoes is left out', () => {
     const logged: unknown[] = []
     const service = open(server.url, { secrets: { TOKEN }, log: (...line) => logged.push(line) })
     const error = await failure(collect(service, domainChain()))
-    expect(error.message).toContain('DENIED: [left out: it repeats a secret]')
-    expect(inspect([error, logged], { depth: 20 })).not.toContain('invalid')
+    expectQuoted(error, ': DENIED', '[left out: it repeats a secret]')
+    expect(inspect([error, error.onTerminal, logged], { depth: 20 })).not.toContain('invalid')
   })
 
   it('an API key that the exchange refuses', async () => {
@@ -149,6 +158,6 @@ describe('a token or key that the service echoes is left out', () => {
       settings: { auth: { kind: 'api-key', secretIn: 'API_KEY', tokenUrl: '/tokens', tenantId: null } },
     })
     const error = await failure(collect(service, domainChain()))
-    expect(inspect(error, { depth: 20 })).not.toContain('fk_1234')
+    expect(inspect([error, error.onTerminal], { depth: 20 })).not.toContain('fk_1234')
   })
 })

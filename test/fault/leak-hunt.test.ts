@@ -5,6 +5,8 @@ import { scratchFolder } from '../support/at-the-end.ts'
 import { carryOut } from '../support/in-this-process.ts'
 import { exits } from '../support/run-cli.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
+import { startAttack } from './hostile-run.ts'
+import { credential } from './hostile-service.ts'
 import { type Canary, findLeaks, type Haystack, haystacksOf } from './leak-search.ts'
 import { CANARIES, IDENTITY, SECRETS, startTellTale } from './leak-service.ts'
 import { type Ended, runCli } from './support.ts'
@@ -59,6 +61,36 @@ test.concurrent.each(THOROUGH ? SETUPS : SETUPS.slice(6, 7))(
     await expectPrivate(hunt.folder)
   },
 )
+
+test('what a refusal quotes of a row is on stderr alone: others read its status and code', async () => {
+  const hash = 'Summer-of-69!'
+  const { call, pipeline, folder } = await startAttack(
+    (exchange) => {
+      const { fqdn } = exchange.body?.query ?? {}
+      if (fqdn === 'acme.example') exchange.json({ items: [credential(1, { hash })], next: null })
+      else if (fqdn === 'a.example')
+        exchange.json({ error: { code: 'NOT_HERE', message: `no ${hash}` } }, 404)
+      else if (fqdn === 'b.example') exchange.json({ detail: [{ loc: ['body', hash], msg: 'wrong' }] }, 422)
+      else exchange.json({ error: { code: hash, message: hash } }, 503)
+    },
+    { service: 'retries: 1', extract: 'domains: [acme.example, a.example, b.example, c.example]' },
+  )
+  const files = ['--metrics-file', 'metrics.prom']
+  const run = await exits(1, call(['run', pipeline, '--json', ...files]))
+  expect(run.stderr).toContain(`The response says: no ${hash}`)
+  expect(run.stderr).toContain(`The response says: body.${hash}: wrong`)
+  expect(run.stderr).toContain(`The response says: ${hash}: ${hash}`)
+  const others = [
+    Buffer.from(run.stdout),
+    ...['status', 'plan', 'verify', 'summary'].map(async (name) => (await call([name, pipeline])).stdout),
+    ...(await haystacksOf(folder)).map(({ bytes }) => bytes),
+  ]
+  const texts = (await Promise.all(others)).join('\n')
+  expect(texts).toContain('The service responded with 404: NOT_HERE')
+  expect(texts).not.toContain(hash)
+  const stopped = await exits(1, call(['run', pipeline, '--fail-fast', '--log-format', 'json']))
+  expect(stopped.stderr).toContain(`The response says: no ${hash}`)
+})
 
 test.each(some(['parquet', 'csv, compression: gzip'], 1))(
   'the search finds plaintext in a data set: %s',

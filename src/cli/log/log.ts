@@ -109,7 +109,7 @@ type ErrorOutput = {
 /** Of a defect only the kind is shown, and with --log-level debug the stack: its message may quote data. */
 export function reportError(error: unknown, { screen, style, logging, log }: ErrorOutput): void {
   // Some secrets may have become known after the error was made.
-  const text = unlessSecret(isExportError(error) ? error.message : defect(error, logging), 'long')
+  const text = unlessSecret(isExportError(error) ? error.onTerminal : defect(error, logging), 'long')
   const fields = { event: 'error', kind: isExportError(error) ? error.kind : 'defect' }
   if (logging.format === 'pretty') screen.write(`${style('red', 'spillway:')} ${plainText(text)}\n`)
   log('error', text, fields)

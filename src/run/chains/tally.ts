@@ -157,12 +157,12 @@ export class PartitionEvents {
 
   failed(
     index: number,
-    { kind, message }: ExportError,
+    { kind, onTerminal }: ExportError,
     counts: { readonly requests: number; readonly alike: number },
   ): void {
     this.#start(index)
     const { key } = this.#chain.partitionAt(index)
-    this.#log('error', message, { event: 'partition.failed', partition: key, kind, ...counts })
+    this.#log('error', onTerminal, { event: 'partition.failed', partition: key, kind, ...counts })
   }
 
   #start(index: number): void {
