@@ -1,8 +1,8 @@
-import { ExportError, isExportError } from '../core/index.ts'
+import { ExportError, isExportError, plainError } from '../core/index.ts'
 import { type HttpResponse, retryAfterMs } from '../http/index.ts'
 import type { Tier } from './endpoints.ts'
 import type { Outgoing, SenderParts } from './outgoing.ts'
-import { responseError } from './responses.ts'
+import { ResponseError, responseError } from './responses.ts'
 
 /** An attempt that failed, after which another may succeed. */
 export class FailedAttempt extends Error {
@@ -33,14 +33,22 @@ const MIN_PAUSE_MS = 1_000
 const MANY_RATE_LIMITED = 5
 // If the service demands a longer wait than this, the run ends.
 const LONGEST_WAIT_MS = 15 * 60_000
+// 429 for as long as this, and nothing else, is an outage.
+const OUTAGE_MS = 2 * 60_000
 
 /** Decides what comes after a response other than 2xx, and makes all requests wait if it demands that. */
 export class ErrorResponses {
   readonly #parts: SenderParts
   readonly #rateLimited: Record<Tier, number> = { search: 0, basic: 0, feed: 0 }
+  /** When the first request was sent of those that got a 429 and nothing else since. */
+  readonly #limitedSince = new Map<Tier, number>()
 
   constructor(parts: SenderParts) {
     this.#parts = parts
+  }
+
+  succeeded(tier: Tier): void {
+    this.#limitedSince.delete(tier)
   }
 
   /** @param sentMs when the request was sent, on the monotonic clock. @returns what to throw */
@@ -56,7 +64,7 @@ export class ErrorResponses {
 
   #demandedWait(
     { status, headers }: HttpResponse,
-    { about, tier }: Outgoing,
+    { about, tier, metered }: Outgoing,
     sentMs: number,
     error: ExportError,
   ): Error {
@@ -69,6 +77,12 @@ export class ErrorResponses {
       return new ExportError({ kind: 'quota', what, where: error.where, next, cause: error })
     }
     if (status !== 429) return new FailedAttempt(error, requestedMs ?? 0)
+    const sinceMs = this.#limitedSince.get(tier) ?? sentMs
+    this.#limitedSince.set(tier, sinceMs)
+    if (metered && sentMs - sinceMs >= OUTAGE_MS) {
+      const what = `${error.what}, and to every request for two minutes`
+      return new ResponseError(status, { ...plainError(error), what, cause: error })
+    }
     const pauseMs = Math.max(requestedMs ?? RATE_LIMITED_MS, MIN_PAUSE_MS)
     for (const limit of Object.values(pace)) limit.pauseUntil(clock.monotonicMs() + pauseMs)
     if (!pace[tier].slowDown(sentMs)) return new FailedAttempt(error, null)

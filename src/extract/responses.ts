@@ -13,7 +13,7 @@ import type { SenderParts } from './outgoing.ts'
 export class ResponseError extends ExportError {
   constructor(
     readonly status: number,
-    details: PlainError & { readonly said: string },
+    details: PlainError & ErrorOptions & { readonly said?: string },
   ) {
     super(details)
   }
@@ -107,8 +107,13 @@ const MAX_BLANKS = 1024
 
 /** Whether a web page came in place of the service's JSON, with a status of success, also as the last attempt. */
 export function isWebPage(error: unknown): boolean {
-  if (error instanceof ResponseError) return isSuccess(error.status)
-  return error instanceof Error && error.cause instanceof ResponseError && isSuccess(error.cause.status)
+  return isSuccess(statusOf(error) ?? 0)
+}
+
+/** Of the response that an error is about, also as the last attempt; null: of none. */
+export function statusOf(error: unknown): number | null {
+  const response = error instanceof Error && !(error instanceof ResponseError) ? error.cause : error
+  return response instanceof ResponseError ? response.status : null
 }
 
 export function isHtml({ headers, body }: Pick<HttpResponse, 'headers' | 'body'>): boolean {

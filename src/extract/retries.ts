@@ -21,8 +21,6 @@ export type Sending = {
   attempts: number
   /** Failed attempts in its present size. */
   failures: number
-  /** When the last attempt began, by the monotonic clock. */
-  startMs: number
 }
 
 /** Decides whether a request is attempted again after a failure, when, and in which size. */
@@ -53,8 +51,10 @@ export class Retries {
       sending.outgoing = { ...sending.outgoing, ...smaller }
       sending.failures = 0
     }
-    const { outgoing, attempts } = sending
-    const backMs = about === 'size' ? this.#backoffOfSizes(sending) : backoffMs(attempts - 1)
+    const { outgoing, attempts, failures } = sending
+    // A smaller page is sent at once.
+    const mostMs = failures === 0 ? 0 : about === 'size' ? LONGEST_WAIT_OF_SIZES_MS : Number.POSITIVE_INFINITY
+    const backMs = Math.min(mostMs, backoffMs(attempts - 1))
     const waitMs = minWaitMs === null ? 0 : Math.max(backMs, minWaitMs)
     // The wait after a 429 is logged already. All chains meet an outage: it is one warning.
     const isWarning = waitMs > 0 && !this.#reasons.has(error.what)
@@ -62,18 +62,12 @@ export class Retries {
     log(isWarning ? 'warn' : 'debug', 'trying again', {
       event: 'retry',
       request: outgoing.about,
-      retry: Math.max(1, sending.failures),
+      retry: Math.max(1, failures),
       of: most,
       wait_ms: Math.round(waitMs),
       reason: error.what,
     })
     return waitMs
-  }
-
-  /** A page that took its time has made its own pause. */
-  #backoffOfSizes({ attempts, startMs }: Sending): number {
-    const pauseMs = Math.min(LONGEST_WAIT_OF_SIZES_MS, backoffMs(attempts - 1))
-    return Math.max(0, pauseMs - (this.#parts.clock.monotonicMs() - startMs))
   }
 
   #retriesAfter({ error, about }: FailedAttempt, outgoing: Outgoing): number {

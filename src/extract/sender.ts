@@ -46,11 +46,10 @@ export class Sender {
 
   async #repeat<T>(given: Outgoing, read: ReadResponse<T>): Promise<T> {
     const { clock, contact } = this.#parts
-    const sending: Sending = { outgoing: given, hasRenewed: false, attempts: 0, failures: 0, startMs: 0 }
+    const sending: Sending = { outgoing: given, hasRenewed: false, attempts: 0, failures: 0 }
     let isRetrying = false
     const attempt = (attempts: number): Promise<T> => {
       sending.attempts = attempts
-      sending.startMs = clock.monotonicMs()
       return this.#attempt(sending, read)
     }
     const waitMs = (error: unknown): number | null => {
@@ -195,7 +194,7 @@ export class Sender {
 
   async #read<T>(
     { response, ms }: Sent,
-    { where, size, metered }: Outgoing,
+    { where, size, metered, tier }: Outgoing,
     search: SearchRequest | null,
     read: ReadResponse<T>,
   ): Promise<T> {
@@ -205,6 +204,7 @@ export class Sender {
     try {
       const value = await read(response.body, where, { ms, size, hasRows })
       this.#retries.succeeded()
+      this.#errorResponses.succeeded(tier)
       this.#parts.contact.hasSucceeded ||= metered
       return value
     } catch (error) {

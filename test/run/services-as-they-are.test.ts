@@ -1,7 +1,7 @@
 import { describe, expect, it, test } from 'vitest'
 import { sendJson } from '../extract/support.ts'
 import { type Habits, type MadeUpRow, madeUpService } from './made-up-service.ts'
-import { exportsTo } from './world.ts'
+import { exportsTo, fasterClock } from './world.ts'
 
 const SECOND = 1_000_000
 const WINDOWS = 'windows: { from: 2024-01-01, until: 2024-03-01, every: month }'
@@ -172,8 +172,8 @@ describe('a refusal is the verdict on its query', () => {
     expect(await run()).toMatchObject({ status: 'failed', error: null, partitions: { done: 3, failed: 21 } })
   })
 
-  it('two 404s before the first success are two verdicts, in the first run and later', async () => {
-    const { run } = await refusing((name) => numberOf(name) < 2, 404, 3)
+  it('two 404s after the first success are two verdicts, in the first run and later', async () => {
+    const { run } = await refusing((name) => numberOf(name) > 0, 404, 3)
     for (let i = 0; i < 2; i++)
       expect(await run()).toMatchObject({ status: 'failed', error: null, partitions: { done: 1, failed: 2 } })
   })
@@ -188,6 +188,35 @@ describe('a refusal is the verdict on its query', () => {
     const { run } = await refusing(() => true, 403, 3)
     expect(await run()).toMatchObject({ status: 'failed', error: { kind: 'credentials' } })
   })
+})
+
+test('429 to every request for two minutes ends the run: it is one outage, and fails no partition', async () => {
+  const server = await madeUpService({ rows: seconds(3) })
+  const here = exportsTo()
+  const extract = `domains: [${Array.from({ length: 30 }, (_, i) => `d${i}.example`)}], concurrency: 4`
+  let pages = 0
+  server.habits.fault = (_request, response) => {
+    if (++pages <= 2) return false
+    sendJson(
+      response,
+      { error: { code: 'RATELIMIT_REACHED' } },
+      { status: 429, headers: { 'retry-after': '20' } },
+    )
+    return true
+  }
+  const ended = await here.run(server.url, 'token', extract, 'retries: 8', fasterClock(100))
+  expect(ended).toMatchObject({
+    status: 'failed',
+    error: {
+      kind: 'transient',
+      what: 'The service responded with 429: RATELIMIT_REACHED, and to every request for two minutes',
+    },
+    partitions: { done: 2, failed: 0, pending: 28 },
+  })
+  // Not as many as each partition has retries.
+  expect(pages).toBeLessThan(2 + 4 * 9)
+  server.habits.fault = () => false
+  expect(await here.run(server.url, 'token', extract)).toMatchObject({ status: 'complete', rows: 28 * 3 })
 })
 
 test('a complete answer of another shape is requested once more only', async () => {

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import type { Clock, Pipeline } from '../../src/core/index.ts'
 import { readPlan } from '../../src/data-set/index.ts'
 import { type RunSummary, readPipeline, runPipeline } from '../../src/index.ts'
@@ -118,6 +119,15 @@ export const IMPATIENT: Clock = {
   sleep: async (_ms, signal) => signal.throwIfAborted(),
 }
 
+/** A clock that is so many times as fast. */
+export function fasterClock(times: number): Clock {
+  return {
+    now: () => IMPATIENT.now() + performance.now() * times,
+    monotonicMs: () => performance.now() * times,
+    sleep: (ms, signal) => setTimeout(ms / times, undefined, { signal }),
+  }
+}
+
 export function sandboxOf(options: SandboxOptions): Promise<Sandbox> {
   return startSandbox({ nastyRate: 0, requestsPerSecond: 0, basicRequestsPerSecond: 0, ...options })
 }
@@ -131,11 +141,17 @@ export function exportsTo() {
   return {
     log,
     read,
-    async run(url: string, token: string, extract: string, service?: string): Promise<RunSummary> {
+    async run(
+      url: string,
+      token: string,
+      extract: string,
+      service?: string,
+      clock = IMPATIENT,
+    ): Promise<RunSummary> {
       const pipeline = await read(url, extract, service)
       const env = { SPILLWAY_TOKEN: token }
       const onLog = (_level: string, message: string, fields = {}) => void log.push({ message, fields })
-      return runPipeline(pipeline, await runOptions(pipeline, { env, clock: IMPATIENT, onLog }))
+      return runPipeline(pipeline, await runOptions(pipeline, { env, clock, onLog }))
     },
     async plan(url: string, extract: string, service?: string) {
       const pipeline = await read(url, extract, service)

@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
 import { serve } from '../extract/support.ts'
+import { startAttack } from '../fault/hostile-run.ts'
 import { type Exchange, startService } from '../fault/hostile-service.ts'
+import { exits } from '../support/run-cli.ts'
 import { exportsTo, sandboxOf, worldAt } from './world.ts'
 
 async function exported(respond: (exchange: Exchange) => void, count = 10) {
@@ -15,36 +17,34 @@ async function exported(respond: (exchange: Exchange) => void, count = 10) {
 
 const NOT_FOUND = { error: { code: 'NOT_FOUND', message: 'nothing here' } }
 
-test('404 for every search of a data set without a page is the address', async () => {
-  const { summary, requests } = await exported(({ json }) => json(NOT_FOUND, 404))
-  expect(requests).toBe(10)
-  expect(summary.error).toMatchObject({ kind: 'config' })
-  expect(summary.error?.what).toContain('404')
-  expect(summary.partitions).toEqual({ total: 10, done: 0, failed: 10, pending: 0 })
-})
-
-test('404 for thirty searches stops the run after twenty, and 404 for the only one is the address as well', async () => {
-  expect((await exported(({ json }) => json(NOT_FOUND, 404), 30)).requests).toBe(20)
-  const { summary, requests } = await exported(({ json }) => json(NOT_FOUND, 404), 1)
-  expect(requests).toBe(1)
-  expect(summary.error).toMatchObject({ kind: 'config' })
-  expect(summary.error?.next).toContain('service.base_url')
-  expect(summary.partitions).toEqual({ total: 1, done: 0, failed: 1, pending: 0 })
+test('404 before a first page is the address: one request is sent, and it is said once', async () => {
+  const { call, pipeline, service } = await startAttack(({ json }) => json(NOT_FOUND, 404), {
+    extract: `domains: [${Array.from({ length: 20 }, (_, i) => `d${i}.example`)}], concurrency: 8`,
+  })
+  const run = await exits(2, call(['run', pipeline, '--json']))
+  expect(service.requests).toHaveLength(1)
+  expect(run.stderr.match(/404/g)).toHaveLength(1)
+  expect(run.stderr).toContain('Correct service.base_url')
+  expect(run.stderr).toContain('The response says: nothing here')
+  expect(JSON.parse(run.stdout)).toMatchObject({
+    error: { kind: 'config' },
+    partitions: { total: 20, done: 0, failed: 0, pending: 20 },
+  })
 })
 
 test('other refusals beside one 404 are reported each', async () => {
-  const { summary, logged } = await exported(
-    ({ body, json }) =>
-      body.query.fqdn === 'd0.example' ? json(NOT_FOUND, 404) : json({ detail: 'no' }, 400),
-    3,
-  )
+  const { summary, logged } = await exported(({ body, json }) => {
+    if (body.query.fqdn === 'd1.example') json(NOT_FOUND, 404)
+    else if (body.query.fqdn === 'd0.example') json({ items: [], next: null })
+    else json({ detail: 'no' }, 400)
+  }, 4)
   expect(summary.error).toBeNull()
-  expect(summary.partitions).toMatchObject({ done: 0, pending: 0, failed: 3 })
+  expect(summary.partitions).toMatchObject({ done: 1, pending: 0, failed: 3 })
   expect(logged.filter((message) => message.includes('404'))).toHaveLength(1)
 })
 
-test('404 for one query is its own failure, at any time', async () => {
-  for (const sick of ['d0.example', 'd4.example', 'd9.example']) {
+test('404 for one query is its own failure once there was a page', async () => {
+  for (const sick of ['d1.example', 'd4.example', 'd9.example']) {
     const { summary, logged } = await exported(({ body, json }) =>
       body.query.fqdn === sick ? json(NOT_FOUND, 404) : json({ items: [], next: null }),
     )

@@ -1,5 +1,5 @@
 import { ExportError, type NamedPipeline, rulesOf, SECRET_POLICIES } from '../../core/index.ts'
-import { isWebPage, ResponseError, type Service } from '../../extract/index.ts'
+import { isWebPage, type Service, statusOf } from '../../extract/index.ts'
 import { UnreachableError } from '../../http/index.ts'
 import type { JournalEntry } from '../../state/index.ts'
 import type { ChainProgress } from './chain-progress.ts'
@@ -45,12 +45,17 @@ export async function failPartition(
     }
   }
   if (options.failFast || isOutOfReach(error, service)) return halt.stopFor(error)
+  if (error.kind === 'refused' || error.kind === 'cursor') tally.failuresInRow = 0
+  if (tally.failuresInRow >= MAX_FAILURES_IN_ROW) halt.stopFor(tooManyFailures(pipeline, error))
+}
+
+/** What all other chains would meet, too, so that no partition fails for it; null: it may concern this one alone. */
+export function concernsAll(error: ExportError, { pipeline, service }: ChainsContext): ExportError | null {
+  const status = statusOf(error)
+  if (error.kind === 'transient' && status === 429) return error
   const isSearch = rulesOf(pipeline.extract.resource).reading === 'search'
-  const isOfAddress = isSearch && isNotFound(error) && !service.counters.hasSucceeded
-  if (isOfAddress) tally.notFound++
-  else if (error.kind === 'refused' || error.kind === 'cursor') tally.failuresInRow = 0
-  if (tally.failuresInRow < MAX_FAILURES_IN_ROW) return
-  halt.stopFor(isOfAddress ? wrongAddress(service) : tooManyFailures(pipeline, error))
+  const isOfAddress = isSearch && error.kind === 'refused' && status === 404
+  return isOfAddress && !service.counters.hasSucceeded ? wrongAddress(service, error) : null
 }
 
 /** A partition with too many rejected items, of which nothing is left to request. */
@@ -80,10 +85,6 @@ function isOutOfReach(error: ExportError, { counters }: Service): boolean {
     : isWebPage(error) && !counters.hasSucceeded
 }
 
-function isNotFound(error: ExportError): boolean {
-  return error.kind === 'refused' && error instanceof ResponseError && error.status === 404
-}
-
 /** The index of the partition that fails: the one at fault unless its chain has passed it, else the current one. */
 function indexOfFault({ watermark, windows, feedWindows }: ChainProgress, error: ExportError): number {
   // A feed fails as a whole: its windows have what came before.
@@ -92,12 +93,13 @@ function indexOfFault({ watermark, windows, feedWindows }: ChainProgress, error:
   return Math.min(watermark, windows.count - 1)
 }
 
-export function wrongAddress({ endpoints: { search } }: Service): ExportError {
+function wrongAddress({ endpoints: { search } }: Service, cause: ExportError): ExportError {
   return new ExportError({
     kind: 'config',
-    what: 'The service responds with 404 to every search: nothing is at this address',
+    what: 'The service responds with 404 to the first search: nothing is at this address',
     where: `${search.origin}${search.pathname}`,
-    next: 'Correct service.base_url (its prefix segment is a part of it: https://api.example.com/firework) or service.search_path.',
+    next: 'Correct service.base_url (its prefix segment is a part of it: https://api.example.com/firework) or service.search_path. If the address is right, leave out the first query.',
+    cause,
   })
 }
 

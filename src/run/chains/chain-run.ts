@@ -12,7 +12,7 @@ import { type Chain, extractPages, NotServed } from '../../extract/index.ts'
 import { type PageIds, SeenCursors, withPage } from '../../rows/index.ts'
 import { decodeIds, type FoldedChain, type LoggedIds, NEW_FEED, passOf } from '../../state/index.ts'
 import { maskedQueryValue } from '../../transform/index.ts'
-import { failPartition } from './chain-failure.ts'
+import { concernsAll, failPartition } from './chain-failure.ts'
 import type { ChainProgress } from './chain-progress.ts'
 import { shortageOfDiskSpace } from './halt.ts'
 import { PageCommits } from './page-commits.ts'
@@ -55,7 +55,8 @@ export class ChainRun {
       await this.#export()
     } catch (error) {
       if (!isExportError(error)) throw error
-      if (!OWN_ERRORS.has(error.kind)) return halt.stopFor(error)
+      const ofAll = OWN_ERRORS.has(error.kind) ? concernsAll(error, this.#run) : error
+      if (ofAll !== null) return halt.stopFor(ofAll)
       const { requests } = this.#commits
       await failPartition(this.#chain, error, { requests, events: this.#events }, this.#run)
     }
@@ -134,6 +135,7 @@ export class ChainRun {
     const { service, session } = this.#run
     const pages = extractPages(service, this.#sequence(start), session.decoderOf(this.#chain.schema))
     for await (const page of pages) {
+      this.#run.onPage()
       const split = this.#commits.split(page)
       await this.#commits.commit(split)
       if (split.page.next === null || this.#chain.isOver) return

@@ -11,7 +11,6 @@ import { ownsFolder } from '../../load/index.ts'
 import type { PlannedChain } from '../../pipeline/index.ts'
 import { hasEnded, partitionEntry, presentOf, type RunCounts, type RunStatus } from '../../state/index.ts'
 import type { AllowedRequests, Progress } from '../options.ts'
-import { wrongAddress } from './chain-failure.ts'
 import { ChainProgress } from './chain-progress.ts'
 import { ChainQueue } from './chain-queue.ts'
 import { ChainRun } from './chain-run.ts'
@@ -47,12 +46,14 @@ export async function exportChains(run: RunContext, service: Service, halt: Halt
         const chain = await beginOrResumeChain(next, run)
         if (chain === null) continue
         await new ChainRun(chain, shared).follow()
+        shared.onPage()
       }
     } catch (error) {
       halt.abort()
       throw error
     } finally {
       queue.leave()
+      shared.onPage()
     }
   }
   reportProgress()
@@ -61,10 +62,15 @@ export async function exportChains(run: RunContext, service: Service, halt: Halt
     await settleEnded(run)
     // A crash may have occurred between the last page of a folder and the seal of its shard.
     await sealFinished(run)
-    const shared = { ...run, service, sizes, measurements, halt, queue }
-    await settleAll(Array.from({ length: concurrency }, () => work(shared)))
-    if (tally.notFound > 0 && tally.notFound === tally.failed && !service.counters.hasSucceeded)
-      halt.stopFor(wrongAddress(service))
+    let onPage = (): void => {}
+    // What is wrong with the service, the first request shows.
+    const begun = new Promise<void>((resolve) => {
+      onPage = resolve
+    })
+    const shared = { ...run, service, sizes, measurements, halt, queue, onPage }
+    if (service.counters.hasSucceeded) onPage()
+    const others = Array.from({ length: concurrency - 1 }, () => begun.then(() => work(shared)))
+    await settleAll([work(shared), ...others])
     // More rows of feeds are for the next run, in shards of their own, also after the end of a budget.
     const isWell = halt.error === null || halt.error.kind === 'quota'
     if (isWell && rulesOf(pipeline.extract.resource).reading === 'feed')

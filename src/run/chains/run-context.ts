@@ -29,4 +29,6 @@ export type ChainsContext = RunContext & {
   readonly measurements: Measurements
   readonly halt: Halt
   readonly queue: ChainQueue
+  /** Called for each page: with the first, the other slots begin. */
+  readonly onPage: () => void
 }

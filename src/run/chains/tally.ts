@@ -40,8 +40,6 @@ export class Tally {
   hasReopened = false
   /** Partitions that failed in a row, without a usable response in between. */
   failuresInRow = 0
-  /** Partitions whose search got a 404 before the data set had any page. */
-  notFound = 0
   readonly failures: { readonly partition: string; readonly message: string }[] = []
   readonly #unknownFields = new Set<string>()
   readonly #reasons = new Map<string, number>()
