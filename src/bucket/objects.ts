@@ -8,7 +8,7 @@ export class Objects {
 
   /**
    * In parts if it is large. By its mark, a write that is repeated since the response was lost knows its own object.
-   * @returns its ETag @throws Conflict when the condition does not hold; ExportError `storage`: the store only says so
+   * @returns its ETag @throws Conflict when the condition does not hold, or did not, as when another owner has removed it
    */
   async write(
     name: string,
@@ -25,13 +25,6 @@ export class Objects {
       if (!(error instanceof Conflict)) throw error
       const found = await this.driver.head(name)
       if (found?.mark === write.mark) return found.etag
-      if (found === null && condition === 'absent')
-        throw new ExportError({
-          kind: 'storage',
-          what: 'The store did not take the object, although it has none of this name',
-          where: name,
-          next: 'Wait some minutes, then run again; the run resumes after its last committed page.',
-        })
       throw error
     }
   }

@@ -36,8 +36,16 @@ export class OwnedObjects {
       return true
     } catch (error) {
       if (!(error instanceof Conflict)) throw error
+      const isThere = (await this.#objects.driver.head(path)) !== null
+      // Who removed it may have taken over.
       await this.#requireLock()
-      return false
+      if (isThere) return false
+      throw new ExportError({
+        kind: 'storage',
+        what: 'The store did not take the object, although it has none of this name',
+        where: path,
+        next: 'Wait some minutes, then run again; the run resumes after its last committed page.',
+      })
     }
   }
 

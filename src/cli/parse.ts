@@ -1,4 +1,3 @@
-import { setTimeout } from 'node:timers/promises'
 import { closest, distance } from 'fastest-levenshtein'
 import yargs, { type ArgumentsCamelCase, type Argv, type PositionalOptions } from 'yargs'
 import { type ExportError, isExportError, plainError } from '../core/index.ts'
@@ -252,15 +251,13 @@ export async function runSeverally(
   args: Parameters<Command['run']>[0],
   io: Io,
 ): Promise<number> {
-  if (eachFile === null) return run(args, io)
-  const { pauseMs } = eachFile
+  if (!eachFile) return run(args, io)
   const { pipeline, json, resolved } = args
   // yargs gives a list, as the usage has `<pipeline..>`.
   const files = [pipeline].flat()
   if (files.length === 1) return run({ ...args, pipeline: files[0] }, io)
   const codes: number[] = []
   for (const [i, file] of files.entries()) {
-    if (i > 0 && pauseMs > 0) await setTimeout(pauseMs)
     if (i > 0 && json !== true) await io.stdout.line(resolved === true ? '---' : '')
     try {
       codes.push(await run({ ...args, pipeline: file }, io))

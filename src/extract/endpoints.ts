@@ -26,12 +26,29 @@ export function endpointsOf({ baseUrl, addresses }: ServiceSettings): Endpoints 
   }
 }
 
-/** The rate limits of the tiers. The tier of the feeds is not known, so they have one of their own. */
-export function rateLimits(
+type RateLimits = Readonly<Record<Tier, RateLimit>>
+
+/** By address, token and pace. They outlive a run: the next pipeline of the process may be the same organization's. */
+const known = new WeakMap<Clock, Map<string, RateLimits>>()
+
+/** The rate limits of the tiers. */
+export function rateLimits(settings: ServiceSettings, endpoints: Endpoints, clock: Clock): RateLimits {
+  const { baseUrl, auth, requestsPerSecond, basicRequestsPerSecond } = settings
+  const { pathname } = endpoints.search
+  const key = JSON.stringify([baseUrl, auth.secretIn, requestsPerSecond, basicRequestsPerSecond, pathname])
+  const ofClock = known.get(clock) ?? new Map<string, RateLimits>()
+  known.set(clock, ofClock)
+  const limits = ofClock.get(key) ?? newRateLimits(settings, endpoints, clock)
+  ofClock.set(key, limits)
+  return limits
+}
+
+/** The tier of the feeds is not known, so they have a limit of their own. */
+function newRateLimits(
   { requestsPerSecond, basicRequestsPerSecond }: ServiceSettings,
   endpoints: Endpoints,
   clock: Clock,
-): Readonly<Record<Tier, RateLimit>> {
+): RateLimits {
   // The rate limit of the second search is not known: sources name four requests a second, and one.
   const slowest = isSecondSearch(endpoints.search.pathname) ? { slowestPerSecond: 1 } : {}
   return {

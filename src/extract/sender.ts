@@ -117,7 +117,7 @@ export class Sender {
     let hasEnded = (_outcome: Readonly<Record<string, string | number>>): number => 0
     let response: HttpResponse | null
     try {
-      response = await http.send({ ...outgoing, headers: requestHeaders(outgoing, token) }, () => {
+      const onWrite = (): boolean => {
         if (!reservation.holds() || !permit.take()) return false
         reservation.spend()
         contact.isReached = true
@@ -125,7 +125,9 @@ export class Sender {
         sentMs = this.#parts.clock.monotonicMs()
         hasEnded = this.#begin(outgoing, attempts)
         return true
-      })
+      }
+      const onHead = (): void => this.#parts.pace[outgoing.tier].responded(sentMs)
+      response = await http.send({ ...outgoing, headers: requestHeaders(outgoing, token) }, onWrite, onHead)
     } catch (error) {
       hasEnded({ reason: isExportError(error) ? error.what : 'unexpected error' })
       throw failedAttempt(error, size !== null && error instanceof ResponseTimeout ? 'size' : null)

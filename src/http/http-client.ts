@@ -80,13 +80,18 @@ export function httpClient(limits: HttpLimits) {
   return {
     /**
      * Sends one request, without redirects or retries. @param onWrite called when the connection is open
+     * @param onHead called when the response begins
      * @returns null when `onWrite` returned false: nothing is sent
      * @throws ExportError `transient` (network, timeout, broken), `refused` (certificate), `data`, `interrupted`
      */
-    async send(request: HttpRequest, onWrite: () => boolean): Promise<HttpResponse | null> {
+    async send(
+      request: HttpRequest,
+      onWrite: () => boolean,
+      onHead: () => void = () => {},
+    ): Promise<HttpResponse | null> {
       opened ??= open()
       const connections = await opened
-      const exchange = new Exchange(request, limits, memory, onWrite)
+      const exchange = new Exchange(request, limits, memory, { onWrite, onHead })
       const { method, url, headers, body } = request
       const path = url.pathname + url.search
       // The timer of the exchange covers both.
@@ -101,6 +106,7 @@ export function httpClient(limits: HttpLimits) {
   }
 }
 
+type Calls = { readonly onWrite: () => boolean; readonly onHead: () => void }
 type Head = Pick<HttpResponse, 'status' | 'headers'>
 
 /** One request and its response, by the dispatcher's own events: the moment of writing is known exactly. */
@@ -110,7 +116,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   readonly #request: HttpRequest
   readonly #limits: HttpLimits
   readonly #memory: BodyMemory
-  readonly #onWrite: () => boolean
+  readonly #calls: Calls
   #settle!: {
     readonly resolve: (response: HttpResponse | null) => void
     readonly reject: (error: unknown) => void
@@ -123,11 +129,11 @@ class Exchange implements Dispatcher.DispatchHandler {
   #stop: AbortSignal | null = null
   #timer: NodeJS.Timeout | undefined
 
-  constructor(request: HttpRequest, limits: HttpLimits, memory: BodyMemory, onWrite: () => boolean) {
+  constructor(request: HttpRequest, limits: HttpLimits, memory: BodyMemory, calls: Calls) {
     this.#request = request
     this.#limits = limits
     this.#memory = memory
-    this.#onWrite = onWrite
+    this.#calls = calls
     this.response = new Promise((resolve, reject) => {
       this.#settle = { resolve, reject }
     })
@@ -138,7 +144,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     // undici may write again when a connection breaks. It must not, because of rate limit and budget.
     if (this.#written !== null) throw new Error('the connection broke')
     try {
-      if (!this.#isSettled && !this.#onWrite()) this.#end(() => this.#settle.resolve(null))
+      if (!this.#isSettled && !this.#calls.onWrite()) this.#end(() => this.#settle.resolve(null))
     } catch (error) {
       this.#end(() => this.#settle.reject(error))
     }
@@ -151,6 +157,7 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   onResponseStart(_: Dispatcher.DispatchController, status: number, given: IncomingHttpHeaders): void {
     if (status < 200) return
+    this.#calls.onHead()
     const headers = responseHeaders(given)
     const { timeoutMs, maxResponseBytes } = this.#limits
     const announced = Number(headers['content-length'] ?? 0)

@@ -20,6 +20,21 @@ const FIVE = {
   error: { what: expect.stringContaining('The folder belongs to the pipeline "four"') },
 }
 
+it('pipelines of one organization share its rate limit, one after the other', async () => {
+  const here = await trial({}, { requestsPerSecond: 1 })
+  for (const name of ['one', 'two', 'three'])
+    await here.write(
+      threeMonths({
+        name,
+        service: { requests_per_second: 1 },
+        load: { path: name },
+      }),
+      `${name}.yaml`,
+    )
+  const { code, lines } = await runAll(here, ['one.yaml', 'two.yaml', 'three.yaml'])
+  expect({ code, retries: lines.map(({ retries }) => retries) }).toEqual({ code: 0, retries: [0, 0, 0] })
+})
+
 describe('each of several pipelines runs, whatever the outcome of those before it', () => {
   it('after refused credentials, a failed partition, a budget that is used up, and an invalid file', async () => {
     const faults = [{ kind: 'status', status: 400, requests: [2] }] as const

@@ -100,6 +100,31 @@ describe('the rate', () => {
     )
   })
 
+  it('begins with the arrival of a request that was late, as far as its response tells', async () => {
+    for (const [lateMs, responseMs] of [
+      [0, 5],
+      [27, 30],
+      [95, 99],
+      // Who takes longer says nothing of the way.
+      [5, 800],
+    ] as const) {
+      const clock = fakeClock()
+      const limit = rateLimit({ requestsPerSecond: 1, clock })
+      await takeAll(limit, clock, 1)
+      const arrivals: number[] = []
+      for (let i = 0; i < 5; i++) {
+        const permit = await limit.permit(never)
+        const sentMs = clock.monotonicMs()
+        permit.take()
+        arrivals.push(sentMs + (i % 2 === 0 ? lateMs : 0))
+        await clock.sleep(responseMs, never)
+        limit.responded(sentMs)
+      }
+      expect(Math.min(...gaps(arrivals))).toBeGreaterThanOrEqual(1000)
+      expect(Math.max(...gaps(arrivals))).toBeLessThanOrEqual(1000 + 100 + lateMs)
+    }
+  })
+
   it('reaches 1000/s with timers of a millisecond grain, and no second has more', async () => {
     const clock = lateClock(() => 0.9)
     const times = await takeAll(rateLimit({ requestsPerSecond: 1000, clock }), clock, 3000)

@@ -1,3 +1,4 @@
+import { DeleteObjectCommand } from '@aws-sdk/client-s3'
 import { describe, expect, it } from 'vitest'
 import { type Clock, type Store, systemClock } from '../../src/core/index.ts'
 import { takeLock } from '../../src/state/index.ts'
@@ -5,6 +6,7 @@ import type { Lock } from '../../src/state/lock/lock.ts'
 import { anError } from '../disk/errors.ts'
 import { storeAt, temporaryStore } from '../disk/temporary-store.ts'
 import { eachInABucket } from '../s3/each-in-a-bucket.ts'
+import { BUCKET } from '../support/bucket.ts'
 import { random } from '../support/random.ts'
 import { cases } from '../support/thorough.ts'
 
@@ -55,6 +57,23 @@ describe('in a bucket', () => {
     const isLook = { operation: 'ListObjectsV2' } as const
     here.double.cues.before(isLook, () => allThere, { times: runs })
     expect(await winnersOf(here.open, runs)).toBe(1)
+  })
+
+  // Its marker is written again, to see whether the store honours conditions, and looked for if it does.
+  it.each([
+    ['PutObject', 1],
+    ['HeadObject', 0],
+  ] as const)('an owner whose marker another removes before a %s is told so', async (operation, skip) => {
+    const Key = 'set/_state/open.0123456789ab'
+    const remove = async (): Promise<void> => {
+      await here.client().send(new DeleteObjectCommand({ Bucket: BUCKET, Key }))
+    }
+    here.double.cues.before({ operation, key: Key }, remove, { skip })
+    const begun = here
+      .open()
+      .own('0123456789ab')
+      .then((own) => own.requireLock())
+    await expect(begun).rejects.toEqual(anError('locked'))
   })
 
   it('one run gets the lock whatever the order and the duration of the requests', async () => {

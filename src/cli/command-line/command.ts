@@ -82,8 +82,8 @@ export type Definition<Own extends Flags, Positionals extends Flags, Rest extend
   readonly flags?: Own
   readonly examples: readonly (readonly [command: string, meaning: string])[]
   readonly epilogue?: string
-  /** It takes several pipeline files and is called for each; `pauseMs` between two, which may share a rate limit. */
-  readonly eachFile?: { readonly pauseMs: number }
+  /** Whether it takes several pipeline files and is called for each. */
+  readonly eachFile?: boolean
   /** @returns the exit code; without one it is 0 */
   readonly run: (
     args: ArgumentsCamelCase<CommonArgs & InferredOptionTypes<Own> & InferredOptionTypes<Positionals>>,
@@ -94,7 +94,7 @@ export type Definition<Own extends Flags, Positionals extends Flags, Rest extend
 
 export type Command = Required<Omit<Definition<Flags, Flags>, 'run' | 'epilogue' | 'eachFile'>> & {
   readonly epilogue: string | null
-  readonly eachFile: { readonly pauseMs: number } | null
+  readonly eachFile: boolean
   readonly run: (args: ArgumentsCamelCase<CommonArgs>, io: Io) => Promise<number>
 }
 
@@ -114,7 +114,7 @@ export function command<const Own extends Flags = None, const Positionals extend
     flags: flags ?? {},
     examples,
     epilogue: epilogue ?? null,
-    eachFile: eachFile ?? null,
+    eachFile: eachFile ?? false,
     run: async (args, io) => (await run(args as never, io)) ?? 0,
   }
 }

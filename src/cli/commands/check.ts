@@ -45,7 +45,7 @@ export const check = command({
     ['$0 check pipeline.yaml --resolved', 'What the file, its flags and variables come to'],
     ['$0 check pipeline.yaml && $0 run pipeline.yaml', 'Only run if the check passes'],
   ],
-  eachFile: { pauseMs: 1000 },
+  eachFile: true,
   async run(args, io) {
     const { style } = io.stdout
     if (args.resolved) {

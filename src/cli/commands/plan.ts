@@ -25,7 +25,7 @@ export const plan = command({
     ['$0 plan pipeline.yaml', 'The minimum of requests and time'],
     ['$0 plan pipeline.yaml --from 2020-01-01', 'The same for a longer range'],
   ],
-  eachFile: { pauseMs: 0 },
+  eachFile: true,
   async run(args, io) {
     const pipeline = await pipelineFrom(args.pipeline, args, io, true)
     await requireToRun(pipeline, args, io, true)

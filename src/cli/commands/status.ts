@@ -22,7 +22,7 @@ export const status = dataSetCommand('status', {
     ['$0 status pipeline.yaml --all --state failed', 'Which partitions failed, and why'],
     ['$0 status pipeline.yaml --json', 'Everything, with complete cursors'],
   ],
-  eachFile: { pauseMs: 0 },
+  eachFile: true,
   async run(args, io, dataSet) {
     const { pipeline } = dataSet
     const result = await readStatus(pipeline, systemClock.now())

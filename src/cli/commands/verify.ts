@@ -33,7 +33,7 @@ export const verify = dataSetCommand('read', {
     ['$0 verify pipeline.yaml --complete', 'For scripts: exit 1 unless all is exported, too'],
     ['$0 verify pipeline.yaml --signature --key pub.pem', 'And that it is what was signed'],
   ],
-  eachFile: { pauseMs: 0 },
+  eachFile: true,
   async run(args, io, dataSet) {
     const notBeforeMs = timeOf(args.notBefore)
     const { pipeline } = dataSet

@@ -6,6 +6,8 @@ export type RateLimit = ReturnType<typeof rateLimit>
 
 // Requests take different times on their way: at 1/s one may be 13 ms late, and the next is not too early.
 const MARGIN = 1.013
+// A machine with much to do may take longer. A response that comes within this share of the interval tells when at latest.
+const LATE = 0.1
 // The very first request runs cold code with cold caches on both sides and may arrive later than that.
 const FIRST_MS = 100
 // Each 429 shows that the margin was not enough. It grows to at most a tenth: a 429 costs far more than a slower pace.
@@ -26,6 +28,7 @@ export function rateLimit(options: { requestsPerSecond: number; slowestPerSecond
   let intervalMs = exactMs * MARGIN
   let first = true
   let nextAt = Number.NEGATIVE_INFINITY
+  let takenAt = Number.NEGATIVE_INFINITY
   let pausedUntil = Number.NEGATIVE_INFINITY
   let incidentAt = Number.NEGATIVE_INFINITY
   /** When the rate last changed, and last grew. */
@@ -72,6 +75,7 @@ export function rateLimit(options: { requestsPerSecond: number; slowestPerSecond
     // Lateness is compensated only if this caller was already waiting at the moment it was due.
     const mayCatchUp = intervalMs < CATCH_UP_MS && requestedAt <= nextAt
     const from = mayCatchUp ? Math.max(nextAt, now - CATCH_UP_MS) : now
+    takenAt = now
     nextAt = from + intervalMs + (first ? FIRST_MS : 0)
     first = false
     return true
@@ -94,6 +98,11 @@ export function rateLimit(options: { requestsPerSecond: number; slowestPerSecond
         /** Lets the next caller continue; does nothing after a successful `take`. */
         end,
       }
+    },
+    /** @param sentMs when the request was sent whose response begins: it arrived before */
+    responded(sentMs: number): void {
+      const now = clock.monotonicMs()
+      if (sentMs >= takenAt && now - sentMs <= LATE * exactMs) nextAt = Math.max(nextAt, now + exactMs)
     },
     /** Nobody sends before this moment of the monotonic clock. */
     pauseUntil(monotonicMs: number): void {

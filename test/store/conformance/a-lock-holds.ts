@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { type Clock, ExportError, type Store, systemClock } from '../../../src/core/index.ts'
 import { type Hold, type Lock, takeLock } from '../../../src/state/lock/lock.ts'
 import { anError } from '../../disk/errors.ts'
+import { cases } from '../../support/thorough.ts'
 import { type MakeWorld, textOf } from './world.ts'
 
 /** Waits a twentieth of the time. */
@@ -24,6 +25,19 @@ export function aLockHolds(make: MakeWorld): void {
       expect(await textOf(second.store, '_state/log/1')).toBe('rows')
       await second.store.remove('_state/log/1')
       await second.release()
+      expect(await ownersIn(open())).toEqual([])
+    })
+
+    it('goes to one of four that start at once; the others are told', async () => {
+      const { open } = await make()
+      for (let round = 0; round < cases(20, 3); round++) {
+        const started = await Promise.allSettled(Array.from({ length: 4 }, () => take(open())))
+        const locks = started.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []))
+        expect(locks).toHaveLength(1)
+        for (const each of started)
+          if (each.status === 'rejected') expect(each.reason).toEqual(anError('locked'))
+        for (const lock of locks) await lock.release()
+      }
       expect(await ownersIn(open())).toEqual([])
     })
 
