@@ -1,7 +1,7 @@
-import { chmodSync, existsSync, readdirSync, readFileSync } from 'node:fs'
+import { chmodSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, sep } from 'node:path'
-import { Extractor, ExtractorConfig } from '@microsoft/api-extractor'
 import { defineConfig } from 'rolldown'
+import { thoroughPackage } from './test/thorough/packages.mjs'
 
 // Writes the licence texts of all packages that the bundle contains: their licences require it.
 const notices = {
@@ -51,10 +51,14 @@ const executable = {
 }
 
 // Merges the declarations that `tsc` writes for each file into one file, with only the types that the exports of the
-// library refer to.
+// library refer to. Only the package needs it: here they refer to packages that are installed.
 const declarations = {
   name: 'declarations',
-  writeBundle({ dir }) {
+  async writeBundle({ dir }) {
+    if (!process.argv.includes('--alone'))
+      return writeFileSync(join(dir, 'index.d.ts'), "export * from '../build/types/index.js'\n")
+    const extractor = '@microsoft/api-extractor'
+    const { Extractor, ExtractorConfig } = await import(extractor).catch(() => thoroughPackage(extractor))
     const projectFolder = import.meta.dirname
     const config = ExtractorConfig.prepare({
       configObject: {

@@ -9,7 +9,7 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { chromium } from 'playwright-core'
+import { thoroughPackage } from '../test/thorough/packages.mjs'
 import { CLI } from './measure.mjs'
 
 const { values: options } = parseArgs({
@@ -20,6 +20,7 @@ const folder = mkdtempSync(join(tmpdir(), 'spillway-screenshot-'))
 const images = join(import.meta.dirname, '../docs/images')
 try {
   execFileSync(process.execPath, [CLI, 'demo'], { cwd: folder, stdio: 'ignore' })
+  const { chromium } = await thoroughPackage('playwright-core')
   const browser = await chromium.launch({ executablePath: options.browser, args: ['--no-sandbox'] })
   const page = await browser.newPage({ viewport: { width: 1000, height: 1360 } })
   await page.goto(`file://${join(folder, 'output/demo/_report.html')}`)

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Int64, int64 } from './collections.ts'
 
@@ -14,6 +15,8 @@ export const systemClock: Clock = {
   now: () => Date.now(),
   monotonicMs: () => performance.now(),
   sleep: async (ms, signal) => {
+    // Each wait listens to it: many are no leak.
+    setMaxListeners(0, signal)
     try {
       // A timer of more than 2^31-1 ms fires immediately, so a long wait is split into days.
       for (let left = ms; left > 0; left -= 86_400_000) {

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
-import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { freePort } from '../support/free-port.mjs'
+import { thoroughPath } from '../thorough/packages.mjs'
 
 /** The account that every emulator has; its key is public. */
 export const ACCOUNT = 'devstoreaccount1'
@@ -11,7 +11,7 @@ export type Azurite = { readonly endpoint: string; close(): Promise<void> }
 
 /** Starts the emulator of Azure Blob storage, which keeps everything in memory. */
 export async function startAzurite(): Promise<Azurite> {
-  const main = createRequire(import.meta.url).resolve('azurite/dist/src/blob/main.js')
+  const main = thoroughPath('azurite/dist/src/blob/main.js')
   const port = await freePort()
   const child = spawn(
     process.execPath,

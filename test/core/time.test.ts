@@ -1,6 +1,13 @@
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
-import { formatInstant, formatTimestamp, int64, parseInstant, parseTimestamp } from '../../src/core/index.ts'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import {
+  formatInstant,
+  formatTimestamp,
+  int64,
+  parseInstant,
+  parseTimestamp,
+  systemClock,
+} from '../../src/core/index.ts'
 import { cases } from '../support/thorough.ts'
 
 const FIRST = -62_135_596_800_000_000n
@@ -149,4 +156,18 @@ describe('timestamps', () => {
     expect(formatInstant(-1)).toBe('1969-12-31T23:59:59.999999Z')
     expect(formatInstant(100_000)).toBe('1970-01-01T00:00:00.100000Z')
   })
+})
+
+it('any number of waits may end with one signal, and Node prints no warning', async () => {
+  const warnings: string[] = []
+  const warned = ({ message }: Error): void => void warnings.push(message)
+  process.on('warning', warned)
+  onTestFinished(() => void process.off('warning', warned))
+  const end = new AbortController()
+  const waits = Array.from({ length: 20 }, () => systemClock.sleep(60_000, end.signal))
+  end.abort(new Error('the end'))
+  for (const each of await Promise.allSettled(waits))
+    expect(each).toMatchObject({ status: 'rejected', reason: { message: 'the end' } })
+  await new Promise((resolve) => setImmediate(resolve))
+  expect(warnings).toEqual([])
 })

@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse, request as send } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { startFauxqs } from 'fauxqs'
 import { THOROUGH } from '../support/thorough.ts'
+import { thoroughPackage } from '../thorough/packages.mjs'
 import type { S3Server, S3ServerKind } from './servers.ts'
 
 /**
@@ -21,6 +21,7 @@ export const SECOND_SERVER: S3ServerKind = {
 
 /** @param keepsConditions whether the gate rejects writes whose conditions do not hold */
 export async function startSecondServer(keepsConditions: boolean): Promise<S3Server> {
+  const { startFauxqs } = await thoroughPackage('fauxqs')
   const fauxqs = await startFauxqs({ port: 0, host: '127.0.0.1', logger: false })
   let last: Promise<unknown> = Promise.resolve()
   const server = createServer((message, response) => {

@@ -5,6 +5,7 @@ import { takeLock } from '../../src/state/lock/lock.ts'
 import { refusal } from '../disk/errors.ts'
 import { write } from '../disk/temporary-store.ts'
 import { BUCKET } from '../support/bucket.ts'
+import { THOROUGH } from '../support/thorough.ts'
 import { eachInABucket } from './each-in-a-bucket.ts'
 import { startSecondServer } from './second-server.ts'
 
@@ -31,7 +32,7 @@ describe.each([
 describe('a store without conditional writes', () => {
   const here = eachInABucket()
 
-  it('is rejected also if it is another server that ignores both', async () => {
+  it.runIf(THOROUGH)('is rejected also if it is another server that ignores both', async () => {
     const server = await startSecondServer(false)
     onTestFinished(() => server.close())
     const client = here.client(server.endpoint)

@@ -1,10 +1,13 @@
 import { existsSync, readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
-import { type Browser, chromium, type Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { summaryPage } from '../../src/summary/index.ts'
 import { some } from '../support/thorough.ts'
+import { thoroughPackage, thoroughPath } from '../thorough/packages.mjs'
 import { DOMAINS, SOME_INPUT, withManifest } from './some-report.ts'
+
+const { chromium } = await thoroughPackage('playwright-core')
+type Browser = Awaited<ReturnType<typeof thoroughPackage>>
+type Page = Browser
 
 // Debian's path. Without it, these tests are skipped.
 const CHROMIUM = '/usr/bin/chromium'
@@ -29,7 +32,7 @@ function manyMonths(years: number, domains: readonly string[]) {
 }
 
 const textOf = (page: Page, selector: string): Promise<string[]> => page.locator(selector).allInnerTexts()
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+const AXE = readFileSync(thoroughPath('axe-core/axe.min.js'), 'utf8')
 
 describe.skipIf(!existsSync(CHROMIUM))(`in ${CHROMIUM}`, () => {
   let browser: Browser
@@ -54,10 +57,10 @@ describe.skipIf(!existsSync(CHROMIUM))(`in ${CHROMIUM}`, () => {
     })
     const page = await context.newPage()
     const noise: string[] = []
-    page.on('console', (message) => noise.push(message.text()))
-    page.on('pageerror', (error) => noise.push(error.message))
-    page.on('request', (request) => noise.push(request.url()))
-    page.on('dialog', (dialog) => noise.push(dialog.message()))
+    page.on('console', (message: Browser) => noise.push(message.text()))
+    page.on('pageerror', (error: Error) => noise.push(error.message))
+    page.on('request', (request: Browser) => noise.push(request.url()))
+    page.on('dialog', (dialog: Browser) => noise.push(dialog.message()))
     await page.emulateMedia({ media, colorScheme })
     await page.setContent(summaryPage(SOME_INPUT))
     expect(noise).toEqual([])

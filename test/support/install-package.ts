@@ -17,9 +17,13 @@ export type PackedFile = { readonly path: string; readonly integrity: string }
 /** `npm pack` in a clone where nothing was built yet. @param folder gets the clone and the package */
 export async function packFreshClone(folder: string): Promise<PackedFile> {
   const clone = join(folder, 'clone')
+  const filter = (path: string): boolean => !path.endsWith('/node_modules')
   await mkdir(clone)
-  await Promise.all(CLONED.map((name) => cp(join(ROOT, name), join(clone, name), { recursive: true })))
-  await symlink(join(ROOT, 'node_modules'), join(clone, 'node_modules'))
+  await Promise.all(
+    CLONED.map((name) => cp(join(ROOT, name), join(clone, name), { recursive: true, filter })),
+  )
+  for (const name of ['node_modules', 'test/thorough/node_modules'])
+    await symlink(join(ROOT, name), join(clone, name))
   const { stdout } = await npm(clone, 'pack', '--json', '--silent', '--pack-destination', folder)
   // The output of the build comes first.
   const [{ filename, integrity }] = JSON.parse(stdout.slice(stdout.search(/^\[/m)))

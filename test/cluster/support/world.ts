@@ -31,11 +31,12 @@ import { type Environment, type PipelineParts, pipelineText, SMALL } from '../..
 
 export type Backend = 'postgres' | 'redis'
 
-export const HAS_REDIS = spawnSync('redis-server', ['--version']).status === 0
+const REDIS = ['valkey-server', 'redis-server'].find((name) => spawnSync(name, ['--version']).status === 0)
+export const HAS_REDIS = REDIS !== undefined
 /** Without Redis, tests on it are skipped, and vitest names them. */
 export const BACKENDS = [
   { backend: 'postgres', skip: false },
-  { backend: 'redis (needs redis-server on the path)', skip: !HAS_REDIS },
+  { backend: 'redis (needs valkey-server or redis-server on the path)', skip: !HAS_REDIS },
 ].map(({ backend, skip }) => ({ name: backend, backend: backend.split(' ')[0] as Backend, skip }))
 
 const SCRIPT = join(import.meta.dirname, 'worker.mjs')
@@ -287,9 +288,9 @@ export async function startRedis(): Promise<Redis> {
   let child: ChildProcess | null = null
   const start = async (): Promise<void> => {
     const words = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--dir', folder]
-    child = spawn('redis-server', [...words, '--appendonly', 'yes'], { stdio: ['ignore', 'pipe', 'ignore'] })
+    child = spawn(REDIS!, [...words, '--appendonly', 'yes'], { stdio: ['ignore', 'pipe', 'ignore'] })
     const output = await readUntil(child.stdout!, 'Ready to accept connections')
-    if (!output.isFound) throw new Error(`redis-server has ended: ${output.text}`)
+    if (!output.isFound) throw new Error(`${REDIS} has ended: ${output.text}`)
   }
   const kill = async (): Promise<void> => {
     if (child === null || child.exitCode !== null || child.signalCode !== null) return

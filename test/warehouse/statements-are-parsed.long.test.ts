@@ -1,14 +1,16 @@
-import { init, parse, type DialectName as RustDialect } from '@guanmingchiu/sqlparser-ts'
-// By their files: the package's index imports the grammars of all engines, which takes long.
-import { HiveSQL } from 'dt-sql-parser/dist/parser/hive/index.js'
-import { SparkSQL } from 'dt-sql-parser/dist/parser/spark/index.js'
-import { TrinoSQL } from 'dt-sql-parser/dist/parser/trino/index.js'
-import { parse as parseBigQuery } from 'sql-parser-cst'
 import { beforeAll, describe, expect, it } from 'vitest'
 import type { Format } from '../../src/core/index.ts'
 import { allColumns } from '../../src/rows/index.ts'
 import { type DdlInput, DIALECTS, type DialectName, SYNCS } from '../../src/warehouse/index.ts'
+import { thoroughPackage } from '../thorough/packages.mjs'
 import { CSV, inputOf, PARQUET } from './ddl-input.ts'
+
+const { init, parse } = await thoroughPackage('@guanmingchiu/sqlparser-ts')
+// By their files: the package's index imports the grammars of all engines, which takes long.
+const { HiveSQL } = await thoroughPackage('dt-sql-parser/dist/parser/hive/index.js')
+const { SparkSQL } = await thoroughPackage('dt-sql-parser/dist/parser/spark/index.js')
+const { TrinoSQL } = await thoroughPackage('dt-sql-parser/dist/parser/trino/index.js')
+const { parse: parseBigQuery } = await thoroughPackage('sql-parser-cst')
 
 const FORMATS: readonly Format[] = [PARQUET, CSV, { ...CSV, compression: 'none' } as Format]
 
@@ -97,7 +99,7 @@ function readable(dialect: keyof typeof UNKNOWN, statement: string): string {
 }
 
 /** Redshift has PostgreSQL's COMMENT. */
-function dialectOf(dialect: keyof typeof UNKNOWN, statement: string): RustDialect {
+function dialectOf(dialect: keyof typeof UNKNOWN, statement: string): string {
   return dialect === 'redshift' && statement.startsWith('COMMENT') ? 'postgresql' : dialect
 }
 
