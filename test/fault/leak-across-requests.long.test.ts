@@ -68,7 +68,7 @@ function echoing(cases: ReadonlyMap<string, string>): (exchange: Exchange) => vo
     else if (!refused.has(fqdn)) {
       refused.add(fqdn)
       exchange.json({ error: { code: 'BUSY', message: `try ${echo} again` } }, 503)
-    } else exchange.json({ error: { code: echo, message: `no index for ${echo}`, data: echo } }, 404)
+    } else exchange.json({ error: { code: echo, message: `no index for ${echo}`, data: echo } }, 400)
   }
 }
 

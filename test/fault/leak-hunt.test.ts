@@ -149,7 +149,7 @@ async function startHunt({ secret, load, identity = 'keep', auth = 'token' }: Se
 name: leak
 service: { base_url: "\${SPILLWAY_BASE_URL}", ${apiKey} requests_per_second: 1000, basic_requests_per_second: 1000, retries: 2 }
 extract:
-  domains: [refused.example, acme.example]
+  domains: [acme.example, refused.example]
   queries: [{ type: secret, secret_env: LEAKED_PASSWORD }]
   concurrency: 1
 transform: { secret: ${secret}, identity: ${identity}, max_quarantined: 100% }
