@@ -22,6 +22,7 @@ import {
 } from '../state/index.ts'
 import { CLEARING_PATH } from './find-state.ts'
 import { LIKE_A_SHARD, rowFiles } from './row-files.ts'
+import { removeFailedStart } from './start.ts'
 import { SUCCESS_PATH } from './success-mark.ts'
 import { bringSuppression } from './suppression.ts'
 import { tableOwner } from './table-owner.ts'
@@ -63,6 +64,7 @@ export async function clearDataSet(
   for (const name of await store.list(QUARANTINE_FOLDER))
     if (name.endsWith('.jsonl')) await store.remove(`${QUARANTINE_FOLDER}/${name}`)
   for (const name of await store.list(LOADS_FOLDER)) await store.remove(`${LOADS_FOLDER}/${name}`)
+  await removeFailedStart(store)
   for (const name of await listSealed(store)) await store.remove(`${SEALED_FOLDER}/${name}`)
   await emptyLog(store, state?.logEnd.file ?? 0)
   await clearManifest()

@@ -10,9 +10,9 @@ import {
   schemaFromJson,
   usedSchemas,
 } from '../state/index.ts'
-import { withNames } from './completeness.ts'
 import { columnChanges, settingsSince } from './open-checkpoint.ts'
 import { namingLocations, openDataSet } from './open-data-set.ts'
+import { withNames } from './queries.ts'
 import { otherScope, withScope } from './scope.ts'
 
 export type Place = {
@@ -20,6 +20,8 @@ export type Place = {
   readonly pipeline: Pipeline
   /** Why the rest of it is not known; null: it is. */
   readonly unknown: ExportError | null
+  /** Why a run with the file would be refused; null: it is valid, or only the path of a data set was given. */
+  readonly invalid?: ExportError | null
 }
 
 export type Described = {
@@ -29,13 +31,14 @@ export type Described = {
   readonly planned: Pipeline
   /** How the file differs from that; empty: it does not, or is not known. */
   readonly differences: readonly string[]
+  readonly invalid: ExportError | null
 }
 
 /** Readers know it by its manifest; its checkpoint may be ahead. Where shards are replaced, tables have to follow. */
 export type Use = 'read' | 'status' | 'change'
 
 /** Before anything is exported, the file decides. @throws ExportError `config` when it does not say what to export */
-export function describeDataSet({ pipeline, unknown }: Place, use: Use): Promise<Described> {
+export function describeDataSet({ pipeline, unknown, invalid = null }: Place, use: Use): Promise<Described> {
   return namingLocations(pipeline, async () => {
     const store = openDataSet(pipeline)
     const told = await toldBy(store, use)
@@ -48,10 +51,10 @@ export function describeDataSet({ pipeline, unknown }: Place, use: Use): Promise
       })
     if (told === null) {
       if (unknown !== null) throw unknown
-      return { pipeline, planned: pipeline, differences: [] }
+      return { pipeline, planned: pipeline, differences: [], invalid }
     }
     const exported = asToldBy(pipeline, told)
-    if (unknown !== null) return { pipeline: exported, planned: exported, differences: [] }
+    if (unknown !== null) return { pipeline: exported, planned: exported, differences: [], invalid }
     // What runs may change stays as the file has it.
     const { onInvalid, maxQuarantined } = pipeline.transform
     const described = { ...exported, transform: { ...exported.transform, onInvalid, maxQuarantined } }
@@ -59,6 +62,7 @@ export function describeDataSet({ pipeline, unknown }: Place, use: Use): Promise
       pipeline: described,
       planned: plannedBy(pipeline, described),
       differences: differences(pipeline, told),
+      invalid,
     }
   })
 }

@@ -1,7 +1,14 @@
 import { randomUUID } from 'node:crypto'
-import { ExportError, type NamedPipeline, type OwnedStore, type Pipeline, type Store } from '../core/index.ts'
 import { frozenSettings, sinceBegun } from '../pipeline/index.ts'
 import { joined, type Schema, schemaDifference, schemaOf, withSchema } from '../rows/index.ts'
+import {
+  ExportError,
+  type NamedPipeline,
+  nullIf,
+  type OwnedStore,
+  type Pipeline,
+  type Store,
+} from '../core/index.ts'
 import {
   type CheckpointState,
   changedSettings,
@@ -13,8 +20,9 @@ import {
   schemaToJson,
   settingChanges,
 } from '../state/index.ts'
-import { findState } from './find-state.ts'
+import { findState, readState } from './find-state.ts'
 import { requireShards } from './look.ts'
+import { openDataSet } from './open-data-set.ts'
 import type { DataSetOptions } from './options.ts'
 import { openChecked } from './recover.ts'
 import { type Invalidation, planRedo, redoEntry } from './redo/invalidate.ts'
@@ -104,6 +112,12 @@ export async function readOwnCheckpoint(
   if (isClearing) return null
   await requireShards(store, found, (shard) => found!.redo.shards.has(shard))
   return found
+}
+
+/** @throws ExportError `config` where the data set is another pipeline's, or has other settings; the key is not compared */
+export async function requireFit(pipeline: Pipeline): Promise<void> {
+  const state = await readState(openDataSet(pipeline)).catch(nullIf())
+  if (state !== null) requireOwnCheckpoint(pipeline, state)
 }
 
 /** Refuses the checkpoint of another pipeline, or of other settings; the mask key is not compared. @throws ExportError */

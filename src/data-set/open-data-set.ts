@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { azureDriver } from '../azure/index.ts'
@@ -15,7 +16,7 @@ import {
   runCommand,
   type Store,
 } from '../core/index.ts'
-import { diskStore, requireWritable } from '../disk/index.ts'
+import { diskStore, probeFolder, requireWritable } from '../disk/index.ts'
 import { IN_STORE } from '../pipeline/index.ts'
 import { s3Driver } from '../s3/index.ts'
 import { type Hold, type Lock, MANIFEST_PATH, type Manifest, readManifest, takeLock } from '../state/index.ts'
@@ -38,6 +39,21 @@ export async function requireFolder(location: DataSetLocation): Promise<void> {
   if (location.kind !== 'disk') return
   await requireWritable(location.root, '.')
   await requireWritable(join(location.root, '_state'), '_state')
+}
+
+/** Writes a small file, and removes it. @throws ExportError as the first write of a run would */
+export async function probe(pipeline: Pipeline): Promise<void> {
+  const { location } = pipeline.load
+  if (location.kind === 'disk' && !existsSync(join(location.root, '_state')))
+    return probeFolder(location.root)
+  const id = randomBytes(6).toString('hex')
+  const owned = await openDataSet(pipeline).own(id)
+  try {
+    await owned.replace(`_state/probe.${id}`, ['probe\n'])
+    await owned.remove(`_state/probe.${id}`)
+  } finally {
+    await owned.release()
+  }
 }
 
 /** @throws ExportError `config` when there is none */

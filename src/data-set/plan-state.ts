@@ -101,7 +101,7 @@ export function planAsOfLastRun(pipeline: NamedPipeline, state: CheckpointState)
 }
 
 /** Epoch ms. */
-function lastBegun(state: CheckpointState): number {
+export function lastBegun(state: CheckpointState): number {
   return Date.parse(state.runs.at(-1)?.started_at ?? state.header.created_at)
 }
 

@@ -1,4 +1,7 @@
 import {
+  counted,
+  countText,
+  ExportError,
   getOrInsert,
   isSecondSearch,
   type Measures,
@@ -7,6 +10,7 @@ import {
   NOT_MEASURED,
   type Pipeline,
   parseWindow,
+  plainError,
   type ResponseTime,
   rulesOf,
   searchesOf,
@@ -14,7 +18,7 @@ import {
 } from '../core/index.ts'
 import { requireEngine } from '../load/index.ts'
 import type { Plan, PlannedChain } from '../pipeline/index.ts'
-import { type CheckpointState, type PlanStates, searchesByMonth } from '../state/index.ts'
+import { type CheckpointState, type PlanStates, searchesByMonth, type Verdict } from '../state/index.ts'
 import { type LackingColumns, lackingColumns } from './lacking-columns.ts'
 import { refuseLinks } from './links.ts'
 import { type Continuation, readOwnCheckpoint } from './open-checkpoint.ts'
@@ -32,6 +36,7 @@ import {
   statusOfEach,
 } from './status.ts'
 import { readSuppression } from './suppression.ts'
+import { standingOf, verdictOf } from './verdict.ts'
 
 export type PlanResult = {
   /** `partial`: with committed rows, or the current ones of chains; `pending`: the others that are not done. */
@@ -56,6 +61,7 @@ export type PlanResult = {
   readonly searchesRemaining: number | null
   /** What is exported without some columns of the pipeline; null: nothing is. */
   readonly lacking: LackingColumns | null
+  readonly verdict: Verdict
   /** The status of each partition, in the order of export; made on demand. */
   each(): Iterable<PartitionStatus>
   /** Totals of each query, over the wanted partitions (default: all). */
@@ -109,10 +115,14 @@ export async function readPlan(
     searchesThisMonth: searchesByMonth(state?.runs ?? []).get(monthOf(nowMs)) ?? 0,
     searchesRemaining: state?.searchesRemaining ?? null,
     lacking: lackingColumns(pipeline, state),
+    verdict: verdictOf(pipeline, state, await standingOf(openDataSet(pipeline), state, AS_PLANNED)),
     each: () => statusOfEach(plan, state),
     queries: (isWanted = () => true) => statusByQuery(plan, state, isWanted),
   }
 }
+
+/** A run may be at work. */
+const AS_PLANNED = { fault: null, isHeld: true }
 
 /** The cost of all chains; null: no estimate. */
 type Cost = {
@@ -146,6 +156,25 @@ function costOf(plan: Plan, pipeline: NamedPipeline, state: CheckpointState | nu
     searches = searches === null || cost === null ? null : searches + cost
   }
   return { chains, divisible, expected, searches }
+}
+
+/** Of a run that stopped at its budget or the quota: with what is left, and in how many runs. */
+export function withRest(
+  error: ExportError,
+  pipeline: NamedPipeline,
+  nowMs: number,
+  state: CheckpointState,
+): ExportError {
+  if (error.kind !== 'quota') return error
+  const plan = planFor(pipeline, nowMs, state)
+  const { total, done } = countPartitions(pipeline, plan, state)
+  const { expected } = costOf(plan, pipeline, state)
+  const { maxRequests } = pipeline.extract
+  const runs = expected === null || maxRequests === null ? 0 : Math.ceil(expected / maxRequests)
+  const requests = expected === null ? '' : `, about ${counted(expected, 'request')}`
+  const left = `${countText(total - done)} of ${counted(total, 'partition')} left${requests}${runs > 0 ? ` (${counted(runs, 'run')} at this budget)` : ''}`
+  const { cause, untilMs } = error
+  return new ExportError({ ...plainError(error), what: `${error.what}; ${left}`, cause, untilMs })
 }
 
 function pageSizeOf({ extract }: NamedPipeline, { limit }: Measures): number {

@@ -8,6 +8,7 @@ import {
   locationOf,
   type NamedPipeline,
   type NamedQuery,
+  nullIf,
   type Pipeline,
   type Query,
   queryLabel,
@@ -34,6 +35,15 @@ export function namePipeline(pipeline: Pipeline, maskKey: Uint8Array | null): Na
   const unfiltered =
     extract.unfiltered == null ? null : { ...extract.unfiltered, queries: named(extract.unfiltered.queries) }
   return { ...pipeline, extract: { ...extract, queries: named(extract.queries), unfiltered } }
+}
+
+/** null: the names of queries need a key. */
+export function withNames(pipeline: Pipeline): NamedPipeline | null {
+  try {
+    return namePipeline(pipeline, null)
+  } catch (error) {
+    return nullIf('config')(error)
+  }
 }
 
 function labelOf(query: Query, pipeline: Pipeline, maskKey: Uint8Array | null): string {

@@ -9,8 +9,9 @@ import {
   SIGNATURE_PATH,
   writeManifest,
 } from '../state/index.ts'
-import { planAsOfLastRun, retiredQueries } from './plan-state.ts'
+import { lastBegun, planAsOfLastRun, retiredQueries } from './plan-state.ts'
 import { scopeOf } from './scope.ts'
+import { waitingIn } from './verdict.ts'
 
 /**
  * The former signature goes first: it must never be found beside the new manifest. A signed manifest from which only the
@@ -26,6 +27,7 @@ export async function replaceManifest(
     scope: state.scope ?? scopeOf(pipeline),
     planned: [...(planAsOfLastRun(pipeline, state)?.partitions() ?? [])].map(({ key }) => key),
     retired: retiredQueries(pipeline, state),
+    waiting: waitingIn(pipeline, lastBegun(state)),
   }
   const before = await store.read(MANIFEST_PATH)
   const difference = before === null ? 'all' : manifestDifference(before, pipeline, state, plan)

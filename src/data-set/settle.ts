@@ -63,7 +63,7 @@ export async function settle(
   const isClean = failure === null && isStanding
   const isComplete = whole && (isClean || state.invalidated.size === 0)
   if (isComplete) await mark(store)
-  await bringSummaryPage(pipeline, store, options)
+  await bringSummaryPage(pipeline, store, state, options)
   if (isClean && !state.isSettled) await journal.append([{ kind: 'settled' }])
   await journal.erase()
   if (failure !== null) throw failure

@@ -11,9 +11,10 @@ import {
   SIGNATURE_PATH,
   settingsText,
   signatureOf,
+  type Verdict,
 } from '../state/index.ts'
 import type { Evidence } from '../summary/index.ts'
-import { type Completeness, completenessOf, leftOutClauses } from './completeness.ts'
+import type { Described } from './described.ts'
 import { readState } from './find-state.ts'
 import { requireShards } from './look.ts'
 import { requireOwnCheckpoint } from './open-checkpoint.ts'
@@ -28,9 +29,9 @@ import {
 import { namePipeline } from './queries.ts'
 import { whyStale } from './scope.ts'
 import { settleFirst } from './settle-first.ts'
-import { isMarked } from './success-mark.ts'
 import { pageOfManifest } from './summary-page/write-summary-page.ts'
 import type { ChangeOptions } from './swap.ts'
+import { standingOf, verdictOf } from './verdict.ts'
 
 export type Signed = {
   readonly pipeline: string
@@ -39,8 +40,7 @@ export type Signed = {
   /** In hex. */
   readonly manifestSha256: string
   readonly keySha256: string
-  /** Whether everything that the file plans was exported, as `_SUCCESS` says. */
-  readonly complete: boolean
+  readonly verdict: Verdict
   readonly shards: number
   readonly rows: number
   readonly bytes: number
@@ -51,7 +51,7 @@ export type Signed = {
  * @throws ExportError `config` when nothing is exported, `damaged` when the data set differs, `locked` during a run
  */
 export function signDataSet(
-  given: Pipeline,
+  { pipeline: given, planned }: Pick<Described, 'pipeline' | 'planned'>,
   key: KeyObject,
   options: HoldOptions & ChangeOptions,
 ): Promise<Signed> {
@@ -61,13 +61,17 @@ export function signDataSet(
     if ((await openDataSet(pipeline).size(MANIFEST_PATH)) === null) throw nothingExported(pipeline)
     return holdDataSet(pipeline, options, async ({ store }) => {
       await settleFirst(pipeline, store, options)
-      return sign(pipeline, store, key)
+      return sign({ pipeline, planned }, store, key)
     })
   })
 }
 
-async function sign(pipeline: Pipeline, store: OwnedStore, key: KeyObject): Promise<Signed> {
-  const { bytes, manifest } = await readVouchedManifest(pipeline, store)
+async function sign(
+  { pipeline, planned }: Pick<Described, 'pipeline' | 'planned'>,
+  store: OwnedStore,
+  key: KeyObject,
+): Promise<Signed> {
+  const { bytes, manifest, state } = await readVouchedManifest(pipeline, store)
   const size = await store.size(SIGNATURE_PATH)
   if (size !== null && size !== SIGNATURE_BYTES)
     throw new ExportError({
@@ -84,7 +88,7 @@ async function sign(pipeline: Pipeline, store: OwnedStore, key: KeyObject): Prom
     signature: pathIn(pipeline, SIGNATURE_PATH),
     manifestSha256: manifestDigest(bytes),
     keySha256: keyDigest(createPublicKey(key)),
-    complete: await isMarked(store),
+    verdict: verdictOf(planned, state, await standingOf(store, state, { fault: null, isHeld: false })),
     shards,
     rows,
     bytes: shardBytes,
@@ -105,27 +109,26 @@ export async function isSignatureStale(store: Store, manifest: Uint8Array): Prom
  * @throws ExportError `config` when nothing is exported or signed, `damaged` when something does not fit, `locked`
  */
 export function readEvidence(
-  pipeline: Pipeline,
+  described: Pick<Described, 'pipeline' | 'planned'>,
   publicKey: KeyObject | null,
   version: string,
-): Promise<FoundEvidence> {
-  return namingLocations(pipeline, () => read(pipeline, openDataSet(pipeline), publicKey, version))
+): Promise<Evidence> {
+  const { pipeline } = described
+  return namingLocations(pipeline, () => read(described, openDataSet(pipeline), publicKey, version))
 }
 
-type FoundEvidence = Evidence & { readonly completeness: Completeness }
-
 async function read(
-  pipeline: Pipeline,
+  { pipeline, planned }: Pick<Described, 'pipeline' | 'planned'>,
   store: Store,
   publicKey: KeyObject | null,
   version: string,
-): Promise<FoundEvidence> {
+): Promise<Evidence> {
   const { bytes, manifest, state } = await readVouchedManifest(pipeline, store)
   const signature = await store.read(SIGNATURE_PATH)
-  const marked = await isMarked(store)
-  const completeness = await completenessOf(pipeline, store, manifest)
+  const standing = await standingOf(store, state, { fault: null, isHeld: false })
+  const verdict = verdictOf(planned, state, standing)
   // The file itself may hold anything, even rows.
-  const summaryPage = await pageOfManifest(bytes, marked, version)
+  const summaryPage = await pageOfManifest(planned, bytes, state, verdict, version)
   const again = await store.read(MANIFEST_PATH)
   if (again === null || !Buffer.from(again).equals(bytes))
     throw new ExportError({
@@ -149,10 +152,8 @@ async function read(
       next: 'Give the public key of the one that signed it, or sign it again.',
     })
   const settings = settingsText(state.header.settings)
-  const { complete, partitions } = completeness
-  const leftOut = leftOutClauses(completeness.left_out)
-  const found = { manifest, manifestBytes: bytes, signature, isMarked: marked, summaryPage, settings }
-  return { ...found, complete, partitions, leftOut, completeness }
+  const { isMarked } = standing
+  return { manifest, manifestBytes: bytes, signature, isMarked, verdict, summaryPage, settings }
 }
 
 /**

@@ -1,6 +1,8 @@
 import {
+  type ExportError,
   formatInstant,
   getOrInsert,
+  isExportError,
   monthOf,
   type NamedPipeline,
   nullIf,
@@ -14,7 +16,6 @@ import {
 import { ago, type Plan } from '../pipeline/index.ts'
 import {
   type CheckpointState,
-  type FoldedRun,
   type Holder,
   MANIFEST_PATH,
   NO_PARTITIONS,
@@ -27,17 +28,20 @@ import {
   readHolder,
   searchesByMonth,
   sumOfPartitions,
+  type Verdict,
 } from '../state/index.ts'
 import { manySmallShards } from './compact/compact.ts'
-import { withNames } from './completeness.ts'
+import type { Described } from './described.ts'
 import { readState } from './find-state.ts'
 import { lackingColumns } from './lacking-columns.ts'
-import { namingLocations, nothingExported, openDataSet } from './open-data-set.ts'
-import { countPartitions, planFor, retiredQueries } from './plan-state.ts'
+import { requireShards } from './look.ts'
+import { namingLocations, nothingExported, openDataSet, probe, withLocation } from './open-data-set.ts'
+import { countPartitions, planAsOfLastRun, planFor, retiredQueries } from './plan-state.ts'
 import { oldPartitions } from './prune/old-partitions.ts'
+import { withNames } from './queries.ts'
 import { isSignatureStale } from './sign.ts'
-import { isMarked } from './success-mark.ts'
 import { isSummaryPageBehind } from './summary-page/write-summary-page.ts'
+import { standingOf, verdictOf } from './verdict.ts'
 import { tablesBehind } from './warehouse/loaded.ts'
 
 export type StatusResult = {
@@ -65,7 +69,8 @@ export type StatusResult = {
   /** Searches left, as the service last reported; null: never. */
   readonly searchesRemaining: number | null
   readonly searchesThisMonth: number
-  readonly lastRun: FoldedRun | null
+  readonly runs: CheckpointState['runs']
+  readonly verdict: Verdict
   /** Who is at work on the data set; null: nobody, as far as this machine can know. */
   readonly holder: Holder | null
   /** What somebody should see to, a sentence each. */
@@ -73,16 +78,22 @@ export type StatusResult = {
 }
 
 /** Also during a run. @throws ExportError `damaged` or `config`: the checkpoint is lost, or the key missing or another */
-export async function readStatus(given: Pipeline, nowMs: number): Promise<StatusResult> {
+export async function readStatus(
+  { pipeline: given, planned, invalid }: Omit<Described, 'differences'>,
+  nowMs: number,
+): Promise<StatusResult> {
   const store = openDataSet(given)
   const state = await namingLocations(given, () => readState(store))
-  const pipeline = withNames(given)
+  const pipeline = withNames(planned)
   // Names that depend on a mask key are known once something is exported.
   if (pipeline === null) throw nothingExported(given)
   const plan = planFor(pipeline, nowMs, state)
-  const holder = await readHolder(store).catch(nullIf('damaged'))
+  const holder = await readHolder(store, nowMs).catch(nullIf('damaged'))
   const { total, done, partial, failed, pending, pruned } = countPartitions(pipeline, plan, state)
   const redo = state?.redo.partitions.size ?? 0
+  const isHeld = holder !== null && !holder.isLate
+  const fault = invalid ?? (state === null ? null : await obstacleTo(given, store, state, isHeld))
+  const verdict = verdictOf(pipeline, state, await standingOf(store, state, { fault, isHeld }))
   return {
     partitions: () => statusOfEach(plan, state),
     queries: (isWanted = () => true) => statusByQuery(plan, state, isWanted),
@@ -91,23 +102,50 @@ export async function readStatus(given: Pipeline, nowMs: number): Promise<Status
     service: { pageSize: state?.service.pageSize ?? null },
     searchesRemaining: state?.searchesRemaining ?? null,
     searchesThisMonth: searchesByMonth(state?.runs ?? []).get(monthOf(nowMs)) ?? 0,
-    lastRun: state?.runs.at(-1) ?? null,
+    runs: state?.runs ?? [],
+    verdict,
     holder,
     overdue:
       state === null
         ? []
         : [
-            ...(holder === null && total > 0 && done === total ? await unmarkedIn(state, store) : []),
+            ...sinceLastRun(plan, pipeline, state, isHeld),
             ...overdueIn(state, pipeline, nowMs),
-            ...(await behindManifest(store, holder)),
+            ...(await behindManifest(store, isHeld)),
           ],
   }
 }
 
-async function unmarkedIn(state: CheckpointState, store: Store): Promise<readonly string[]> {
-  const isLeft = state.openShards.size > 0 || state.redo.partitions.size > 0
-  if (isLeft || (await isMarked(store))) return []
-  return ['everything planned is exported, and _SUCCESS is not there: `verify` says why']
+/** What a start would meet now, as far as a look shows it; where a run has left no end, a write may tell why. */
+async function obstacleTo(
+  pipeline: Pipeline,
+  store: Store,
+  state: CheckpointState,
+  isHeld: boolean,
+): Promise<ExportError | null> {
+  if (isHeld) return null
+  try {
+    await requireShards(store, state, (shard) => state.redo.shards.has(shard))
+    if (state.runs.at(-1)?.finished_at === null) await probe(pipeline)
+    return null
+  } catch (error) {
+    if (!isExportError(error)) throw error
+    return withLocation(pipeline, error)
+  }
+}
+
+function sinceLastRun(
+  plan: Plan,
+  pipeline: NamedPipeline,
+  state: CheckpointState,
+  isHeld: boolean,
+): readonly string[] {
+  const then = planAsOfLastRun(pipeline, state)
+  if (then === null || isHeld) return []
+  const known = new Set(Array.from(then.partitions(), ({ key }) => key))
+  let more = 0
+  for (const { key } of plan.partitions()) if (!known.has(key)) more++
+  return more === 0 ? [] : [`${numberOf(more, 'partition')} came since the last run: see \`run\``]
 }
 
 function overdueIn(state: CheckpointState, pipeline: NamedPipeline, nowMs: number): readonly string[] {
@@ -127,10 +165,10 @@ function overdueIn(state: CheckpointState, pipeline: NamedPipeline, nowMs: numbe
 }
 
 /** What was made of another manifest than the present one. A run makes the page anew at its end. */
-async function behindManifest(store: Store, holder: Holder | null): Promise<readonly string[]> {
+async function behindManifest(store: Store, isHeld: boolean): Promise<readonly string[]> {
   const manifest = await store.read(MANIFEST_PATH)
   if (manifest === null) return []
-  const isPageBehind = holder === null && (await isSummaryPageBehind(store, manifest))
+  const isPageBehind = !isHeld && (await isSummaryPageBehind(store, manifest))
   return [
     ...((await isSignatureStale(store, manifest))
       ? ['the data set has changed since it was signed: see `sign`']

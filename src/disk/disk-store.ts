@@ -1,5 +1,6 @@
+import { randomBytes } from 'node:crypto'
 import { constants } from 'node:fs'
-import { access, lstat, readdir, stat } from 'node:fs/promises'
+import { access, lstat, readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import {
   type ExpectedStat,
@@ -144,6 +145,20 @@ export async function requireWritable(folder: string, where = folder): Promise<v
     }
   } catch (error) {
     throw asSetting(error, storageError(error, where))
+  }
+}
+
+/** Writes a small file in a folder, or in the nearest one above it that exists, and removes it. @throws ExportError */
+export async function probeFolder(folder: string): Promise<void> {
+  let path = folder
+  while (path !== dirname(path) && (await stat(path).catch(nullIfAbsent)) === null) path = dirname(path)
+  const probe = join(path, `.spillway-probe-${randomBytes(6).toString('hex')}`)
+  try {
+    await writeFile(probe, 'probe\n', { flag: 'wx', mode: 0o600, flush: true })
+  } catch (error) {
+    throw storageError(error, '.')
+  } finally {
+    await rm(probe, { force: true }).catch(() => {})
   }
 }
 

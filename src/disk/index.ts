@@ -1,1 +1,1 @@
-export { diskStore, requireWritable } from './disk-store.ts'
+export { diskStore, probeFolder, requireWritable } from './disk-store.ts'

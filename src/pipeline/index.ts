@@ -1,7 +1,7 @@
 export { frozenSettings, sinceBegun, unreadable, withFrozen } from './frozen.ts'
 export type { Begun, BegunChain, PlannedChain } from './plan/chains.ts'
 export { planFeeds } from './plan/feeds.ts'
-export { type Plan, planPartitions, windowAt } from './plan/plan.ts'
+export { type Plan, planPartitions, waitingWindows, windowAt } from './plan/plan.ts'
 export {
   pipelineFrom,
   type ReadOptions,

@@ -51,7 +51,12 @@ export async function readPipeline(file: string, options: ReadOptions): Promise<
 }
 
 /** Where a data set lies: a pipeline as far as the file makes one, and what is wrong with the rest; null: nothing. */
-type GivenPlace = { readonly pipeline: Pipeline; readonly unknown: ExportError | null }
+type GivenPlace = {
+  readonly pipeline: Pipeline
+  readonly unknown: ExportError | null
+  /** Why a run with the file would be refused; null: it is valid, or a path was given. */
+  readonly invalid: ExportError | null
+}
 
 /** @param given a file, of which only the place has to be valid, or a data set's path @throws ExportError 'config' */
 export async function readPlace(given: string, options: ReadOptions): Promise<GivenPlace> {
@@ -69,6 +74,7 @@ export async function readPlace(given: string, options: ReadOptions): Promise<Gi
     return {
       ...(await resolved(withRoot({ tree, problems: new Problems(tree) }, placeIn), options)),
       unknown,
+      invalid: null,
     }
   }
   const read = await readTree(await sourceOf(given, options), options.env)
@@ -76,7 +82,8 @@ export async function readPlace(given: string, options: ReadOptions): Promise<Gi
   for (const part of [whole, withoutService, withoutRows, placeIn]) {
     try {
       const { pipeline } = await resolved(withRoot(read, part), options)
-      return { pipeline, unknown: part === withoutService ? null : unknown }
+      const known = part === withoutService ? null : unknown
+      return { pipeline, unknown: known, invalid: known }
     } catch (error) {
       if (!isExportError(error, 'config')) throw error
       unknown = part === placeIn ? unknown : error

@@ -1,9 +1,9 @@
 import { type Clock, hidesQueries, isExportError, type NamedPipeline, rulesOf } from '../core/index.ts'
 import { Service } from '../extract/index.ts'
-import { type CheckpointState, searchesByMonth } from '../state/index.ts'
+import { type CheckpointState, type RunBy, searchesByMonth } from '../state/index.ts'
 import type { Halt } from './chains/halt.ts'
 import type { RunContext } from './chains/run-context.ts'
-import { tokenTest } from './service-calls.ts'
+import { type TokenTest, tokenTest } from './service-calls.ts'
 
 export function runService(
   { pipeline, session, options, earlier }: Pick<RunContext, 'pipeline' | 'session' | 'options' | 'earlier'>,
@@ -38,25 +38,29 @@ function hasFound({ partitions }: CheckpointState): boolean {
 /** A Date header has whole seconds, and takes its time. */
 const SAME_MS = 2000
 
-/** Windows end by the service's time: the exchange of an API key tells it, or a test of the token. Both are free. */
-export async function serviceClock(
+/** What a free test of the token tells before anything is paid: whose it is, and the service's time. */
+export async function askFirst(
   service: Service,
   { service: settings }: NamedPipeline,
   clock: Clock,
-): Promise<Clock> {
+): Promise<{ readonly clock: Clock; readonly by: Omit<RunBy, 'host'> }> {
+  let info: TokenTest['info'] = null
   try {
-    if (settings.auth.kind === 'api-key') await service.obtainToken()
-    else await tokenTest(service, settings, 0)
+    info = (await tokenTest(service, settings, 0)).info
   } catch (error) {
     // The first search shows what is wrong.
     if (!isExportError(error)) throw error
   }
+  const by = { organization: info?.organizationId ?? null, tenant: info?.tenantId ?? null }
   const offsetMs = service.counters.clockOffsetMs ?? 0
-  if (Math.abs(offsetMs) < SAME_MS) return clock
+  if (Math.abs(offsetMs) < SAME_MS) return { clock, by }
   return {
-    now: () => clock.now() + offsetMs,
-    monotonicMs: () => clock.monotonicMs(),
-    sleep: (ms, signal) => clock.sleep(ms, signal),
+    clock: {
+      now: () => clock.now() + offsetMs,
+      monotonicMs: () => clock.monotonicMs(),
+      sleep: (ms, signal) => clock.sleep(ms, signal),
+    },
+    by,
   }
 }
 

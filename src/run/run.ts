@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { hostname } from 'node:os'
 import {
   type ExportError,
   isExportError,
@@ -9,6 +10,7 @@ import {
   rulesOf,
 } from '../core/index.ts'
 import {
+  bringVerdict,
   clearDataSet,
   countPartitions,
   holdDataSet,
@@ -22,16 +24,21 @@ import {
   type QuerySecrets,
   readQuerySecrets,
   readSuppression,
+  recordFailedStart,
   refuseLinks,
+  removeFailedStart,
   requireFolder,
   requireOwnTables,
   requirePolicies,
   requireSendableToken,
   scopeOf,
   settle,
+  standingOf,
   unmark,
+  verdictOf,
   withCatalog,
   withLocation,
+  withRest,
 } from '../data-set/index.ts'
 import type { Service } from '../extract/index.ts'
 import { requireEngine } from '../load/index.ts'
@@ -39,7 +46,9 @@ import type { Plan } from '../pipeline/index.ts'
 import {
   CHECKPOINT_PATH,
   type CheckpointState,
+  type Entry,
   endEntry,
+  type FoldedRun,
   MANIFEST_PATH,
   NEW_RUN,
   partitionCounts,
@@ -49,7 +58,7 @@ import { Halt } from './chains/halt.ts'
 import type { RunContext } from './chains/run-context.ts'
 import { Tally } from './chains/tally.ts'
 import type { RunOptions } from './options.ts'
-import { dependsOnNow, runService, serviceClock } from './run-service.ts'
+import { askFirst, dependsOnNow, runService } from './run-service.ts'
 import { openSession, type Session } from './session.ts'
 import { endFigures, logSummary, type RunSummary, reasonOf, summarize } from './summary.ts'
 
@@ -58,6 +67,15 @@ import { endFigures, logSummary, type RunSummary, reasonOf, summarize } from './
  * @throws ExportError when the run could not begin; nothing is changed then
  */
 export async function runPipeline(given: Pipeline, options: RunOptions): Promise<RunSummary> {
+  try {
+    return await begin(given, options)
+  } catch (error) {
+    if (isExportError(error)) await recordFailedStart(given, error, options.clock.now())
+    throw error
+  }
+}
+
+async function begin(given: Pipeline, options: RunOptions): Promise<RunSummary> {
   requirePolicies(given, options)
   requireEngine(given.load.format)
   const pipeline = namePipeline(given, options.maskKey)
@@ -132,17 +150,19 @@ async function carryOut(
 ): Promise<RunSummary> {
   const { version } = given
   const { journal } = work.session
-  const begin = { run: given.runId ?? randomUUID(), started_at: isoTime(given.clock.now()), version }
+  const id = { run: given.runId ?? randomUUID(), started_at: isoTime(given.clock.now()), version }
   const last = journal.state.runs.at(-1)
   // A copy, because the folded run grows with the run.
-  const earlier = last?.run === begin.run ? { ...last } : { ...NEW_RUN, ...begin, months: [] }
+  const earlier = last?.run === id.run ? { ...last } : { ...NEW_RUN, ...id, months: [] }
   const halt = new Halt(given.stop)
   const service = runService({ pipeline, session: work.session, options: given, earlier }, halt)
   try {
     const nowMs = given.clock.now()
-    const isTimed = dependsOnNow(pipeline, nowMs) && !isPlanDone(pipeline, journal.state, nowMs)
-    const clock = isTimed ? await serviceClock(service, pipeline, given.clock) : given.clock
-    const begun = { ...work, begin, earlier, halt, service }
+    const isDone = isEmpty(planFor(pipeline, nowMs, journal.state).chains())
+    const asked = isDone ? null : await askFirst(service, pipeline, given.clock)
+    const clock = asked !== null && dependsOnNow(pipeline, nowMs) ? asked.clock : given.clock
+    const by = { ...(asked?.by ?? earlier.by), host: hostname() }
+    const begun = { ...work, begin: { ...id, by }, earlier, halt, service }
     return await exportAndSettle(pipeline, store, begun, { ...given, clock })
   } finally {
     await service.close()
@@ -150,11 +170,13 @@ async function carryOut(
 }
 
 type BegunWork = Work & {
-  readonly begin: { readonly run: string; readonly started_at: string; readonly version: string }
+  readonly begin: Omit<Entry<'run'>, 'kind'>
   readonly earlier: RunContext['earlier']
   readonly halt: Halt
   readonly service: Service
 }
+
+const AT_WORK = { isMarked: false, obstacle: null, isHeld: true }
 
 async function exportAndSettle(
   pipeline: NamedPipeline,
@@ -174,11 +196,15 @@ async function exportAndSettle(
   const scope = { kind: 'scope', ...scopeOf(pipeline) } as const
   const isSame = JSON.stringify(scope) === JSON.stringify({ kind: 'scope', ...journal.state.scope })
   // It goes before the first entry of a plan that holds more.
-  if (!isPlanDone(pipeline, journal.state, clock.now())) await unmark(store)
+  const isDone = isPlanDone(pipeline, journal.state, clock.now())
+  if (!isDone) await unmark(store)
   await journal.append([...(isSame ? [] : [scope]), { kind: 'run', ...begin }])
+  await removeFailedStart(store)
+  // A killed run cannot say so later.
+  if (!isDone) await bringVerdict(pipeline, store, journal.state, verdictOf(pipeline, journal.state, AT_WORK))
   // A feed is read in every run; further windows show with its rows.
   const counts = isOfFeeds ? { ...found, done: found.total - [...plan.chains()].length } : found
-  const tally = new Tally(counts)
+  const tally = new Tally(counts, journal.state.unknownFields.keys())
   log('info', 'run started', {
     event: 'run.start',
     pipeline: pipeline.name,
@@ -187,16 +213,18 @@ async function exportAndSettle(
     partitions_done: counts.done,
   })
   const context = { pipeline, store, session, plan, counts, tally, secrets, options, earlier }
-  const ending = await exportChains(context, service, halt)
+  const ending = await exportChains(context, service, halt).then((found) => ({
+    ...found,
+    error: found.error === null ? null : withRest(found.error, pipeline, clock.now(), journal.state),
+  }))
   const figures = endFigures(earlier, ending, tally)
-  const end = (error: ExportError | null): Promise<void> => {
-    const told = {
-      finished_at: isoTime(clock.now()),
-      status: error === null ? ending.status : statusFor(error),
-      error: reasonOf(error === null ? null : withLocation(pipeline, error), tally),
-    }
-    return journal.append([endEntry(run, told, figures)])
-  }
+  const told = (error: ExportError | null) => ({
+    finished_at: isoTime(clock.now()),
+    status: error === null ? ending.status : statusFor(error),
+    error: reasonOf(error === null ? null : withLocation(pipeline, error), tally),
+  })
+  const end = (error: ExportError | null): Promise<void> =>
+    journal.append([endEntry(run, told(error), figures)])
   const unfinished = await failureOf(async () => {
     await settle(pipeline, store, journal, {
       ...options,
@@ -218,16 +246,29 @@ async function exportAndSettle(
   const unsaved = await failureOf(() => journal.close())
   // A full disk has no space for a manifest either: the first error of the run is kept.
   const error = first ?? unsaved
+  const state = withEnd(journal.state, { ...told(error), reasons: figures.reasons })
+  const standing = await standingOf(store, state, { fault: null, isHeld: false })
+  const verdict = verdictOf(pipeline, state, standing)
+  if (unfinished !== null || unsaved !== null)
+    await failureOf(() => bringVerdict(pipeline, store, state, verdict))
   const durationMs = clock.monotonicMs() - startedMs
   const { status } = ending
   const ended = isOfFeeds
     ? countPartitions(pipeline, planFor(pipeline, clock.now(), journal.state), journal.state)
     : null
   const partitions = partitionCounts(ended?.total ?? counts.total, ended ?? tally)
-  const result = { figures, tally, session, partitions, error, status, hasManifest, durationMs }
+  const result = { figures, tally, session, partitions, verdict, error, status, hasManifest, durationMs }
   const summary = summarize(pipeline, result)
   logSummary(summary, log)
   return summary
+}
+
+/** The state as it is once the end of its last run is on record. */
+function withEnd(
+  state: CheckpointState,
+  end: Pick<FoldedRun, 'finished_at' | 'status' | 'error' | 'reasons'>,
+) {
+  return { ...state, runs: [...state.runs.slice(0, -1), { ...state.runs.at(-1)!, ...end }] }
 }
 
 async function failureOf(work: () => Promise<void>): Promise<ExportError | null> {

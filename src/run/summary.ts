@@ -7,14 +7,7 @@ import {
   plainError,
   type ServiceFigures,
 } from '../core/index.ts'
-import {
-  filePartitions,
-  leftOutClauses,
-  leftOutOf,
-  pathIn,
-  sumOfReasons,
-  withLocation,
-} from '../data-set/index.ts'
+import { pathIn, sumOfReasons, withLocation } from '../data-set/index.ts'
 import {
   type CheckpointState,
   type FoldedRun,
@@ -23,6 +16,7 @@ import {
   type RunCounts,
   type RunStatus,
   sumOfPartitions,
+  type Verdict,
 } from '../state/index.ts'
 import { type Ending, statusFor } from './chains/export-chains.ts'
 import type { FailureCause, Tally } from './chains/tally.ts'
@@ -45,8 +39,10 @@ export type RunSummary = RunCounts & {
   readonly partitions: PartitionCounts
   /** Of the whole file, where flags narrow the run to a part of it; null: none does. */
   readonly filePartitions: PartitionCounts | null
-  /** Of all runs: the rows, those in sealed shards, and what is left out by intent, a clause each. */
-  readonly dataSet: { readonly rows: number; readonly inShards: number; readonly leftOut: readonly string[] }
+  /** On the data set, for what the file plans. */
+  readonly verdict: Verdict
+  /** Rows of all runs, and those in sealed shards. */
+  readonly dataSet: { readonly rows: number; readonly inShards: number }
   readonly shards: number
   readonly bytes: number
   /** Items that the service repeated within a chain; each was exported once. */
@@ -89,6 +85,7 @@ type RunResult = {
   readonly session: Session
   /** Of the plan; of feeds, with the windows that rows have come for. */
   readonly partitions: PartitionCounts
+  readonly verdict: Verdict
   /** What stopped the run early or prevented the manifest; null: nothing. */
   readonly error: ExportError | null
   /** The status of the run without such an error. */
@@ -99,21 +96,20 @@ type RunResult = {
 
 export function summarize(
   pipeline: Pipeline,
-  { figures, tally, session, partitions, error, status, hasManifest, durationMs }: RunResult,
+  { figures, tally, session, partitions, verdict, error, status, hasManifest, durationMs }: RunResult,
 ): RunSummary {
   const { state } = session.journal
-  const run = { ...state.runs.at(-1)!, ...figures }
+  // A run that sends nothing knows what an earlier one was told.
+  const searchesRemaining = figures.searchesRemaining ?? state.searchesRemaining
+  const run = { ...state.runs.at(-1)!, ...figures, searchesRemaining }
   return {
     pipeline: pipeline.name,
     status: error === null ? status : statusFor(error),
     ...runCounts(run),
     partitions,
-    filePartitions: pipeline.extract.unfiltered === null ? null : filePartitions(pipeline, state),
-    dataSet: {
-      rows: sumOfPartitions(state).rows,
-      inShards: state.shards.rows,
-      leftOut: leftOutClauses(leftOutOf(pipeline.transform, state)),
-    },
+    filePartitions: pipeline.extract.unfiltered === null ? null : verdict.partitions,
+    verdict,
+    dataSet: { rows: sumOfPartitions(state).rows, inShards: state.shards.rows },
     ...session.sealed,
     repeated: run.repeated,
     forgotten: run.forgotten,
@@ -135,6 +131,7 @@ function lastCompleteMs({ runs }: CheckpointState): number | null {
 /** What is not for scripts, or has its own form for them. */
 type Unprinted =
   | 'dataSet'
+  | 'verdict'
   | 'lastCompleteMs'
   | 'manifest'
   | 'error'
@@ -147,6 +144,7 @@ type Unprinted =
 export function figuresJson(summary: Omit<RunSummary, Unprinted> & Partial<Pick<RunSummary, Unprinted>>) {
   const {
     dataSet,
+    verdict,
     lastCompleteMs,
     manifest,
     error,

@@ -34,6 +34,7 @@ export { PathMap, type SealedShard, splitPath } from './checkpoint/packed-collec
 export * from './commit-log.ts'
 export { entriesOfManifest, headerOfManifest, stateOfManifest } from './from-manifest.ts'
 export type * from './journal-entry.ts'
+export { runError } from './journal-entry.ts'
 export { type Hold, type Holder, type Lock, readHolder, takeLock } from './lock/lock.ts'
 export { createPrivateFolder, sweepPrivateFolders } from './lock/private-folder.ts'
 export { LOG_FOLDER, readBlob } from './log/commit.ts'
@@ -61,7 +62,7 @@ export {
   writeManifest,
 } from './manifest.ts'
 export { MANIFEST_LINES, manifestLines, SHA256SUMS_OF_MANIFEST } from './manifest-lines.ts'
-export type { ManifestPartition } from './manifest-scope.ts'
+export { type ManifestPartition, publishedStates } from './manifest-scope.ts'
 export * from './partition-states.ts'
 export * from './run-status.ts'
 export { asExported, asExportedBy, schemaFromJson, schemaKey, schemaToJson, usedSchemas } from './schemas.ts'
@@ -88,3 +89,4 @@ export {
   withDigests,
   withKey,
 } from './suppression-file.ts'
+export { coverage, rangeOf, type TimeRange, type Verdict, verdictJson } from './verdict.ts'

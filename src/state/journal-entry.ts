@@ -88,6 +88,14 @@ export const runError = z.object({
   next: z.string(),
 })
 
+/** Whose token a run has, as its test says, and the machine; null: the service does not say, or was not asked. */
+export const runBy = z.object({
+  organization: z.number().nullable(),
+  tenant: z.number().nullable(),
+  host: z.string(),
+})
+export type RunBy = ReadonlyDeep<z.infer<typeof runBy>>
+
 const end = runFigures.extend({
   kind: z.literal('end'),
   finished_at: z.string(),
@@ -368,7 +376,13 @@ export const ENTRY_SCHEMAS = {
   schema: schemaJson.extend({ kind: z.literal('schema'), schema: count }),
   /** The value of a query with a user-defined name, as in the column `query_value`. */
   query: z.object({ kind: z.literal('query'), name: z.string(), value: z.string() }),
-  run: z.object({ kind: z.literal('run'), run: z.string(), started_at: z.string(), version: z.string() }),
+  run: z.object({
+    kind: z.literal('run'),
+    run: z.string(),
+    started_at: z.string(),
+    version: z.string(),
+    by: runBy,
+  }),
   end,
   /** A new month (`2024-02`, UTC) began during a run. `before`: requests of the run until then; `searches`: likewise. */
   month: z.object({

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import type { CheckpointState } from './checkpoint/checkpoint-state.ts'
 import { hasBegun } from './checkpoint/folded-partition.ts'
-import { PARTITION_STATES } from './partition-states.ts'
+import { PARTITION_STATES, type PartitionState } from './partition-states.ts'
 
 const count = z.number().int().nonnegative()
 
@@ -17,25 +17,39 @@ export const manifestPartitionSchema = z.object({
 })
 export type ManifestPartition = z.infer<typeof manifestPartitionSchema>
 
-/** All partitions that are planned or present, by key. `done`: all rows are published. Redone ones are as they were. */
+type Partitions = Pick<CheckpointState, 'partitions' | 'openShards' | 'redo'>
+
+/** The state of each partition as readers see it: `done` once all rows are published; a redone one is as it was. */
+export function publishedStates({
+  partitions,
+  openShards,
+  redo,
+}: Partitions): (key: string) => PartitionState {
+  const waiting = new Set([...openShards.values()].flatMap((shard) => [...shard.partitions]))
+  return (key) => {
+    const state = partitions.get(key)?.state ?? 'pending'
+    return state === 'done' && waiting.has(key) && !redo.partitions.has(key) ? 'partial' : state
+  }
+}
+
+/** All partitions that are planned or present, by key. */
 export function* manifestPartitions(
-  { partitions, openShards, redo }: Pick<CheckpointState, 'partitions' | 'openShards' | 'redo'>,
+  state: Partitions,
   planned: Iterable<string>,
 ): Generator<ManifestPartition> {
+  const { partitions } = state
+  const stateOf = publishedStates(state)
   const keys = new Set(planned)
   for (const [key, folded] of partitions) {
     if (hasBegun(folded) || folded.state === 'failed') keys.add(key)
   }
-  const waiting = new Set([...openShards.values()].flatMap((shard) => [...shard.partitions]))
   for (const key of [...keys].sort()) {
     const folded = partitions.get(key)
-    const state = folded?.state ?? 'pending'
-    const isWaiting = state === 'done' && waiting.has(key) && !redo.partitions.has(key)
-    const failure = state === 'failed' ? (folded?.error ?? null) : null
+    const failure = folded?.state === 'failed' ? folded.error : null
     const { cause = '', next = '', ended } = failure ?? {}
     yield {
       key,
-      state: isWaiting ? 'partial' : state,
+      state: stateOf(key),
       rows: folded?.rows ?? 0,
       quarantined: folded?.quarantined ?? 0,
       ...(folded?.repeated ? { repeated: folded.repeated } : {}),

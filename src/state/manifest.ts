@@ -14,12 +14,13 @@ import { columnsOf, typeName } from '../rows/index.ts'
 import type { CheckpointState } from './checkpoint/checkpoint-state.ts'
 import { hasBegun, sumOfPartitions } from './checkpoint/folded-partition.ts'
 import type { SealedShard } from './checkpoint/packed-collections.ts'
-import { countsByName, runError, type Scope, schemaJson } from './journal-entry.ts'
+import { countsByName, runBy, runError, type Scope, schemaJson } from './journal-entry.ts'
 import { ENTRY_SCHEMAS } from './log/parse-entry.ts'
 import { shardLine } from './manifest-lines.ts'
 import { manifestPartitionSchema, manifestPartitions } from './manifest-scope.ts'
 import { asExported, schemaToJson } from './schemas.ts'
 import { settingsDigest } from './settings.ts'
+import { coverage, type TimeRange } from './verdict.ts'
 
 export const SIGNATURE_PATH = '_manifest.sig'
 
@@ -45,6 +46,8 @@ const shardSchema = z.object({
   /** Index in `schemas`; absent: 0. */
   schema: count.optional(),
 })
+
+const timeRange = z.object({ from: z.string(), until: z.string() })
 
 const manifestSchema = z.object({
   version: z.literal(1),
@@ -81,6 +84,10 @@ const manifestSchema = z.object({
   partitions: z.array(manifestPartitionSchema),
   prunes: z.array(ENTRY_SCHEMAS.prune.omit({ kind: true })),
   forgotten: z.array(ENTRY_SCHEMAS.forget.omit({ kind: true, changes: true })),
+  /** From where to where every query is exported without a hole; null: nowhere, or there are no windows. */
+  covers: timeRange.nullable(),
+  /** Windows that had begun when the last run did, and that a later one exports, `lag` after their end. */
+  waiting: z.array(timeRange),
   runs: z.array(
     z.object({
       started_at: z.string(),
@@ -97,6 +104,7 @@ const manifestSchema = z.object({
       searches_spent: count.nullable(),
       searches_remaining: count.nullable(),
       version: z.string(),
+      by: runBy,
       /** Why it is not complete; null: it is, or was killed. */
       error: runError.nullable(),
       /** Only of the last run: measured page size of the service; null: not measured yet. */
@@ -119,6 +127,7 @@ type ManifestPlan = {
   readonly scope: Scope
   readonly planned: Iterable<string>
   readonly retired: readonly RetiredQuery[]
+  readonly waiting: readonly TimeRange[]
   /** Measurements of the service; default: as they are now. */
   readonly service?: Readonly<Record<string, number | null>> | undefined
 }
@@ -157,13 +166,13 @@ export function parseManifest(bytes: Uint8Array): Manifest {
 /** Whether the bytes are the manifest of a checkpoint as of its last run, or as of an earlier one that changed more. */
 export function isManifestOf(bytes: Uint8Array, pipeline: Pipeline, state: CheckpointState): boolean {
   // The pipeline file may have changed since: the manifest has the names of retired queries, the state their rows.
-  const { scope: listedScope, partitions, retired: listed, runs } = parseManifest(bytes)
+  const { scope: listedScope, partitions, retired: listed, runs, waiting } = parseManifest(bytes)
   const scope = state.scope ?? listedScope
   const names = new Set(listed.map(({ query }) => query))
   const retired = [...names].sort().flatMap((query) => holdingsOf(query, state) ?? [])
   const planned = partitions.map(({ key }) => key)
   const then = { ...state, runs: state.runs.slice(0, runs.length) }
-  const plan = { scope, planned, retired, service: runs.at(-1)?.service }
+  const plan = { scope, planned, retired, waiting, service: runs.at(-1)?.service }
   return manifestDifference(bytes, pipeline, then, plan) === 'none'
 }
 
@@ -226,7 +235,7 @@ export function manifestShard(shard: Omit<SealedShard, 'shard'>): ManifestShard 
 function* manifestText(
   pipeline: Pipeline,
   state: CheckpointState,
-  { scope, planned, retired, service = { page_size: state.service.pageSize } }: ManifestPlan,
+  { scope, planned, retired, waiting, service = { page_size: state.service.pageSize } }: ManifestPlan,
 ): Generator<string> {
   const { extract, transform, load } = pipeline
   const head = {
@@ -255,6 +264,7 @@ function* manifestText(
     totals.rows += shard.rows
     totals.bytes += shard.bytes
   }
+  const partitions = [...manifestPartitions(state, planned)]
   const tail = {
     begun_parts: Object.fromEntries(
       [...state.goneFrom.keys()].sort().map((folder) => [folder, state.partsOf.get(folder) ?? 0]),
@@ -264,9 +274,10 @@ function* manifestText(
     retired,
     prunes: state.prunes,
     forgotten: state.erasures,
+    covers: coverage(scope, partitions),
   }
   const runs = {
-    runs: state.runs.map(({ started_at, finished_at, status, version, ...run }, i) => ({
+    runs: state.runs.map(({ started_at, finished_at, status, version, by, ...run }, i) => ({
       started_at,
       finished_at,
       // A run without an end entry was killed.
@@ -280,13 +291,15 @@ function* manifestText(
       searches_spent: run.searchesSpent,
       searches_remaining: run.searchesRemaining,
       version,
+      by,
       error: run.error,
       ...(i === state.runs.length - 1 ? { service } : {}),
     })),
+    waiting,
   }
   yield `${totals.shards === 0 ? '' : '\n  '}],\n  "partitions": [`
   let before = ''
-  for (const partition of manifestPartitions(state, planned)) {
+  for (const partition of partitions) {
     yield `${before}\n    ${JSON.stringify(partition)}`
     before = ','
   }

@@ -1,21 +1,12 @@
 import { bytesText, counted, countText, getOrInsert } from '../core/index.ts'
-import {
-  type Manifest,
-  type ManifestPartition,
-  NO_PARTITIONS,
-  type PlanStates,
-  splitPath,
-} from '../state/index.ts'
-import { rangeText } from './words.ts'
+import { type Manifest, type ManifestPartition, splitPath, type Verdict } from '../state/index.ts'
+import { rangeText, time } from './words.ts'
 
 /** What a summary is made of. The same input gives the same page, to the byte. */
 export type SummaryInput = {
   readonly manifest: Manifest
   readonly manifestSha256: string
-  /** Whether the data set has `_SUCCESS`. */
-  readonly complete: boolean
-  /** What it lacks by intent, a clause each. */
-  readonly leftOut: readonly string[]
+  readonly verdict: Verdict
   readonly version: string
   /** What only the rows tell; null: nobody has read them. */
   readonly rows: RowFacts | null
@@ -45,66 +36,58 @@ export type Groups = {
   readonly others: number
 }
 
-/** Partitions of the queries that were last requested, by state, and all but the pruned ones. */
-export function countsOf({ partitions, scope }: Manifest): PlanStates {
-  const queries = new Set(scope.queries)
-  const counts = { ...NO_PARTITIONS, total: 0 }
-  for (const { key, state } of partitions) {
-    if (!queries.has(splitPath(key)[0])) continue
-    counts[state]++
-    if (state !== 'pruned') counts.total++
-  }
-  return counts
-}
-
-/** Whether everything is exported, in one line: `The export is` may precede it. */
-export function verdictOf({ manifest, complete }: SummaryInput): string {
-  const { total, done, failed } = countsOf(manifest)
-  if (complete)
-    return done === 1 ? 'complete: its one partition' : `complete: all ${countText(done)} partitions`
-  const of = `of ${counted(total, 'partition')}`
-  if (failed > 0) return `INCOMPLETE: ${countText(failed)} ${of} failed`
-  return done < total
-    ? `INCOMPLETE: ${countText(total - done)} ${of} not done`
-    : 'INCOMPLETE: it has no _SUCCESS'
-}
-
-export function reasonsOf({ manifest, complete, leftOut }: SummaryInput): readonly string[] {
-  const { failed, partial, pending } = countsOf(manifest)
-  const states = [
-    [partial, 'not finished'],
-    [failed > 0 || partial > 0 ? pending : 0, 'not begun'],
-  ] as const
+/** What the verdict does not say in its line. */
+export function reasonsOf({ leftOut, outside, waiting }: Verdict): readonly string[] {
+  const [first] = waiting
+  const { partitions, rows } = outside
   return [
-    ...(complete ? [] : states).flatMap(([partitions, what]) =>
-      partitions > 0 ? [`${counted(partitions, 'partition')} ${what}`] : [],
-    ),
     ...leftOut,
+    ...(partitions === 0
+      ? []
+      : [
+          `${counted(rows, 'row')} in ${counted(partitions, 'partition')} ${rows === 1 ? 'is' : 'are'} outside of what the pipeline file plans`,
+        ]),
+    ...(first === undefined
+      ? []
+      : [
+          `${counted(waiting.length, 'window')} from ${time(first.from)} on ${waiting.length === 1 ? 'waits' : 'wait'} for ${waiting.length === 1 ? 'its' : 'their'} end and extract.lag`,
+        ]),
   ]
 }
 
-export function figuresOf(input: SummaryInput): readonly (readonly [name: string, value: string])[] {
-  const { manifest, rows } = input
-  const { totals, runs } = manifest
-  const { total, done } = countsOf(manifest)
+/** What is covered, and else what is requested; null: there are no windows. */
+export function periodOf({ covers }: Verdict): string | null {
+  return covers === null ? null : rangeText(covers.from, covers.until)
+}
+
+export function figuresOf({
+  manifest: { partitions: all, totals, runs },
+  verdict: { partitions },
+  rows,
+}: SummaryInput): readonly (readonly [name: string, value: string])[] {
   const last = runs.at(-1)
   const left = runs.findLast(({ searches_remaining }) => searches_remaining !== null)?.searches_remaining
+  const waiting = all.reduce((sum, each) => sum + each.rows, -totals.rows)
+  const figure = (name: string, value: number | null | undefined) =>
+    value == null ? [] : [[name, countText(value)] as const]
   return [
-    ['rows', countText(totals.rows)],
-    ...(rows?.people == null ? [] : [['people', countText(rows.people)] as const]),
-    [done === total ? 'partitions done' : `of ${counted(total, 'partition')} done`, countText(done)],
-    ...(last === undefined
+    ...figure(waiting > 0 ? 'rows in files' : 'rows', totals.rows),
+    ...figure('rows in no file yet', waiting > 0 ? waiting : null),
+    ...figure('people', rows?.people),
+    ...(partitions === null
       ? []
-      : [
-          ['new in the last run', countText(last.rows)] as const,
-          ['last run', last.started_at.slice(0, 10)] as const,
-        ]),
-    ...(left == null ? [] : [['searches left', countText(left)] as const]),
-    ...(totals.quarantined === 0 ? [] : [['quarantined', countText(totals.quarantined)] as const]),
-    ...(totals.forgotten === 0
-      ? []
-      : [['of forgotten people, left out', countText(totals.forgotten)] as const]),
-    [totals.shards === 1 ? 'file' : 'files', countText(totals.shards)],
+      : figure(
+          partitions.done === partitions.total
+            ? 'partitions done'
+            : `of ${counted(partitions.total, 'partition')} done`,
+          partitions.done,
+        )),
+    ...figure('new in the last run', last?.rows),
+    ...(last === undefined ? [] : [['last run, UTC', time(last.started_at)] as const]),
+    ...figure('searches left', left),
+    ...figure('quarantined', totals.quarantined || null),
+    ...figure('of forgotten people, left out', totals.forgotten || null),
+    ...figure(totals.shards === 1 ? 'file' : 'files', totals.shards),
     ['size', bytesText(totals.bytes)],
   ]
 }

@@ -1,6 +1,8 @@
 import { createHash, type KeyObject } from 'node:crypto'
 import { kindOfRows, numberOf } from '../core/index.ts'
-import { keyDigest, type Manifest, type PartitionCounts, SHA256SUMS_OF_MANIFEST } from '../state/index.ts'
+import { keyDigest, type Manifest, SHA256SUMS_OF_MANIFEST, type Verdict } from '../state/index.ts'
+import { periodOf, reasonsOf } from './contents.ts'
+import { byText } from './words.ts'
 
 export type Evidence = {
   readonly manifest: Manifest
@@ -9,11 +11,8 @@ export type Evidence = {
   readonly signature: Uint8Array
   /** Whether there is `_SUCCESS`. */
   readonly isMarked: boolean
-  /** Whether everything that the pipeline file plans was exported. */
-  readonly complete: boolean
-  /** Of its plan; null: not known. */
-  readonly partitions: PartitionCounts | null
-  readonly leftOut: readonly string[]
+  /** For what the pipeline file plans. */
+  readonly verdict: Verdict
   readonly summaryPage: Uint8Array
   /** The text that the manifest's `config_digest` is the SHA-256 of. */
   readonly settings: string
@@ -24,7 +23,7 @@ function readmeText(evidence: Evidence, publicKey: KeyObject | null, contents: s
   const { manifest } = evidence
   const key = publicKey === null ? 'pub.pem' : 'public-key.pem'
   const { rows, shards } = manifest.totals
-  return `${verdict(evidence)}
+  return `${verdictText(evidence.verdict)}
 
 Evidence of the export "${manifest.pipeline}"
 
@@ -66,30 +65,25 @@ ${aboutKey(publicKey)}
 `
 }
 
-function verdict({ complete, partitions, leftOut }: Evidence): string {
-  if (complete) {
-    const all =
-      partitions === null
-        ? 'all that was planned'
-        : partitions.total === 1
-          ? 'the one partition'
-          : `all ${partitions.total} partitions`
-    const but = leftOut.map((clause, i) => `\n${i === 0 ? 'BUT' : 'and'} ${clause}`).join('')
-    const signed =
-      'The manifest, which is signed, lists the queries, the windows, and the state of\neach partition.'
-    return `COMPLETE: ${all}, as of the last run (this line is not signed).${but}\n${signed}`
-  }
-  if (partitions === null || partitions.done === partitions.total) {
-    return 'NOT COMPLETE: the export was not marked as complete.'
-  }
-  const { total, done, failed } = partitions
-  return `NOT COMPLETE: ${total - done} of ${numberOf(total, 'partition')} ${total - done === 1 ? 'is' : 'are'} missing, of which ${failed} failed.`
+/** Not signed. What it is made of is in the manifest, which is. */
+function verdictText(verdict: Verdict): string {
+  const { headline, why, next } = verdict
+  const period = periodOf(verdict)
+  return [
+    `The export is ${headline} (as of the last run; these lines are not signed).`,
+    ...(period === null ? [] : [`It covers ${period}.`]),
+    ...(why === '' ? [] : [`${why}.`]),
+    ...(next === '' ? [] : [next]),
+    ...reasonsOf(verdict).map((clause) => `BUT ${clause}`),
+    'The manifest, which is signed, lists the queries, the windows, and the state of',
+    'each partition.',
+  ].join('\n')
 }
 
 function lastRun({ runs }: Manifest): string {
   const run = runs.at(-1)
   if (run === undefined) return 'none'
-  return `${run.status}, ${run.finished_at ?? 'killed'}, spillway ${run.version}`
+  return `${run.status}, ${run.finished_at ?? 'killed'}, spillway ${run.version}, ${byText(run.by)}`
 }
 
 /** When people were forgotten, and how many: never whom. */

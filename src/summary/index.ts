@@ -1,4 +1,4 @@
-export { type Groups, type RowFacts, type SummaryInput, verdictOf } from './contents.ts'
+export type { Groups, RowFacts, SummaryInput } from './contents.ts'
 export { type Evidence, evidenceTar } from './evidence.ts'
 export { summaryMarkdown } from './markdown.ts'
-export { isPageOf, summaryPage } from './page.ts'
+export { summaryPage, withVerdict } from './page.ts'

@@ -1,15 +1,24 @@
 import { oneLine } from '../core/index.ts'
-import { failuresOf, figuresOf, reasonsOf, type SummaryInput, verdictOf, whoFailed } from './contents.ts'
+import { failuresOf, figuresOf, periodOf, reasonsOf, type SummaryInput, whoFailed } from './contents.ts'
 
 const MAX_FAILURES = 20
 
 export function summaryMarkdown(input: SummaryInput): string {
   const failures = failuresOf(input.manifest)
+  const { verdict } = input
+  const { headline, why, next } = verdict
+  const period = periodOf(verdict)
+  const reasons = [
+    ...(why === '' ? [] : [why]),
+    ...(next === '' ? [] : [next]),
+    ...(period === null ? [] : [`covers ${period}`]),
+    ...reasonsOf(verdict),
+  ]
   const lines = [
-    `## ${plain(input.manifest.pipeline)}: ${plain(verdictOf(input).replace('complete', 'Complete'))}`,
+    `## ${plain(input.manifest.pipeline)}: ${plain(headline)}`,
     '',
-    ...reasonsOf(input).map((reason) => `- ${plain(reason)}`),
-    ...(reasonsOf(input).length > 0 ? [''] : []),
+    ...reasons.map((reason) => `- ${plain(reason)}`),
+    ...(reasons.length > 0 ? [''] : []),
     '| figure | |',
     '|---|--:|',
     ...figuresOf(input).map(([name, value]) => `| ${name} | ${value} |`),

@@ -1,35 +1,36 @@
 import { createHash } from 'node:crypto'
 import { counted, countText, kindOfRows, rulesOf, SUMMARY_PAGE_START } from '../core/index.ts'
-import type { Manifest } from '../state/index.ts'
+import { allColumns } from '../rows/index.ts'
+import type { Manifest, Verdict } from '../state/index.ts'
 import {
   failuresOf,
   figuresOf,
   type Groups,
   naturally,
+  periodOf,
   quarantineReasons,
   type RowFacts,
   reasonsOf,
   type SummaryInput,
-  verdictOf,
   whoFailed,
 } from './contents.ts'
 import { heatMap, heatTable, needsSearch, SEARCH_SCRIPT } from './heat-map.ts'
 import { Html, html, inlineJson } from './html.ts'
 import { monthChart, monthsOf } from './months.ts'
 import { STYLE } from './style.ts'
-import { maskingWords, rangeText, time } from './words.ts'
+import { byText, maskingWords, rangeText, time } from './words.ts'
 
 const MAX_QUERIES = 50
 const MAX_RUNS = 20
 const MAX_FAILURES = 20
 const MAX_SHARDS = 100
+const MAX_FIELDS = 50
 
 const ROWS_START = '<script type="application/json" id="rows">'
 
 /** The complete page: it needs no network, and permits no script but the search for queries. */
 export function summaryPage(input: SummaryInput): string {
-  const { manifest, complete, rows } = input
-  const verdict = verdictOf(input).replace('complete', 'Complete')
+  const { manifest, rows, verdict } = input
   const map = heatMap(manifest)
   const script = needsSearch(map) ? SEARCH_SCRIPT : null
   const policy =
@@ -40,17 +41,13 @@ export function summaryPage(input: SummaryInput): string {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'${new Html(policy)}">
 <meta name="referrer" content="no-referrer">
-<title>${manifest.pipeline}: ${verdict}</title>
+${titleOf(manifest.pipeline, verdict)}
 <style>${new Html(STYLE)}</style>
 </head>
 <body>
-<header>
-<p class="soft"><bdi>${manifest.pipeline}</bdi></p>
-<h1 class="${classOf(complete)}">${verdict}</h1>
-${list(reasonsOf(input))}
-</header>
+${headOf(manifest.pipeline, verdict)}
 <main>
-<ul class="figures">${figuresOf(input).map(([name, value]) => html`<li><b>${value}</b>${name}</li>`)}</ul>
+${tiles(figuresOf(input))}
 ${failures(manifest)}
 ${rowsByTime(manifest, rows)}
 ${heat(map, manifest)}
@@ -68,22 +65,33 @@ ${script === null ? '' : html`<script>${new Html(script)}</script>`}
   return SUMMARY_PAGE_START + text
 }
 
-/** Whether a page is one of this manifest, and says whether the data set is complete as it is now. */
-export function isPageOf(
-  page: string,
-  { manifestSha256, complete }: Pick<SummaryInput, 'manifestSha256' | 'complete'>,
-): boolean {
-  return page.includes(manifestSha256) && page.includes(`<h1 class="${classOf(complete)}">`)
+/** A page with another verdict. In texts that it quotes no element begins. */
+export function withVerdict(page: string, pipeline: string, verdict: Verdict): string {
+  return page
+    .replace(/<title>.*?<\/title>/s, () => titleOf(pipeline, verdict).text)
+    .replace(/<header>.*?<\/header>/s, () => headOf(pipeline, verdict).text)
 }
 
-function classOf(complete: boolean): string {
-  return complete ? 'whole' : 'lacking'
+function titleOf(pipeline: string, { headline }: Verdict): Html {
+  return html`<title>${pipeline}: ${headline}</title>`
 }
 
-function list(lines: readonly string[]): Html | string {
-  return lines.length === 0
-    ? ''
-    : html`<ul class="reasons">${lines.map((line) => html`<li>${line}</li>`)}</ul>`
+function headOf(pipeline: string, verdict: Verdict): Html {
+  const { state, headline, why, next } = verdict
+  const period = periodOf(verdict)
+  const reasons = reasonsOf(verdict)
+  return html`<header>
+<h1><bdi>${pipeline}</bdi>${period === null ? '' : html` <span>${period}</span>`}</h1>
+<div class="verdict ${state === 'complete' ? 'whole' : 'lacking'}"><p>${headline.replace(/^complete/, 'Complete')}</p>
+${why === '' ? '' : html`<p class="why">${why}.</p>`}${next === '' ? '' : html`<p class="next">${next}</p>`}</div>
+${reasons.length === 0 ? '' : html`<ul class="reasons">${reasons.map((line) => html`<li>${line}</li>`)}</ul>`}
+</header>`
+}
+
+/** In rows of the same number, as far as that is possible. */
+function tiles(figures: ReturnType<typeof figuresOf>): Html {
+  const across = (most: number): number => Math.ceil(figures.length / Math.ceil(figures.length / most))
+  return html`<ul class="figures" style="--wide:${across(7)};--narrow:${across(4)}">${figures.map(([name, value]) => html`<li><b>${value}</b>${name}</li>`)}</ul>`
 }
 
 function failures(manifest: Manifest): Html | string {
@@ -101,7 +109,7 @@ function failures(manifest: Manifest): Html | string {
 
 function rowsByTime(manifest: Manifest, rows: RowFacts | null): Html | string {
   const months = monthsOf(manifest, rows === null || rows.months.length === 0 ? null : rows.months)
-  if (months.length === 0) return ''
+  if (months.every(({ rows }) => rows === 0)) return ''
   return html`<section aria-labelledby="months"><h2 id="months">Rows by month</h2>
 ${monthChart(months)}${rows === null ? '' : comparison(rows.months)}</section>`
 }
@@ -160,7 +168,7 @@ function runs({ runs }: Manifest): Html {
   const shown = runs.slice(-MAX_RUNS)
   const names = [
     ...['run', 'rows', 'requests', 'retries', 'searches spent', 'searches left'],
-    ...['failed', 'quarantined', 'status', 'spillway'],
+    ...['failed', 'quarantined', 'status', 'by', 'spillway'],
   ]
   const caption = runs.length > shown.length ? `The last ${shown.length} of ${countText(runs.length)}` : ''
   return html`<section aria-labelledby="runs"><h2 id="runs">Runs</h2>
@@ -177,6 +185,7 @@ ${table(
     run.failures,
     run.quarantined,
     run.status,
+    byText(run.by),
     run.version,
   ]),
   'Runs',
@@ -197,6 +206,7 @@ ${retired.length > 0 ? html`<dt>Retired queries</dt><dd>${countText(retired.leng
 <dt>Windows</dt><dd>${windows === null ? 'none: all there is' : `${rangeText(windows.from, windows.until)}${windows.every === null ? '' : `, every ${windows.every}`}`}</dd>
 ${partitions === 0 ? '' : html`<dt>Pruned</dt><dd>${counted(partitions, 'partition')}, the last before ${time(prunes.at(-1)!.before)}</dd>`}
 ${!rulesOf(resource).holdsPeople ? '' : html`<dt>E-mail addresses</dt><dd>${maskingWords(masking).identity}</dd><dt>Passwords</dt><dd>${maskingWords(masking).secret}</dd>`}
+${notExported(manifest)}
 <dt>Format</dt><dd>${kindOfRows(resource)}, as ${format}, columns ${columns.map(({ name }) => name).join(', ')}</dd>
 <dt>Service</dt><dd>${service}</dd>
 <dt>SHA-256 of the settings</dt><dd><code>${config_digest}</code></dd>
@@ -205,10 +215,27 @@ ${!rulesOf(resource).holdsPeople ? '' : html`<dt>E-mail addresses</dt><dd>${mask
 <p class="soft">Made by spillway ${version} of this manifest, which lists every partition and file. Times are UTC. The page names queries, and small counts may concern few people; it holds no row and no identity besides.</p></section>`
 }
 
-function shards({ shards }: Manifest): Html {
+/** Columns that the settings leave out, and fields that no column holds. */
+function notExported({ columns, unknown_fields, settings, resource }: Manifest): Html | string {
+  const exported = new Set(columns.map(({ name }) => name))
+  const include = settings['extract.include']
+  const all = allColumns(resource, Array.isArray(include) ? include.map(String) : [])
+  const left = all.flatMap(({ name }) => (exported.has(name) ? [] : [name]))
+  const fields = Object.entries(unknown_fields)
+  const shown = fields.slice(0, MAX_FIELDS).map(([name, items]) => `${name} (in ${counted(items, 'item')})`)
+  const more = fields.length > shown.length ? ` and ${countText(fields.length - shown.length)} more` : ''
+  return html`${left.length === 0 ? '' : html`<dt>Columns left out</dt><dd>${left.join(', ')}</dd>`}${
+    fields.length === 0
+      ? ''
+      : html`<dt>Fields not exported</dt><dd><bdi>${shown.join(', ')}</bdi>${more}; transform.extra_columns adds them</dd>`
+  }`
+}
+
+function shards({ shards, partitions }: Manifest): Html {
   const shown = shards.slice(0, MAX_SHARDS)
+  const empty = partitions.filter(({ state, rows }) => state === 'done' && rows === 0).length
   return html`<section aria-labelledby="shards"><h2 id="shards">Files</h2>
-<p class="soft">${countText(shards.length)} in all${shards.length > shown.length ? `, of which the first ${countText(shown.length)} are here` : ''}. <code>spillway verify</code> compares them with these checksums.</p>
+<p class="soft">${countText(shards.length)} in all${shards.length > shown.length ? `, of which the first ${countText(shown.length)} are here` : ''}${empty === 0 ? '' : `; ${counted(empty, 'partition')} without rows ${empty === 1 ? 'has' : 'have'} none`}. <code>spillway verify</code> compares them with these checksums.</p>
 ${table(
   'Files with their SHA-256',
   ['file', 'rows', 'bytes', 'SHA-256'],

@@ -6,8 +6,9 @@ export const STYLE = `
 *{box-sizing:border-box}
 body{margin:0;background:var(--paper);color:var(--ink);font:15px/1.5 system-ui,sans-serif}
 main,header{max-width:88rem;margin:0 auto;padding:0 1.25rem}
-header>p{margin:.75rem 0 0;overflow-wrap:anywhere}
-h1{font-size:1.3rem;line-height:1.3;margin:.25rem 0 .5rem;padding:.5rem .9rem;border:2px solid;border-radius:.4rem}
+h1{font-size:2rem;line-height:1.2;margin:1rem 0 .75rem;overflow-wrap:anywhere}h1 span{display:block;font-size:1.3rem;font-weight:400;color:var(--soft)}
+.verdict{padding:.5rem .9rem;border:2px solid;border-radius:.4rem;margin:0 0 .75rem}.verdict p{margin:.25rem 0;max-width:none;overflow-wrap:anywhere;font-size:1.2rem;font-weight:600}
+.verdict .why,.verdict .next{font-size:1rem;font-weight:400;color:var(--ink)}
 .reasons,.failures{margin:.25rem 0 .75rem;padding-left:1.25rem;max-width:60rem}.failures li{margin:.4rem 0;overflow-wrap:anywhere}
 .whole{color:var(--good)}.lacking{color:var(--bad);background:repeating-linear-gradient(45deg,var(--hatch) 0 1px,transparent 1px 9px)}
 h2{font-size:1.15rem;margin:2rem 0 .5rem;border-bottom:1px solid var(--line)}
@@ -15,7 +16,7 @@ p{margin:.25rem 0 .75rem;max-width:60rem}
 .soft,caption{color:var(--soft)}
 dl{display:grid;grid-template-columns:max-content 1fr;gap:.15rem 1rem;margin:.5rem 0}
 dt{color:var(--soft)}dd{margin:0;overflow-wrap:anywhere}
-.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(10rem,1fr));gap:.75rem;margin:1rem 0;padding:0;list-style:none}
+.figures{display:grid;grid-template-columns:repeat(var(--wide),1fr);gap:.75rem;margin:1rem 0;padding:0;list-style:none}
 .figures li{border:1px solid var(--line);border-radius:.4rem;padding:.5rem .75rem}
 .figures b{display:block;white-space:nowrap;font-size:1.3rem;font-variant-numeric:tabular-nums}
 .wide{position:relative;margin:.5rem 0}.scroll{overflow-x:auto}
@@ -23,14 +24,14 @@ dt{color:var(--soft)}dd{margin:0;overflow-wrap:anywhere}
 .wide::after{content:"";position:absolute;inset:0 0 0 auto;width:1.5rem;pointer-events:none;opacity:0;background:linear-gradient(to left,var(--shade),transparent);animation:more linear both;animation-timeline:--across}
 @keyframes more{0%,90%{opacity:1}100%{opacity:0}}}
 .scroll:focus-visible{outline:2px solid var(--bar);outline-offset:2px}
-table{border-collapse:collapse;font-size:.875rem;font-variant-numeric:tabular-nums}
+table{border-collapse:collapse;width:100%;font-size:.875rem;font-variant-numeric:tabular-nums}
 caption{text-align:left;padding:.25rem 0;white-space:nowrap}
 th,td{padding:.2rem .5rem;text-align:left;border-bottom:1px solid var(--line);white-space:nowrap}
 td.n,th.n{text-align:right}
 th{font-weight:600}
-.bars{width:100%;max-width:62rem}.bars tbody th{max-width:24rem;white-space:normal;overflow-wrap:anywhere}.bars th,.bars td{vertical-align:middle}
+.bars tbody th{max-width:24rem;white-space:normal;overflow-wrap:anywhere}.bars th,.bars td{vertical-align:middle}
 .bar{width:60%;border:0}.bar::before{content:"";display:block;height:.9rem;width:calc(var(--s)*1%);background-color:var(--bar)}
-.chart{margin:1.5rem 0 .5rem;max-width:min(62rem,calc(var(--n)*4.5rem))}figcaption{color:var(--soft);font-size:.875rem}
+.chart{margin:1.5rem 0 .5rem;max-width:calc(var(--n)*7rem)}figcaption{color:var(--soft);font-size:.875rem}
 .months{display:flex;align-items:flex-end;gap:1px;height:8rem;margin:0;padding:0;list-style:none;border-bottom:1px solid var(--soft)}
 .months li{flex:1 1 0;min-width:0;position:relative;height:calc(var(--s)*1%);min-height:1px;background-color:var(--bar)}
 .months .part{background-image:repeating-linear-gradient(45deg,var(--paper) 0 2px,transparent 2px 6px)}
@@ -54,7 +55,8 @@ tbody th,tfoot th{font-weight:400}
 .many .pending b{font-size:0}.many .pending b::before{content:"○";font-size:.72rem}
 input{font:inherit;color:inherit;background:var(--paper);border:1px solid var(--soft);border-radius:.3rem;padding:.1rem .4rem}
 main{padding-bottom:2rem}
-@media screen and (max-width:40rem){h1{font-size:1.05rem;padding:.4rem .6rem}main,header{padding:0 .75rem}.figures{grid-template-columns:repeat(auto-fit,minmax(6.5rem,1fr));gap:.4rem}.figures li{padding:.3rem .5rem;font-size:.8rem}.figures b{font-size:.88rem}dl{grid-template-columns:1fr}dt{margin-top:.4rem}caption{white-space:normal;min-width:12rem;max-width:calc(100vw - 1.5rem);position:sticky;left:0}.bars th{min-width:7rem}.bar{width:40%}}
+@media (max-width:70rem){.figures{grid-template-columns:repeat(var(--narrow),1fr)}}
+@media screen and (max-width:40rem){h1{font-size:1.4rem}h1 span{font-size:1.05rem}.verdict p{font-size:1rem}main,header{padding:0 .75rem}.figures{grid-template-columns:repeat(2,1fr);gap:.4rem}.figures li{padding:.3rem .5rem;font-size:.8rem}.figures b{font-size:.88rem}dl{grid-template-columns:1fr}dt{margin-top:.4rem}caption{white-space:normal;min-width:12rem;max-width:calc(100vw - 1.5rem);position:sticky;left:0}.bars th{min-width:7rem}.bar{width:40%}}
 @media print{:root{color-scheme:light;--paper:#fff;--ink:#000;--soft:#333;--line:#bbb;--bar:#2f6fb3;--cold:#f0f5fa;--hot:#4f8fc6;--good:#1d6b3a;--bad:#a3231b;--hatch:#a3231b40;--shade:transparent}
 body{font-size:10pt}main,header{max-width:none;padding:0}.scroll{overflow:visible}.wide::after{display:none}.heat th:first-child{position:static}label,input{display:none}
 table{font-size:7.5pt}th,td,caption{white-space:normal;padding:.1rem .25rem}tbody th,td code{overflow-wrap:anywhere}td.n{white-space:nowrap}.heat td,.heat thead th,code{font-size:6.5pt}

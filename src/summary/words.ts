@@ -1,4 +1,5 @@
 import { IDENTITY_POLICIES, SECRET_POLICIES } from '../core/index.ts'
+import type { RunBy } from '../state/index.ts'
 
 /** The first two or three digits, truncated: `940`, `1.2k`, `56k`, `340M`. */
 export function short(value: number): string {
@@ -37,4 +38,13 @@ export function maskingWords(masking: { readonly secret: string; readonly identi
 
 function wordsOf(policies: Readonly<Record<string, { readonly words: string }>>, name: string): string {
   return policies[name]?.words ?? name
+}
+
+/** `organization 7, tenant 12, host etl-2` */
+export function byText({ organization, tenant, host }: RunBy): string {
+  return [
+    ...(organization === null ? [] : [`organization ${organization}`]),
+    ...(tenant === null ? [] : [`tenant ${tenant}`]),
+    `host ${host}`,
+  ].join(', ')
 }

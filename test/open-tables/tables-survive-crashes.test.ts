@@ -33,7 +33,8 @@ async function update(
   const store: OwnedStore = {
     ...wrapped,
     async create(path, chunks) {
-      const all = [...chunks]
+      const all: (string | Uint8Array)[] = []
+      for await (const chunk of chunks) all.push(chunk)
       if (path.endsWith('.json')) await beforeCommit(path, all)
       return wrapped.create(path, all)
     },

@@ -6,6 +6,7 @@ import type { ChainEntry, JournalEntry, PageEntry } from '../../src/state/index.
 import { LOG_START } from '../../src/state/log/commit.ts'
 import { faultyField } from '../../src/state/log/parse-entry.ts'
 import { HEADER } from './lines.ts'
+import { NOBODY } from './run-by.ts'
 
 const CHAIN: ChainEntry = {
   kind: 'chain',
@@ -29,7 +30,7 @@ const page = (
   ids: { blob: 0, keep: 0 },
   feed,
 })
-const run = (name: string): JournalEntry => ({ kind: 'run', run: name, started_at: '', version: '1' })
+const run = (name: string): JournalEntry => ({ kind: 'run', run: name, started_at: '', version: '1', by: NOBODY })
 const end = (name: string): JournalEntry => ({
   kind: 'end',
   run: name,

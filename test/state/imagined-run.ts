@@ -3,6 +3,7 @@ import { WindowRun } from '../../src/core/index.ts'
 import { chainEntry, type JournalEntry, type PageEntry } from '../../src/state/index.ts'
 import { type Random, random } from '../support/random.ts'
 import { DAY, days, HEADER, type JournalLine, keysOf, seal } from './lines.ts'
+import { NOBODY } from './run-by.ts'
 
 /** Days that each query is asked for, in one chain or several. */
 const DAYS = { 'domain.a.com': 6, 'domain.b.com': 6, 'domain.c.com': 1 } as const
@@ -98,7 +99,7 @@ class ImaginedRun {
 
   #beginRun(): void {
     const run = `run-${this.#runs++}`
-    this.#write({ kind: 'run', run, started_at: '2024-07-01T00:00:00.000Z', version: '1.0.0' })
+    this.#write({ kind: 'run', run, started_at: '2024-07-01T00:00:00.000Z', version: '1.0.0', by: NOBODY })
   }
 
   #endRun(): void {

@@ -107,10 +107,10 @@ describe('the lock', () => {
     const [name] = lockFiles()
     const path = `_state/${name}`
     const late = readFileSync(join(root, path), 'utf8')
-    expect(await readHolder(store)).not.toBeNull()
+    expect(await readHolder(store, Date.now())).not.toBeNull()
     await former.release()
     await write(store, path, late)
-    expect(await readHolder(store)).toBeNull()
+    expect(await readHolder(store, Date.now())).toBeNull()
     const lock = await take(systemClock)
     expect(lockFiles()).not.toContain(name)
     expect(warnings).toEqual([])

@@ -3,8 +3,9 @@ import { snapshot } from '../../src/state/checkpoint/checkpoint-state.ts'
 import { JournalFold } from '../../src/state/checkpoint/fold-journal.ts'
 import { type JournalEntry, searchesByMonth } from '../../src/state/index.ts'
 import { HEADER } from './lines.ts'
+import { NOBODY } from './run-by.ts'
 
-const begun = (run: string, at: string): JournalEntry => ({ kind: 'run', run, started_at: at, version: '1' })
+const begun = (run: string, at: string): JournalEntry => ({ kind: 'run', run, started_at: at, version: '1', by: NOBODY })
 const spent = (searches: number): JournalEntry => ({ kind: 'measured', spent: searches })
 const ended = (run: string, searches: number): JournalEntry => ({
   kind: 'end',

@@ -22,6 +22,7 @@ import { temporaryStore } from '../disk/temporary-store.ts'
 import { pipelineOf } from '../pipeline/plan/pipeline.ts'
 import { cases } from '../support/thorough.ts'
 import { chainOfAll, commitLines, HEADER, type JournalLine, own, page, seal, stateIn } from './lines.ts'
+import { NOBODY } from './run-by.ts'
 
 const KEY = Buffer.from('0123456789abcdef0123456789abcdef')
 const base: Pipeline = pipelineOf({})
@@ -37,6 +38,7 @@ const PLAN: Parameters<typeof writeManifest>[3] = {
   },
   planned: ['domain.acme.com/all', 'domain.acme.dev/all'],
   retired: [],
+  waiting: [],
 }
 
 /** What is planned, and what else the data set has, by key. */
@@ -288,7 +290,7 @@ describe('the manifest', () => {
   it('has the fields that scripts read', async () => {
     const { store } = temporaryStore()
     const state = await stateOf([
-      { kind: 'run', run: 'a', started_at: '2024-07-01T00:00:00.000Z', version: '1.2.3' },
+      { kind: 'run', run: 'a', started_at: '2024-07-01T00:00:00.000Z', version: '1.2.3', by: NOBODY },
       chainOfAll(0, 'domain.acme.com'),
       page({
         next: null,
@@ -312,7 +314,7 @@ describe('the manifest', () => {
         searches_remaining: 988,
       },
       // Killed: it has no count of its requests, but its lines do.
-      { kind: 'run', run: 'b', started_at: '2024-07-02T00:00:00.000Z', version: '1.2.3' },
+      { kind: 'run', run: 'b', started_at: '2024-07-02T00:00:00.000Z', version: '1.2.3', by: NOBODY },
       chainOfAll(1, 'domain.acme.org'),
       page({ chain: 1, requests: 4, repeated: 3, size: 500, forgotten: [{ window: 'all', items: 6 }] }),
       { kind: 'forget', at: '2024-07-03T00:00:00Z', identities: 2, rows: 0, shards: 0, quarantined: 0 },
@@ -367,6 +369,8 @@ describe('the manifest', () => {
       retired: [],
       prunes: [],
       forgotten: [{ at: '2024-07-03T00:00:00Z', identities: 2, rows: 0, shards: 0, quarantined: 0 }],
+      covers: null,
+      waiting: [],
       unknown_fields: { alpha: 2, zeta: 1 },
       runs: [
         {
@@ -382,6 +386,7 @@ describe('the manifest', () => {
           searches_spent: 12,
           searches_remaining: 988,
           version: '1.2.3',
+          by: NOBODY,
           error: null,
         },
         {
@@ -397,6 +402,7 @@ describe('the manifest', () => {
           searches_spent: 20,
           searches_remaining: 968,
           version: '1.2.3',
+          by: NOBODY,
           error: null,
           service: { page_size: 500 },
         },

@@ -11,9 +11,10 @@ import {
 import { anError } from '../disk/errors.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
 import { chainOfAll, commitLines, HEADER, openLog, own, page, seal } from './lines.ts'
+import { NOBODY } from './run-by.ts'
 
 const RUN = 'r'
-const begun: JournalEntry = { kind: 'run', run: RUN, started_at: '2024-01-01T00:00:00.000Z', version: '1' }
+const begun: JournalEntry = { kind: 'run', run: RUN, started_at: '2024-01-01T00:00:00.000Z', version: '1', by: NOBODY }
 const ended = (searches_remaining: number): JournalEntry => ({
   kind: 'end',
   run: RUN,

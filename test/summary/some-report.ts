@@ -1,4 +1,4 @@
-import type { Manifest, ManifestPartition } from '../../src/state/index.ts'
+import type { Manifest, ManifestPartition, Verdict } from '../../src/state/index.ts'
 import type { SummaryInput } from '../../src/summary/index.ts'
 
 export const DOMAINS = ['quillmere.net', 'scatterholt.com', 'unit2.example', 'unit10.example']
@@ -58,7 +58,9 @@ const MANIFEST: Manifest = {
     repeated: 17,
     forgotten: 0,
   },
-  unknown_fields: {},
+  unknown_fields: { severity: 12, '<b>': 1 },
+  covers: null,
+  waiting: [],
   retired: [{ query: 'domain.gone.example', partitions: 1, rows: 3 }],
   settings: {},
   scope: {
@@ -86,16 +88,29 @@ const MANIFEST: Manifest = {
     searches_spent: i % 2 === 0 ? null : 6000 + i,
     searches_remaining: i === 2 ? null : 9000,
     version: '1.0.0',
+    by: { organization: 7, tenant: null, host: 'etl-2' },
     error: null,
   })),
+}
+
+const STOPPED: Verdict = {
+  state: 'stopped',
+  headline: 'STOPPED: 2 of 48 partitions failed, 8 not done',
+  why: 'The service responded with 401 (<api.example.com>)',
+  next: 'Check that SPILLWAY_TOKEN holds a valid token.',
+  covers: { from: '2024-01-01T00:00:00Z', until: '2024-11-01T00:00:00Z' },
+  waiting: [{ from: '2025-01-01T00:00:00Z', until: '2025-02-01T00:00:00Z' }],
+  partitions: { total: 48, done: 38, failed: 2, pending: 8 },
+  complete: false,
+  leftOut: ['9 items were left out (quarantine, in 1 partition, see _quarantine)'],
+  outside: { partitions: 1, rows: 3 },
 }
 
 /** One with all sections, and with malicious names. */
 export const SOME_INPUT: SummaryInput = {
   manifest: MANIFEST,
   manifestSha256: 'ef'.repeat(32),
-  complete: false,
-  leftOut: ['9 items were left out (quarantine, in 1 partition, see _quarantine)'],
+  verdict: STOPPED,
   version: '1.0.0',
   rows: {
     people: 4321,
@@ -128,5 +143,13 @@ export function withManifest(changes: Partial<Manifest>, others: Partial<Summary
 /** The same with every partition done. */
 export const WHOLE: SummaryInput = withManifest(
   { partitions: partitions.map(({ key, rows }) => ({ key, state: 'done', rows: rows + 1, quarantined: 0 })) },
-  { complete: true, leftOut: [] },
+  {
+    verdict: {
+      ...STOPPED,
+      ...{ state: 'complete', headline: 'complete: all 48 partitions', why: '', next: '', complete: true },
+      ...{ covers: { from: '2024-01-01T00:00:00Z', until: '2025-01-01T00:00:00Z' }, waiting: [], leftOut: [] },
+      partitions: { total: 48, done: 48, failed: 0, pending: 0 },
+      outside: { partitions: 0, rows: 0 },
+    },
+  },
 )

@@ -12,7 +12,7 @@ async function described(pipeline: Pipeline, use: dataSets.Use): Promise<Pipelin
 }
 
 export async function readStatus(pipeline: Pipeline, nowMs = systemClock.now()) {
-  return dataSets.readStatus(await described(pipeline, 'status'), nowMs)
+  return dataSets.readStatus(await dataSets.describeDataSet({ pipeline, unknown: null }, 'status'), nowMs)
 }
 
 export async function pruneDataSet(

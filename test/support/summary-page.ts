@@ -18,7 +18,9 @@ export async function summaryPageIn(output: string) {
   const lines = all(/<tr>(<th scope="row".*?)<\/tr>/gs, section('heat'))
   return {
     html,
-    heading: textOf(/<h1[^>]*>(.*?)<\/h1>/.exec(html)![1]!),
+    heading: textOf(/<div class="verdict[^>]*><p>(.*?)<\/p>/.exec(html)![1]!),
+    why: textOf(/<p class="why">(.*?)<\/p>/.exec(html)?.[1] ?? ''),
+    next: textOf(/<p class="next">(.*?)<\/p>/.exec(html)?.[1] ?? ''),
     reasons: all(/<li>(.*?)<\/li>/g, /<ul class="reasons">.*?<\/ul>/s.exec(html)?.[0] ?? '').map(([, text]) =>
       textOf(text!),
     ),

@@ -105,7 +105,12 @@ export async function requireToRun(
   sendsNothing = false,
 ): Promise<void> {
   const { warningsFor, checkRequirements } = await import('../../pipeline/index.ts')
-  await checkRequirements(pipeline, { env, allowPlaintext, sendsNothing })
+  await checkRequirements(pipeline, { env, allowPlaintext, sendsNothing }).catch(async (error: unknown) => {
+    // A key would not help a file that does not fit the data set.
+    const { requireFit } = await import('../../data-set/index.ts')
+    await requireFit(pipeline)
+    throw error
+  })
   for (const message of await warningsFor(pipeline, env)) log('warn', message)
 }
 

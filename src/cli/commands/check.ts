@@ -6,7 +6,7 @@ import {
   rulesOf,
   systemClock,
 } from '../../core/index.ts'
-import { readPlan } from '../../data-set/index.ts'
+import { namingLocations, probe, readPlan } from '../../data-set/index.ts'
 import {
   checkRequirements,
   learnSecrets,
@@ -121,6 +121,7 @@ async function checkDataSet(pipeline: Pipeline, { env }: Io): Promise<string> {
     await runOptions(pipeline, { env, maskKey, allowPlaintext: true }),
   )
   const { total, done, partial } = partitions
+  await namingLocations(pipeline, () => probe(pipeline))
   if (done < total) await requireRoom(pipeline)
   return `${pipeline.load.path}: ${counted(total, 'partition')}, ${done} done, ${partial} partial`
 }

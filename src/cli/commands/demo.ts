@@ -44,7 +44,10 @@ async function showTable(pipeline: Pipeline, stop: AbortSignal, io: Io): Promise
   for (const line of alignedTable(resultTable(columns, rows), styleFor(false))) await stdout.line(`  ${line}`)
   await stdout.line(`\n  ${program} summary ${file}`)
   const warn = (message: string): void => void io.screen.write(`${message}\n`)
-  await summarizeDataSet(pipeline, { clock: systemClock, stop, format: 'html', warn, version })
+  await summarizeDataSet(
+    { pipeline, planned: pipeline },
+    { clock: systemClock, stop, format: 'html', warn, version },
+  )
   await stdout.line(
     `  ${shownPath(pipeline.load.path, cwd)}/${SUMMARY_PAGE_PATH}: people, sources and kinds of hash, for a browser`,
   )

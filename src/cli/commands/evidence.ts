@@ -8,7 +8,7 @@ import { flag, requiredValue, stringValue } from '../command-line/command.ts'
 import { dataSetCommand } from '../command-line/pipeline-options.ts'
 import { requireApart } from '../results/flag-file.ts'
 import { saveFile } from '../results/save-file.ts'
-import { completenessText } from '../results/summary.ts'
+import { verdictLines } from '../results/verdict.ts'
 import { bytes, counted, plainLine } from '../terminal/text.ts'
 
 export const evidence = dataSetCommand('status', {
@@ -25,22 +25,22 @@ export const evidence = dataSetCommand('status', {
     const output = resolve(cwd, args.output)
     await requireApart({ path: output, what: 'The archive' }, [dataSet.pipeline])
     const key = args.key === undefined ? null : await readVerifyingKey(args.key, io)
-    const found = await readEvidence(dataSet.pipeline, key, version)
-    const { manifest, completeness } = found
+    const found = await readEvidence(dataSet, key, version)
+    const { manifest, verdict } = found
     const { tar, files } = await evidenceTar(found, key)
     await saveFile(output, tar, 'The archive')
     const { pipeline } = manifest
     const { shards, rows } = manifest.totals
-    const { complete } = completeness
+    const { complete, covers } = verdict
     const size = tar.byteLength
     const sha256 = createHash('sha256').update(tar).digest('hex')
     await io.stdout.result(
       args.json,
-      { pipeline, output, bytes: size, sha256, files, shards, rows, complete },
+      { pipeline, output, bytes: size, sha256, files, shards, rows, complete, covers },
       [
         `${pipeline}: evidence of ${counted(shards, 'shard')} with ${counted(rows, 'row')}: ${plainLine(args.output)} (${bytes(size)})`,
         `SHA-256 ${sha256}; in it: ${files.join(', ')}`,
-        `${completenessText(completeness)}.`,
+        ...verdictLines(verdict, io.stdout.style),
       ],
     )
   },

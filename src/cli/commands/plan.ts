@@ -12,6 +12,7 @@ import {
   wantedPartitions,
 } from '../command-line/pipeline-options.ts'
 import { type Shown, statusTable } from '../results/status-tables.ts'
+import { coverLines, headlineText, reasonLines } from '../results/verdict.ts'
 import { count, counted, duration } from '../terminal/text.ts'
 
 export const plan = command({
@@ -51,6 +52,12 @@ function* planLines(result: PlanResult, pipeline: Pipeline, shown: Shown): Gener
   const { minRequests, minSeconds, expectedRequests, expectedSeconds, pageSize } = result
   const name = shown.style('bold', pipeline.name)
   yield `${name}: ${counted(total, 'partition')}: ${count(done)} done, ${count(partial)} partial, ${count(pending)} pending${pruned === 0 ? '' : `; ${count(pruned)} pruned`}`
+  const { verdict } = result
+  if (verdict.state === 'stopped' || verdict.state === 'damaged') {
+    yield headlineText(verdict, shown.style)
+    yield* reasonLines(verdict)
+  }
+  yield* coverLines({ ...verdict, covers: null })
   if (minRequests === 0) yield 'Nothing to do.'
   else {
     const rate = requestRate(pipeline)

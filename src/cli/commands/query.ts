@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { codeOf, ExportError, kindOfRows, type Pipeline } from '../../core/index.ts'
-import { type QueryStream, readCompleteness, streamQuery } from '../../data-set/index.ts'
+import { type QueryStream, readVerdict, streamQuery } from '../../data-set/index.ts'
 import { flag, type Io, stringValue, wrongUsage } from '../command-line/command.ts'
 import { dataSetCommand } from '../command-line/pipeline-options.ts'
 import { csvParts, jsonParts, shownOn } from '../results/row-text.ts'
-import { completenessText } from '../results/summary.ts'
+import { headlineText } from '../results/verdict.ts'
 import { styleFor } from '../terminal/screen.ts'
 import { unannounced, untilStopped } from '../terminal/signals.ts'
 import { alignedTable, resultTable } from '../terminal/table.ts'
@@ -72,9 +72,10 @@ async function sqlOf(
 }
 
 export async function warnOfGaps(planned: Pipeline, io: Io): Promise<void> {
-  const completeness = await readCompleteness(planned)
-  if (completeness.complete) return
-  io.screen.write(`${completenessText(completeness)}; the result covers the exported part.\n`, 'warn')
+  const verdict = await readVerdict(planned)
+  if (verdict.complete) return
+  const headline = headlineText(verdict, styleFor(false))
+  io.screen.write(`The export is ${headline}; the result covers the exported part.\n`, 'warn')
 }
 
 async function printTable({ columns, batches }: QueryStream, stdout: Io['stdout']): Promise<void> {

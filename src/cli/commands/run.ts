@@ -1,6 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import { resolve } from 'node:path'
-import { type ExportError, isExportError, type Pipeline, shellWord } from '../../core/index.ts'
+import {
+  type ExportError,
+  isExportError,
+  nullIf,
+  type Pipeline,
+  shellWord,
+  systemClock,
+} from '../../core/index.ts'
+import type { Verdict } from '../../state/index.ts'
 import { parseTarget, type Target } from '../../warehouse/index.ts'
 import {
   command,
@@ -57,7 +65,10 @@ export const run = command({
       const pipelines = found.flatMap(({ pipeline }) => (isExportError(pipeline) ? [] : [pipeline]))
       if (target !== null) {
         const { requireUsable } = await import('../work/load-tables.ts')
-        await requireUsable(target, pipelines, signals.stop)
+        await requireUsable(target, pipelines, signals.stop).catch(async (error: unknown) => {
+          if (isExportError(error)) for (const pipeline of pipelines) await leaveRecord(pipeline, error)
+          throw error
+        })
       }
       if (args.fresh && !args.yes && pipelines.length > 0) await askToStartOver(pipelines, io)
       const metrics =
@@ -80,6 +91,8 @@ type Found = {
   readonly name: string | null
   /** The pipeline, or why it cannot run, which was printed. */
   readonly pipeline: Pipeline | ExportError
+  /** Where its data set is; null: that cannot be read either. */
+  readonly place: Pipeline | null
 }
 
 /** Reads all pipeline files before the first run, so that all errors in them are printed at once. */
@@ -89,19 +102,32 @@ async function readEach(
 ): Promise<readonly Found[]> {
   const found: Found[] = []
   for (const file of args.pipeline) {
-    let name: string | null = null
+    let place: Pipeline | null = null
     try {
-      const pipeline = await pipelineFrom(file, args, io)
-      name = pipeline.name
-      await requireToRun(pipeline, args, io)
-      found.push({ file, name, pipeline })
+      place = await pipelineFrom(file, args, io)
+      await requireToRun(place, args, io)
+      found.push({ file, name: place.name, pipeline: place, place })
     } catch (error) {
       if (!isExportError(error)) throw error
       io.reportError(error)
-      found.push({ file, name, pipeline: error })
+      const name = place?.name ?? null
+      place ??= await placeOf(file, args, io)
+      if (place !== null) await leaveRecord(place, error)
+      found.push({ file, name, pipeline: error, place })
     }
   }
   return found
+}
+
+async function placeOf(file: string, { output }: OverrideFlags, { env, cwd }: Io): Promise<Pipeline | null> {
+  const { readPlace } = await import('../../pipeline/index.ts')
+  const place = await readPlace(file, { env, cwd, overrides: { output } }).catch(nullIf())
+  return place?.pipeline ?? null
+}
+
+async function leaveRecord(pipeline: Pipeline, error: ExportError): Promise<void> {
+  const { recordFailedStart } = await import('../../data-set/index.ts')
+  await recordFailedStart(pipeline, error, systemClock.now())
 }
 
 async function askToStartOver(pipelines: readonly Pipeline[], { cwd, screen }: Io): Promise<void> {
@@ -122,9 +148,12 @@ async function runEach(
 ): Promise<number> {
   const codes: number[] = []
   const paths = new Set<string>()
-  for (const { file, name, pipeline } of found) {
+  for (const { file, name, pipeline, place } of found) {
+    let verdict: Verdict | null = null
     const notBegun = async (error: ExportError): Promise<number> => {
-      if (settings.json) await io.stdout.line(plainJson(notBegunJson(name, error)))
+      const { readVerdict } = await import('../../data-set/index.ts')
+      verdict = place === null ? null : await readVerdict(place).catch(nullIf())
+      if (settings.json) await io.stdout.line(plainJson(notBegunJson(name, error, verdict)))
       return exitCode(error.kind, io.signals.received)
     }
     let code: number
@@ -142,7 +171,7 @@ async function runEach(
       })
     }
     codes.push(code)
-    settings.metrics?.exit(name ?? file, code)
+    settings.metrics?.exit(name ?? file, code, verdict)
   }
   return gravest(codes)
 }

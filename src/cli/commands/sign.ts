@@ -5,6 +5,7 @@ import { type Signed, signDataSet } from '../../data-set/index.ts'
 import { readSigningKey } from '../../pipeline/index.ts'
 import { flag, requiredValue } from '../command-line/command.ts'
 import { dataSetCommand } from '../command-line/pipeline-options.ts'
+import { verdictLines } from '../results/verdict.ts'
 import { bytes, counted, shownPath } from '../terminal/text.ts'
 import { changing } from '../work/changing.ts'
 
@@ -27,9 +28,14 @@ export const sign = dataSetCommand('status', {
       })
     }
     const signed = await changing(io, async (options) =>
-      signDataSet(dataSet.pipeline, await readSigningKey(args.key, io), options),
+      signDataSet(dataSet, await readSigningKey(args.key, io), options),
     )
-    await io.stdout.result(args.json, inSnakeCase<unknown>({ ...signed }), [signedText(signed, io.cwd)])
+    const { verdict, ...figures } = signed
+    const { complete } = verdict
+    await io.stdout.result(args.json, inSnakeCase<unknown>({ ...figures, complete }), [
+      ...signedLines(signed, io.cwd),
+      ...verdictLines(verdict, io.stdout.style),
+    ])
   },
 })
 
@@ -39,12 +45,9 @@ async function isOpenToOthers(path: string): Promise<boolean> {
   return found !== null && (found.mode & 0o007) !== 0
 }
 
-function signedText({ pipeline, signature, keySha256, complete, ...signed }: Signed, cwd: string): string {
-  const { shards, rows } = signed
-  const lines = [
+function signedLines({ pipeline, signature, keySha256, shards, rows, ...signed }: Signed, cwd: string) {
+  return [
     `${pipeline}: signed: ${counted(shards, 'shard')} with ${counted(rows, 'row')} (${bytes(signed.bytes)})`,
     `signature: ${shownPath(signature, cwd)}, Ed25519, SHA-256 of the public key ${keySha256}`,
   ]
-  if (!complete) lines.push('It covers the listed shards; not everything that the file plans is exported.')
-  return lines.join('\n')
 }

@@ -5,13 +5,14 @@ import {
   readStatus,
   type StatusResult,
 } from '../../data-set/index.ts'
-import type { RunStatus } from '../../state/index.ts'
+import { type RunStatus, verdictJson } from '../../state/index.ts'
 import { flag } from '../command-line/command.ts'
 import { CHOICE, dataSetCommand, wantedPartitions } from '../command-line/pipeline-options.ts'
 import { catalogJson, catalogText, comparedCatalog } from '../results/catalog.ts'
 import { type Shown, statusTable } from '../results/status-tables.ts'
+import { coverLines, headlineText, reasonLines } from '../results/verdict.ts'
 import { NEEDS_SOMEBODY } from '../terminal/exit-code.ts'
-import { bytes, count, counted, plainJson, plainLine } from '../terminal/text.ts'
+import { bytes, count, counted, duration, plainJson, plainLine } from '../terminal/text.ts'
 
 const MAX_RETIRED = 5
 
@@ -24,21 +25,23 @@ export const status = dataSetCommand('status', {
   ],
   eachFile: true,
   async run(args, io, dataSet) {
-    const { pipeline } = dataSet
-    const result = await readStatus(pipeline, systemClock.now())
+    const { pipeline, invalid } = dataSet
+    const result = await readStatus(dataSet, systemClock.now())
     const catalog = await comparedCatalog(pipeline, io)
     const wanted = await wantedPartitions(args)
     if (args.json) await io.stdout.parts(jsonParts(result, catalog, pipeline.name, wanted))
     else {
       const { style } = io.stdout
       const shown = { all: args.all, wanted, style }
+      if (invalid !== null)
+        await io.stdout.line(`${plainLine(pipeline.file)} is invalid: a run with it is refused`)
       await io.stdout.lines(statusLines(result, catalog, pipeline, shown))
     }
   },
 })
 
 function* jsonParts(
-  { lastRun, holder, overdue, retired, ...result }: StatusResult,
+  { runs, verdict, holder, overdue, retired, ...result }: StatusResult,
   catalog: CatalogComparison | null,
   name: string,
   wanted: PartitionFilter | null,
@@ -51,20 +54,25 @@ function* jsonParts(
     separator = ',\n'
   }
   const { searchesRemaining, searchesThisMonth, service } = result
+  const lastRun = runs.at(-1)
+  const { covers, waiting, outside } = verdict
   const rest = {
-    last_run: lastRun && runJson(lastRun),
-    holder,
+    verdict: verdictJson(verdict),
+    covers,
+    waiting,
+    last_run: lastRun === undefined ? null : runJson(lastRun),
+    holder: holder && inSnakeCase<unknown>({ ...holder }),
     overdue,
     retired,
-    totals: inSnakeCase({ ...result.totals, searchesRemaining, searchesThisMonth }),
+    totals: { ...inSnakeCase({ ...result.totals, searchesRemaining, searchesThisMonth }), outside },
     service: inSnakeCase({ ...service }),
     ...(catalog === null ? {} : { catalog: catalogJson(catalog) }),
   }
   yield `],\n${plainJson(rest).slice(1)}\n`
 }
 
-function runJson({ started_at, finished_at, status, error }: NonNullable<StatusResult['lastRun']>) {
-  return { started_at, finished_at, status, error }
+function runJson({ started_at, finished_at, status, error, by }: StatusResult['runs'][number]) {
+  return { started_at, finished_at, status, error, by }
 }
 
 function* statusLines(
@@ -74,9 +82,12 @@ function* statusLines(
   shown: Shown,
 ): Generator<string> {
   const { name, load } = pipeline
-  const { totals } = result
+  const { totals, verdict } = result
   const { repeated } = totals
-  yield `${shown.style('bold', name)}: ${count(totals.done)} of ${counted(totals.partitions, 'partition')} done${others(totals)}`
+  yield `${shown.style('bold', name)}: ${headlineText(verdict, shown.style)}`
+  yield* reasonLines(verdict)
+  yield* coverLines(verdict)
+  yield `${count(totals.done)} of ${counted(totals.partitions, 'partition')} done${others(totals)}`
   yield* lastRunLines(result, pipeline)
   // The path may be another one where the command is called from elsewhere.
   if (totals.requests === 0 && totals.shards === 0) yield `nothing is exported yet in ${plainLine(load.path)}`
@@ -99,28 +110,29 @@ function* statusLines(
   )
 }
 
-function* lastRunLines({ lastRun, holder, totals }: StatusResult, pipeline: Pipeline): Generator<string> {
-  const run = runCommand(pipeline)
+function* lastRunLines(
+  { runs, holder, totals, verdict }: StatusResult,
+  pipeline: Pipeline,
+): Generator<string> {
+  const run = plainLine(runCommand(pipeline))
   if (holder !== null) {
-    yield `at work: process ${holder.pid} on host ${plainLine(holder.host)}, since ${atTime(holder.since)}`
-    return
+    const { pid, host, since, heartbeatAt, isLate } = holder
+    const who = `process ${pid} on host ${plainLine(host)}, since ${atTime(since)}`
+    const age = duration(Math.max(0, systemClock.now() - Date.parse(heartbeatAt)))
+    if (!isLate) return yield `at work: ${who}, last heartbeat ${age} ago`
+    yield `held by ${who}, last heartbeat ${age} ago: it has probably ended, and the next run takes over`
   }
-  if (lastRun === null) {
-    yield `next: ${plainLine(run)}`
-    return
+  const last = runs.at(-1)
+  if (last !== undefined) {
+    const { status, finished_at, started_at } = last
+    const isMore = totals.done < totals.partitions
+    yield finished_at === null || status === null
+      ? `last run: began ${atTime(started_at)}, its end is not on record`
+      : `last run: ${endText(status, isMore)}, ${atTime(finished_at)}`
   }
-  const { status, finished_at, started_at, error } = lastRun
-  const end =
-    finished_at === null || status === null
-      ? `its end is not on record: it was killed, or could not write; it began ${atTime(started_at)}`
-      : `${endText(status, totals.done < totals.partitions)}, ${atTime(finished_at)}`
-  yield `last run: ${end}`
-  if (error !== null) {
-    yield `  ${plainLine(error.what)}${error.where === '' ? '' : ` (${plainLine(error.where)})`}`
-    yield `  ${plainLine(error.next)}`
-  }
-  const isHopeless = error !== null && NEEDS_SOMEBODY.has(error.kind)
-  if (totals.done < totals.partitions) yield `${isHopeless ? 'once corrected' : 'next'}: ${plainLine(run)}`
+  const kind = last?.error?.kind
+  if (kind !== undefined && NEEDS_SOMEBODY.has(kind)) yield `once corrected: ${run}`
+  else if (totals.done < totals.partitions || verdict.state !== 'complete') yield `next: ${run}`
 }
 
 /** @param isMore whether partitions of the file are not done: then a complete run was one of a part of them */

@@ -3,8 +3,9 @@ import { summarizeDataSet } from '../../data-set/index.ts'
 import { version } from '../../package/index.ts'
 import { choiceOf, flag } from '../command-line/command.ts'
 import { dataSetCommand } from '../command-line/pipeline-options.ts'
+import { verdictLines } from '../results/verdict.ts'
 import { untilStopped } from '../terminal/signals.ts'
-import { counted, plainLine, shownPath } from '../terminal/text.ts'
+import { counted, shownPath } from '../terminal/text.ts'
 
 export const summary = dataSetCommand('read', {
   flags: {
@@ -23,8 +24,9 @@ export const summary = dataSetCommand('read', {
     const { pipeline } = dataSet
     return untilStopped(io, async ({ stop }) => {
       const warn = (message: string): void => void io.screen.write(`${message}\n`)
-      const found = await summarizeDataSet(pipeline, { clock: systemClock, stop, format, warn, version })
-      const { rows, shards, complete, hasFacts, verdict, markdown } = found
+      const found = await summarizeDataSet(dataSet, { clock: systemClock, stop, format, warn, version })
+      const { rows, shards, hasFacts, verdict, markdown } = found
+      const { complete } = verdict
       const path = `${pipeline.load.path}/${SUMMARY_PAGE_PATH}`
       if (!hasFacts && rulesOf(pipeline.extract.resource).holdsPeople)
         warn('DuckDB is not installed, so the summary has nothing that only rows tell.')
@@ -32,7 +34,7 @@ export const summary = dataSetCommand('read', {
       else
         await io.stdout.result(json, { pipeline: pipeline.name, report: path, rows, shards, complete }, [
           `${shownPath(path, io.cwd)}: ${counted(rows, 'row')}, ${counted(shards, 'shard')}`,
-          `The export is ${plainLine(verdict)}.`,
+          ...verdictLines(verdict, io.stdout.style),
         ])
     })
   },

@@ -7,10 +7,11 @@ import {
   verifyDataSet,
 } from '../../data-set/index.ts'
 import { readVerifyingKey } from '../../pipeline/index.ts'
+import { verdictJson } from '../../state/index.ts'
 import { flag, stringValue, wrongUsage } from '../command-line/command.ts'
 import { dataSetCommand } from '../command-line/pipeline-options.ts'
 import { catalogJson, catalogText, comparedCatalog, remedyOf } from '../results/catalog.ts'
-import { completenessText } from '../results/summary.ts'
+import { headlineText, reasonLines } from '../results/verdict.ts'
 import { DONE, FAILED } from '../terminal/exit-code.ts'
 import type { Style } from '../terminal/screen.ts'
 import { count, counted, plainLine } from '../terminal/text.ts'
@@ -48,7 +49,11 @@ export const verify = dataSetCommand('read', {
     const result = withCatalog(files, catalog)
     const signature = args.key === undefined ? null : { notBefore: args.notBefore ?? null }
     const view = { pipeline, all: args.all, signature, style: stdout.style }
-    const shown = { ...result, ...(catalog === null ? {} : { catalog: catalogJson(catalog) }) }
+    const shown = {
+      ...result,
+      verdict: verdictJson(result.verdict),
+      ...(catalog === null ? {} : { catalog: catalogJson(catalog) }),
+    }
     await stdout.result(args.json, shown, verificationLines(result, view))
     if (catalog?.inLine === null) io.log('warn', catalogText(catalog))
     // Items in quarantine are left out by intent, as far as transform.max_quarantined permits them.
@@ -94,9 +99,8 @@ function* verificationLines(result: Verification, view: VerificationView): Gener
     return
   }
   if (result.unfinished) yield `${UNFINISHED}.`
-  const [first, ...rest] = completenessText(result).split(': ')
-  const verdict = style(result.complete ? 'green' : 'red', first!)
-  yield `${[verdict, ...rest].join(': ')}.`
+  yield `The export is ${headlineText(result.verdict, style)}.`
+  yield* reasonLines(result.verdict)
   const { quarantined, beyond_limit: beyond, max_quarantined: limit } = result.left_out
   if (quarantined === 0) return
   yield beyond === 0
@@ -109,7 +113,9 @@ const UNFINISHED =
 
 function* verdictLines(result: Verification, { pipeline, style }: VerificationView): Generator<string> {
   const { complete, problems, repair, unfinished } = result
-  const hint = complete ? 'Everything planned was exported' : completenessText(result)
+  const hint = complete
+    ? 'Everything planned was exported'
+    : `The export is ${headlineText(result.verdict, style)}`
   const areAll = (cause: ProblemCause): boolean => problems.every((problem) => problem.cause === cause)
   const run = repairCommand(pipeline, repair)
   const advice = new Set(problems.flatMap(({ next }) => next ?? []))

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { codeOf, type Pipeline, type ServiceFigures, serial } from '../../core/index.ts'
 import { version } from '../../package/index.ts'
 import type { Progress, RunSummary } from '../../run/index.ts'
-import type { RunCounts } from '../../state/index.ts'
+import type { RunCounts, Verdict } from '../../state/index.ts'
 import { notWritable, requireApart } from '../results/flag-file.ts'
 import { replaceFile } from '../results/save-file.ts'
 
@@ -22,6 +22,8 @@ type Figures = Partial<RunCounts> & {
   readonly partitions?: { readonly done: number; readonly failed: number; readonly pending: number }
   readonly service?: ServiceFigures
   readonly exitCode?: number
+  /** On the data set. */
+  readonly state?: Verdict['state']
 }
 
 /** A value; or several, by another label, with its values. Nothing where it is not known. */
@@ -34,7 +36,7 @@ type Value =
 
 type Metric = readonly [
   help: string,
-  of: Exclude<keyof Figures, 'partitions' | 'service'> | ((figures: Figures) => Value),
+  of: Exclude<keyof Figures, 'partitions' | 'service' | 'state'> | ((figures: Figures) => Value),
 ]
 
 const METRICS: Readonly<Record<string, Metric>> = {
@@ -62,7 +64,18 @@ const METRICS: Readonly<Record<string, Metric>> = {
     ({ partitions }) => (partitions === undefined ? null : ['state', partitions]),
   ],
   last_success_timestamp_seconds: ['When a run last exported everything that was requested.', 'lastSuccess'],
+  verdict: [
+    'What the data set is, as `status` says: 1 for its state.',
+    ({ state }) => (state === undefined ? null : ['state', { ...NO_STATE, [state]: 1 }]),
+  ],
   exit_code: ['Exit code of the last run; absent during one.', 'exitCode'],
+}
+
+const NO_STATE: Readonly<Record<Verdict['state'], number>> = {
+  complete: 0,
+  incomplete: 0,
+  stopped: 0,
+  damaged: 0,
 }
 
 /** A file with figures for Prometheus, replaced in one step: when a run begins, every half minute, and at its end. */
@@ -112,12 +125,13 @@ export class MetricsFile {
     this.#update(pipeline, { ...progress, isRunning: true, durationSeconds, partitions })
   }
 
-  end({ pipeline, status, lastCompleteMs, durationMs, ...figures }: RunSummary): void {
+  end({ pipeline, status, verdict, lastCompleteMs, durationMs, ...figures }: RunSummary): void {
     const { done, failed, pending } = figures.partitions
     this.#update(pipeline, {
       ...figures,
       isRunning: false,
       isSuccess: status === 'complete',
+      state: verdict.state,
       durationSeconds: durationMs / 1000,
       partitions: { done, failed, pending },
       ...(lastCompleteMs === null ? {} : { lastSuccess: lastCompleteMs / 1000 }),
@@ -125,10 +139,11 @@ export class MetricsFile {
   }
 
   /** Adds the exit code of a pipeline; of one whose run could not begin it is all that is known. */
-  exit(pipeline: string, exitCode: number): void {
+  exit(pipeline: string, exitCode: number, verdict: Verdict | null = null): void {
     const { isRunning, at, ...before } = this.#figures.get(pipeline) ?? {}
     const has = isRunning === false ? before : { lastSuccess: before.lastSuccess, isSuccess: false }
-    this.#update(pipeline, { ...(has as Figures), isRunning: false, exitCode })
+    const now = verdict === null ? {} : { state: verdict.state }
+    this.#update(pipeline, { ...(has as Figures), ...now, isRunning: false, exitCode })
   }
 
   async close(): Promise<void> {

@@ -1,17 +1,20 @@
 import { resolve } from 'node:path'
 import { type ExportError, inSnakeCase, kindOfRows, type Pipeline, shellWord } from '../../core/index.ts'
-import { type Completeness, leftOutClauses, leftOutText } from '../../data-set/index.ts'
 import { figuresJson, type RunSummary, reasonOf } from '../../run/index.ts'
-import { NO_RUN_COUNTS, partitionCounts } from '../../state/index.ts'
+import { NO_RUN_COUNTS, partitionCounts, type Verdict, verdictJson } from '../../state/index.ts'
 import type { Io } from '../command-line/command.ts'
 import { DONE, exitCode, FAILED, NEEDS_SOMEBODY } from '../terminal/exit-code.ts'
 import type { Colour, Style } from '../terminal/screen.ts'
 import { bytes, count, counted, duration, plainJson, plainLine, shownPath } from '../terminal/text.ts'
+import { coverLines, headlineText } from './verdict.ts'
 
 const MAX_CAUSES_SHOWN = 5
 const MAX_REASONS_SHOWN = 3
 
-function summaryJson(summary: Omit<RunSummary, 'dataSet' | 'lastCompleteMs'>) {
+function summaryJson(
+  summary: Omit<RunSummary, 'dataSet' | 'lastCompleteMs' | 'verdict'>,
+  verdict: Verdict | null,
+) {
   const { partitions, filePartitions, service, manifest, error, failures } = summary
   return {
     ...figuresJson(summary),
@@ -21,6 +24,7 @@ function summaryJson(summary: Omit<RunSummary, 'dataSet' | 'lastCompleteMs'>) {
     manifest,
     error: reasonOf(error, summary),
     failures,
+    ...(verdict === null ? {} : { verdict: verdictJson(verdict), covers: verdict.covers }),
   }
 }
 
@@ -31,7 +35,7 @@ export async function printSummary(
   io: Io,
 ): Promise<number> {
   const { stdout, signals } = io
-  if (how.json) await stdout.line(plainJson(summaryJson(summary)))
+  if (how.json) await stdout.line(plainJson(summaryJson(summary, summary.verdict)))
   else {
     await stdout.lines(summaryLines(summary, pipeline, io))
     // Commands stay on one line, to be copied.
@@ -42,9 +46,9 @@ export async function printSummary(
 }
 
 /** The same for one of several pipelines that could not begin. @param name null: it could not be read */
-export function notBegunJson(name: string | null, error: ExportError) {
+export function notBegunJson(name: string | null, error: ExportError, verdict: Verdict | null = null) {
   const status = error.kind === 'interrupted' ? error.kind : NOTHING_DONE.status
-  return { ...summaryJson({ ...NOTHING_DONE, status, error }), pipeline: name }
+  return { ...summaryJson({ ...NOTHING_DONE, status, error }, verdict), pipeline: name }
 }
 
 const NOTHING_DONE = {
@@ -81,10 +85,14 @@ function summaryLines(summary: RunSummary, pipeline: Pipeline, { cwd, stdout }: 
   const inAll = summary.dataSet.rows
   const { path } = pipeline.load
   const seconds = summary.durationMs / 1000
+  const [covers = null, ...beside] = coverLines(summary.verdict)
   const figures: readonly Figure[] = [
+    ['data set', headlineText(summary.verdict, style)],
+    ['', covers],
+    ...beside.map((line) => ['', line] as const),
     ['partitions', partitionsText(partitions, style)],
     ['rows', rows === 0 ? '0' : `${count(rows)} (${count(rows / Math.max(seconds, 0.001))} a second)`],
-    ['data set', inAll === rows ? null : `${counted(inAll, 'row')} in all, by this run and earlier ones`],
+    ['in all', inAll === rows ? null : `${counted(inAll, 'row')}, by this run and earlier ones`],
     ['written', `${counted(shards, 'shard')}, ${bytes(summary.bytes)}`],
     ['in shards', openRows(summary.dataSet)],
     [
@@ -130,10 +138,9 @@ function openRows({ rows, inShards }: RunSummary['dataSet']): string | null {
 }
 
 function headline(
-  { pipeline, status, rows, requests, partitions, filePartitions, durationMs, dataSet }: RunSummary,
+  { pipeline, status, rows, requests, partitions, filePartitions, durationMs }: RunSummary,
   style: Style,
 ): string {
-  const leftOut = plainLine(leftOutText(dataSet.leftOut))
   const name = style('bold', pipeline)
   const took = duration(durationMs)
   const what = filePartitions === null ? 'all' : 'what the flags name'
@@ -142,18 +149,13 @@ function headline(
       ? `nothing new; ${what} is exported`
       : `complete ${filePartitions === null ? '' : `for ${what} `}in ${took}`
   const words: Record<RunSummary['status'], readonly [Colour, string]> = {
-    complete: ['green', `${completed}${partText(filePartitions)}${leftOut}`],
+    complete: ['green', completed],
     failed: ['red', partitions.failed > 0 ? `${counted(partitions.failed, 'partition')} failed` : 'failed'],
     budget: ['yellow', 'stopped early; the next run exports the rest'],
     interrupted: ['yellow', 'interrupted; what is committed stays'],
   }
   const [colour, text] = words[status]
   return `${name}: ${style(colour, text)}${status === 'complete' ? '' : ` (${took})`}`
-}
-
-function partText(file: RunSummary['filePartitions']): string {
-  if (file === null || file.done === file.total) return ''
-  return `; of the file ${count(file.total - file.done)} of ${counted(file.total, 'partition')} are not done`
 }
 
 function partitionsText({ total, done, failed, pending }: RunSummary['partitions'], style: Style): string {
@@ -242,28 +244,4 @@ function hasQuotaLeft({ error, requests }: RunSummary, { maxRequests }: Pipeline
 function neverReached({ status, requests, error, causes }: RunSummary): boolean {
   const kinds = error === null ? causes.map(({ kind }) => kind) : [error.kind]
   return status === 'failed' && requests === 0 && kinds.includes('transient')
-}
-
-/** Whether a data set is complete, as one sentence without its full stop. */
-export function completenessText(completeness: Completeness): string {
-  const { complete, partitions, left_out } = completeness
-  const leftOut = plainLine(leftOutText(leftOutClauses(left_out)))
-  if (!complete) return `The export is INCOMPLETE: ${whatIsMissing(completeness)}${leftOut}`
-  const all =
-    partitions === null
-      ? ''
-      : `: ${partitions.total === 1 ? 'its one partition' : `all ${count(partitions.total)} partitions`}`
-  return `The export is complete${all}${leftOut}`
-}
-
-function whatIsMissing({ partitions }: Completeness): string {
-  if (partitions === null) return 'it has no _SUCCESS, or no manifest that can be read'
-  if (partitions.done === partitions.total) return 'it has no _SUCCESS'
-  const { total, failed, pending } = partitions
-  const of = ` of ${counted(total, 'partition')}`
-  const parts = [
-    ...(failed > 0 ? [`${count(failed)}${of} failed`] : []),
-    ...(pending > 0 ? [`${count(pending)}${failed > 0 ? '' : of} not done`] : []),
-  ]
-  return parts.join(', ')
 }

@@ -5,13 +5,13 @@ import {
   type LoadOptions,
   type LoadSummary,
   loadWarehouse,
-  readCompleteness,
+  readVerdict,
 } from '../../data-set/index.ts'
 import type { Settings } from '../../run-options.ts'
 import { requireTarget, type Target, type TargetWait } from '../../warehouse/index.ts'
 import type { Io } from '../command-line/command.ts'
 import { pathWithin } from '../results/save-file.ts'
-import { completenessText } from '../results/summary.ts'
+import { verdictLines } from '../results/verdict.ts'
 import { count, counted, duration, plainLine, shownPath } from '../terminal/text.ts'
 
 export type LoadSettings = Settings<
@@ -65,9 +65,9 @@ export async function loadTables(
     process.umask(umask)
     screen.clear()
   })
-  const completeness = await readCompleteness(planned)
+  const verdict = await readVerdict(planned)
   const { others, ...figures } = summary
-  const { complete } = completeness
+  const { complete } = verdict
   const flags = { to: target.label, schema, table }
   const words = [
     shownPath(pipeline.load.path, cwd),
@@ -77,7 +77,7 @@ export async function loadTables(
   await stdout.result(json, inSnakeCase<unknown>({ ...figures, otherDataSets, complete }), [
     summaryText(summary),
     ...(others.length === 0 ? [] : [othersText(others, `${program} load ${words.join(' ')}`)]),
-    `${completenessText(completeness)}.`,
+    ...verdictLines(verdict, stdout.style),
   ])
 }
 

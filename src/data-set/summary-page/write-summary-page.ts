@@ -7,10 +7,17 @@ import {
   SUMMARY_PAGE_PATH,
   SUMMARY_PAGE_START,
 } from '../../core/index.ts'
-import { MANIFEST_PATH, manifestDigest, parseManifest } from '../../state/index.ts'
+import {
+  type CheckpointState,
+  MANIFEST_PATH,
+  manifestDigest,
+  parseManifest,
+  type Verdict,
+} from '../../state/index.ts'
 import type { SummaryInput } from '../../summary/index.ts'
 import { beginsWith } from '../clear-data-set.ts'
-import { leftOutClauses, leftOutOfManifest } from '../completeness.ts'
+import type { Described } from '../described.ts'
+import { leftOutClauses, leftOutOf } from '../left-out.ts'
 import {
   type HoldOptions,
   holdDataSet,
@@ -21,7 +28,9 @@ import {
 } from '../open-data-set.ts'
 import type { DataSetOptions } from '../options.ts'
 import { readSteadily } from '../read-manifest.ts'
-import { isMarked } from '../success-mark.ts'
+import { knownState, standingOf, verdictOf } from '../verdict.ts'
+
+type PageOptions = Pick<DataSetOptions, 'version' | 'onLog'>
 
 /** Loaded when a page is written: most commands write none. */
 const pages = () => import('../../summary/index.ts')
@@ -30,23 +39,47 @@ const pages = () => import('../../summary/index.ts')
 export async function bringSummaryPage(
   pipeline: Pipeline,
   store: OwnedStore,
-  { version, onLog }: Pick<DataSetOptions, 'version' | 'onLog'>,
+  state: CheckpointState,
+  { version, onLog }: PageOptions,
 ): Promise<void> {
   try {
-    const input = await summaryInput(store, version)
-    if (input === null) return
-    const page = Buffer.from((await store.read(SUMMARY_PAGE_PATH)) ?? []).toString()
-    const { isPageOf } = await pages()
-    if (!isPageOf(page, input)) await writePage(store, input)
+    const bytes = await store.read(MANIFEST_PATH)
+    if (bytes === null) return
+    const verdict = verdictOf(pipeline, state, await standingOf(store, state, { fault: null, isHeld: false }))
+    const page = await pageIn(store)
+    if (page.includes(manifestDigest(bytes))) await bringVerdict(pipeline, store, state, verdict)
+    else await writePage(store, inputFrom(bytes, shown(pipeline, state, verdict), version))
   } catch (error) {
     if (!isExportError(error) || isExportError(error, 'locked')) throw error
     onLog('warn', `the summary page could not be written: ${withLocation(pipeline, error).message}`)
   }
 }
 
+/** Changes the verdict in the page, if there is one; all else in it stays. */
+export async function bringVerdict(
+  pipeline: Pipeline,
+  store: OwnedStore,
+  state: CheckpointState,
+  verdict: Verdict,
+): Promise<void> {
+  const page = await pageIn(store)
+  if (!page.startsWith(SUMMARY_PAGE_START)) return
+  const { withVerdict } = await pages()
+  const changed = withVerdict(page, state.header.pipeline, shown(pipeline, state, verdict))
+  if (changed !== page) await store.replace(SUMMARY_PAGE_PATH, [changed])
+}
+
+async function pageIn(store: Store): Promise<string> {
+  return Buffer.from((await store.read(SUMMARY_PAGE_PATH)) ?? []).toString()
+}
+
+/** Fields and rules are for those who look into the quarantine. */
+function shown({ transform }: Pipeline, state: CheckpointState, verdict: Verdict): Verdict {
+  return { ...verdict, leftOut: leftOutClauses({ ...leftOutOf(transform, state), reasons: [] }) }
+}
+
 export async function isSummaryPageBehind(store: Store, manifest: Uint8Array): Promise<boolean> {
-  const page = Buffer.from((await store.read(SUMMARY_PAGE_PATH)) ?? []).toString()
-  return !page.includes(manifestDigest(manifest))
+  return !(await pageIn(store)).includes(manifestDigest(manifest))
 }
 
 /** @throws ExportError `storage` when it cannot be written, or another file has its name */
@@ -63,35 +96,34 @@ async function writePage(store: OwnedStore, input: SummaryInput): Promise<void> 
   await store.replace(SUMMARY_PAGE_PATH, [summaryPage(input)])
 }
 
-async function summaryInput(store: Store, version: string): Promise<SummaryInput | null> {
-  const bytes = await store.read(MANIFEST_PATH)
-  return bytes === null ? null : inputFrom(bytes, await isMarked(store), version)
-}
-
-function inputFrom(bytes: Uint8Array, complete: boolean, version: string): SummaryInput {
-  const manifest = parseManifest(bytes)
-  // Fields and rules are for those who look into the quarantine.
-  const leftOut = leftOutClauses({ ...leftOutOfManifest(manifest), reasons: [] })
-  return { manifest, manifestSha256: manifestDigest(bytes), complete, leftOut, version, rows: null }
+function inputFrom(bytes: Uint8Array, verdict: Verdict, version: string): SummaryInput {
+  return {
+    manifest: parseManifest(bytes),
+    manifestSha256: manifestDigest(bytes),
+    verdict,
+    version,
+    rows: null,
+  }
 }
 
 export async function pageOfManifest(
+  pipeline: Pipeline,
   bytes: Uint8Array,
-  complete: boolean,
+  state: CheckpointState,
+  verdict: Verdict,
   version: string,
 ): Promise<Uint8Array> {
   const { summaryPage } = await pages()
-  return Buffer.from(summaryPage(inputFrom(bytes, complete, version)))
+  return Buffer.from(summaryPage(inputFrom(bytes, shown(pipeline, state, verdict), version)))
 }
 
 export type SummarizedDataSet = {
   readonly pipeline: string
-  readonly complete: boolean
   readonly rows: number
   readonly shards: number
   /** Whether its rows were asked, which needs DuckDB. */
   readonly hasFacts: boolean
-  readonly verdict: string
+  readonly verdict: Verdict
   readonly markdown: string
 }
 
@@ -103,24 +135,28 @@ export type SummarizeOptions = HoldOptions & {
 
 /** Markdown writes nothing. @throws ExportError `locked` during a run; `config` when nothing was exported yet */
 export async function summarizeDataSet(
-  pipeline: Pipeline,
+  { pipeline, planned }: Pick<Described, 'pipeline' | 'planned'>,
   options: SummarizeOptions,
 ): Promise<SummarizedDataSet> {
   const { format, version, stop } = options
   return namingLocations(pipeline, async () => {
     const data = openDataSet(pipeline)
-    const summarized = async (store: Store): Promise<SummaryInput> => {
-      const input = await summaryInput(store, version)
-      if (input === null) throw nothingExported(pipeline)
+    const summarized = async (store: Store, isHeld: boolean): Promise<SummaryInput> => {
+      const bytes = await store.read(MANIFEST_PATH)
+      if (bytes === null) throw nothingExported(pipeline)
+      const { state, fault } = await knownState(store)
+      const standing = await standingOf(store, state, { fault, isHeld })
+      const verdict = verdictOf(planned, state, standing)
+      const input = inputFrom(bytes, state === null ? verdict : shown(planned, state, verdict), version)
       // Loaded here, so that runs start faster.
       const { askRows } = await import('../warehouse/ask-rows.ts')
       return { ...input, rows: await askRows(pipeline, input.manifest, stop) }
     }
-    if (format === 'markdown') return resultOf(await readSteadily(data, () => summarized(data)))
+    if (format === 'markdown') return resultOf(await readSteadily(data, () => summarized(data, true)))
     // Before the lock, which would create the folder.
     if ((await data.size(MANIFEST_PATH)) === null) throw nothingExported(pipeline)
     return holdDataSet(pipeline, options, async ({ store }) => {
-      const input = await summarized(store)
+      const input = await summarized(store, false)
       await writePage(store, input)
       return resultOf(input)
     })
@@ -128,15 +164,14 @@ export async function summarizeDataSet(
 }
 
 async function resultOf(input: SummaryInput): Promise<SummarizedDataSet> {
-  const { summaryMarkdown, verdictOf } = await pages()
-  const { manifest, complete, rows } = input
+  const { summaryMarkdown } = await pages()
+  const { manifest, verdict, rows } = input
   return {
     pipeline: manifest.pipeline,
-    complete,
     rows: manifest.totals.rows,
     shards: manifest.totals.shards,
     hasFacts: rows !== null,
-    verdict: verdictOf(input),
+    verdict,
     markdown: summaryMarkdown(input),
   }
 }

@@ -9,22 +9,28 @@ import {
   fitsManifest,
   MANIFEST_PATH,
   type Manifest,
+  PathMap,
   parseManifest,
   readCheckpoint,
   SIGNATURE_BYTES,
   SIGNATURE_PATH,
   schemaFromJson,
+  stateOfManifest,
+  type Verdict,
 } from '../../state/index.ts'
-import { type Completeness, completenessOf } from '../completeness.ts'
 import { CLEARING_PATH, isClearing } from '../find-state.ts'
+import { type LeftOut, leftOutOf } from '../left-out.ts'
 import { namingLocations, nothingExported, openDataSet } from '../open-data-set.ts'
 import { readSteadily } from '../read-manifest.ts'
 import { filesAt, LIKE_A_SHARD, rowFiles } from '../row-files.ts'
 import { whyStale } from '../scope.ts'
+import { standingOf, verdictOf } from '../verdict.ts'
 import { type Problem, type ProblemCause, verifyShard } from './verify-shard.ts'
 
 /** Whether the files are those of the manifest (`ok`), and whether all that the given file plans is exported (`complete`). */
-export type Verification = Completeness & {
+export type Verification = Pick<Verdict, 'complete' | 'partitions' | 'covers'> & {
+  readonly verdict: Verdict
+  readonly left_out: LeftOut
   readonly ok: boolean
   readonly shards: number
   readonly rows: number
@@ -112,16 +118,23 @@ async function verify(
       problems.push({ ...problem, cause: isMended ? 'unfinished' : 'table' })
     }
   }
-  const completeness = await completenessOf(planned, store, manifest)
-  const { quarantined, forgotten } = completeness.left_out
+  // What is counted is what the manifest lists. A signed one may lack the last runs.
+  const listed = manifest === null ? null : stateOfManifest(manifest)
+  const state = listed && { ...listed, runs: unfinished.state?.runs ?? listed.runs }
+  const verdict = verdictOf(planned, state, await standingOf(store, state, { fault: null, isHeld: true }))
+  const left_out = leftOutOf(planned.transform, state ?? NOTHING)
+  const { quarantined, forgotten } = left_out
+  const { complete, partitions, covers } = verdict
   return {
     ok: problems.length === 0,
-    ...completeness,
+    ...{ complete, partitions, covers, left_out, verdict },
     ...{ shards: shards.length, rows, quarantined, forgotten, problems },
     repair: [...repair].sort(),
     unfinished: unfinished.isCut,
   }
 }
+
+const NOTHING = { prunes: [], runs: [], partitions: new PathMap<never>() }
 
 /** A command at work commits to tables while these are read, and tells its state of it first. */
 async function problemsOfTables(

@@ -40,7 +40,7 @@ import {
   type Warehouse,
 } from '../../warehouse/index.ts'
 import { nothingExported, openDataSet, requireManifest } from '../open-data-set.ts'
-import { rememberLoad } from './loaded.ts'
+import { rememberFailedLoad, rememberLoad } from './loaded.ts'
 import { localShards } from './local-shards.ts'
 
 export type LoadOptions = {
@@ -73,6 +73,19 @@ export async function loadWarehouse(
   target: Target,
   options: LoadOptions,
 ): Promise<LoadSummary> {
+  try {
+    return await load(pipeline, target, options)
+  } catch (error) {
+    if (!isExportError(error)) throw error
+    const { name } = tableOf(pipeline, options.schema, options.table)
+    const at = new Date(options.clock.now()).toISOString()
+    const note = { target: target.label, table: name, at, error: plainError(error) }
+    await rememberFailedLoad(openDataSet(pipeline), note)
+    throw error
+  }
+}
+
+async function load(pipeline: Pipeline, target: Target, options: LoadOptions): Promise<LoadSummary> {
   const { clock, stop, mode, evolve, supersede, onShard } = options
   requireNames(target.kind, options)
   const startedMs = clock.monotonicMs()

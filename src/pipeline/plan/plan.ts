@@ -172,6 +172,17 @@ export function splitWindows(settings: WindowSettings, now: Micros): readonly Wi
   return windows
 }
 
+/** Windows that have begun and are too young to be exported; of one that is cut, the rest. */
+export function waitingWindows(settings: WindowSettings, now: Micros): readonly Window[] {
+  const { until, every } = settings
+  const end = splitWindows(settings, now).at(-1)?.until ?? settings.from
+  if (until !== 'now') return end < Math.min(until, now) ? [{ from: end, until }] : []
+  const waiting: Window[] = []
+  for (let from = end; every !== null && from < now; from = waiting.at(-1)!.until)
+    waiting.push({ from, until: boundary(from, every, settings.from, 1) })
+  return waiting
+}
+
 /** The window of a length that an instant belongs to, by the UTC calendar; hours and days count from 1970. */
 export function windowAt(at: Int64, every: WindowLength): Window {
   // The bounds are whole seconds, so a rounded time is off by one window at most.

@@ -206,8 +206,11 @@ export class PageCommits {
     tally.page(page)
     for (const index of reopened) tally.reopen(chain.partitionAt(index).key)
     for (const index of finished) tally.finish(chain.partitionAt(index).key)
-    for (const field of tally.newFields(page)) {
-      log('warn', 'the service sends an unknown field, which is not exported', { field })
+    const fields = tally.newFields(page)
+    if (fields.length > 0) {
+      const message =
+        'the service sends fields that are not exported; transform.extra_columns adds them as columns'
+      log('warn', message, { fields: fields.join(', ') })
     }
   }
 }

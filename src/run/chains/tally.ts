@@ -41,14 +41,16 @@ export class Tally {
   /** Partitions that failed in a row, without a usable response in between. */
   failuresInRow = 0
   readonly failures: { readonly partition: string; readonly message: string }[] = []
-  readonly #unknownFields = new Set<string>()
+  readonly #unknownFields: Set<string>
   readonly #reasons = new Map<string, number>()
   readonly #causes = new Map<string, Cause>()
   readonly #failed = new Set<string>()
 
-  constructor({ done }: { readonly done: number }) {
+  /** @param known unknown fields that earlier runs have reported */
+  constructor({ done }: { readonly done: number }, known: Iterable<string> = []) {
     this.done = done
     this.doneBefore = done
+    this.#unknownFields = new Set(known)
   }
 
   page(page: DecodedPage): void {

@@ -1,5 +1,5 @@
 import type { Month, PlainError } from '../../core/index.ts'
-import type { Entry, JournalEntry, RunEndEntry, RunFigures } from '../journal-entry.ts'
+import type { Entry, JournalEntry, RunBy, RunEndEntry, RunFigures } from '../journal-entry.ts'
 import { NO_RUN_COUNTS, type RunCounts, type RunStatus } from '../run-status.ts'
 
 export type FoldedRun = Omit<RunCounts, 'requests'> & {
@@ -10,6 +10,7 @@ export type FoldedRun = Omit<RunCounts, 'requests'> & {
   /** After a kill: only the requests of committed pages and of failed partitions. */
   readonly requests: number
   readonly version: string
+  readonly by: RunBy
   /** Months (UTC) after its first one, and the requests and searches of the run before each. */
   readonly months: readonly { readonly month: string; readonly before: number; readonly searches: number }[]
   readonly repeated: number
@@ -21,6 +22,7 @@ export type FoldedRun = Omit<RunCounts, 'requests'> & {
 }
 
 export const NEW_RUN = {
+  by: { organization: null, tenant: null, host: '' },
   ...NO_RUN_COUNTS,
   finished_at: null,
   status: null,
@@ -37,13 +39,13 @@ export class Runs {
   readonly all: MutableRun[] = []
 
   /** Begins a run, or resumes the last one, whose figures count as well. @returns false if it resumes */
-  begin({ run, started_at, version }: Entry<'run'>): boolean {
+  begin({ run, started_at, version, by }: Entry<'run'>): boolean {
     const last = this.all.at(-1)
     if (last?.run === run) {
-      Object.assign(last, { finished_at: null, status: null, error: null, version })
+      Object.assign(last, { finished_at: null, status: null, error: null, version, by })
       return false
     }
-    this.all.push({ ...NEW_RUN, run, started_at, version, months: [] })
+    this.all.push({ ...NEW_RUN, run, started_at, version, by, months: [] })
     return true
   }
 
@@ -89,8 +91,8 @@ export class Runs {
 
 /** The entries of a run in a checkpoint: they have the figures of its pages, too. */
 export function* runEntries(folded: FoldedRun): Generator<JournalEntry> {
-  const { run, started_at, version, finished_at, status, requests, months, ...counts } = folded
-  yield { kind: 'run', run, started_at, version }
+  const { run, started_at, version, by, finished_at, status, requests, months, ...counts } = folded
+  yield { kind: 'run', run, started_at, version, by }
   for (const month of months) yield { kind: 'month', run, ...month }
   const { rows, quarantined, repeated, forgotten, failures } = counts
   const ofPages = { rows, quarantined, repeated, forgotten, failures }

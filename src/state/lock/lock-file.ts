@@ -37,8 +37,13 @@ export function describeOwner(now: Date, hold: string | null = null): LockFile {
 }
 
 /** @param heartbeats show other machines that the owner is alive @param isHeld no rival was found */
-export function lockFileText(file: LockFile, heartbeats = 0, isHeld = false): string {
-  return `${JSON.stringify(file)}\n${heartbeats}${isHeld ? HELD : ''}\n`
+export function lockFileText(file: LockFile, heartbeats = 0, isHeld = false, at = file.since): string {
+  return `${JSON.stringify(file)}\n${heartbeats} ${at}${isHeld ? HELD : ''}\n`
+}
+
+/** When the owner last showed that it is alive, by its own clock. */
+export function heartbeatOf(file: Uint8Array): string {
+  return /\n\d+ (\S+)/.exec(Buffer.from(file).toString())?.[1] ?? ''
 }
 
 const HELD = ' held'
@@ -124,7 +129,10 @@ export function startHeartbeat(store: OwnedStore, path: string, file: LockFile, 
   let heartbeats = 0
   let isHeld = false
   const write = (): Promise<void> =>
-    oneAtATime(() => store.replace(path, [lockFileText(file, ++heartbeats, isHeld)]))
+    oneAtATime(() => {
+      const at = new Date(clock.now()).toISOString()
+      return store.replace(path, [lockFileText(file, ++heartbeats, isHeld, at)])
+    })
   const sendHeartbeats = async (): Promise<void> => {
     while (!end.signal.aborted) {
       try {

@@ -3,6 +3,7 @@ import { hostname } from 'node:os'
 import { type Clock, ExportError, isExportError, type OwnedStore, type Store } from '../../core/index.ts'
 import {
   describeOwner,
+  heartbeatOf,
   INSTANCE,
   isHeld,
   type LockFile,
@@ -220,19 +221,29 @@ async function takeOver(store: OwnedStore, { ended }: FormerOwners, self: string
 }
 
 /** Who holds a data set, by its lock file; null: nobody, as far as this machine can know. */
-export async function readHolder(store: Store): Promise<Holder | null> {
+export async function readHolder(store: Store, nowMs: number): Promise<Holder | null> {
   for (const name of await store.list(STATE)) {
     const id = idOf(name, 'lock')
     const bytes = id === null ? null : await store.read(lockPath(id))
     if (id === null || bytes === null || !isHeld(bytes)) continue
     const file = parseLockFile(bytes, lockPath(id))
     const { pid, host, since } = file
-    if (statusOf(id, file) !== 'dead') return { pid, host, since }
+    const status = statusOf(id, file)
+    const heartbeatAt = heartbeatOf(bytes)
+    const isLate = status === 'unknown' && nowMs - Date.parse(heartbeatAt) > LEASE_MS
+    if (status !== 'dead') return { pid, host, since, heartbeatAt, isLate }
   }
   return null
 }
 
-export type Holder = { readonly pid: number; readonly host: string; readonly since: string }
+export type Holder = {
+  readonly pid: number
+  readonly host: string
+  readonly since: string
+  readonly heartbeatAt: string
+  /** Whether it is on another machine, and its lease has expired by this one's clock: it has probably ended. */
+  readonly isLate: boolean
+}
 
 function lockPath(id: string): string {
   return `${STATE}/lock.${id}`

@@ -1,37 +1,9 @@
-import {
-  type NamedPipeline,
-  nullIf,
-  numberOf,
-  type Pipeline,
-  type Store,
-  unlessSecret,
-} from '../core/index.ts'
-import {
-  type CheckpointState,
-  type FoldedRun,
-  type Manifest,
-  type PartitionCounts,
-  PathMap,
-  partitionCounts,
-  readManifest,
-  stateOfManifest,
-} from '../state/index.ts'
-import { namingLocations, openDataSet } from './open-data-set.ts'
-import { countPartitions, planAsOfLastRun } from './plan-state.ts'
-import { allowedOf, limitFrom } from './quarantine-limit.ts'
-import { namePipeline } from './queries.ts'
-import { isMarked } from './success-mark.ts'
-
-/** Whether a data set holds everything that its pipeline file plans. The files alone cannot show this. */
-export type Completeness = {
-  readonly complete: boolean
-  /** Of the file's plan as of the last run; null: nothing is exported, or its names need a key. */
-  readonly partitions: PartitionCounts | null
-  readonly left_out: LeftOut
-}
+import { numberOf, type Pipeline, unlessSecret } from '../core/index.ts'
+import type { CheckpointState, FoldedRun } from '../state/index.ts'
+import { allowedOf } from './quarantine-limit.ts'
 
 /** What a data set lacks by intent, however complete it is. */
-type LeftOut = {
+export type LeftOut = {
   readonly quarantined: number
   readonly quarantined_partitions: number
   /** Those of them that have more than `transform.max_quarantined` permits now. */
@@ -106,11 +78,6 @@ export function leftOutOf(
   }
 }
 
-export function leftOutOfManifest(manifest: Manifest): LeftOut {
-  const maxQuarantined = limitFrom(manifest.scope.max_quarantined)
-  return leftOutOf({ maxQuarantined }, stateOfManifest(manifest))
-}
-
 /** The most frequent first. */
 function reasonsOf(runs: Iterable<Reasons>): string[] {
   const sums = [...sumOfReasons(runs, unlessSecret)]
@@ -131,50 +98,4 @@ export function sumOfReasons(
     }
   }
   return sums
-}
-
-export function readCompleteness(planned: Pipeline): Promise<Completeness> {
-  return namingLocations(planned, async () => {
-    const store = openDataSet(planned)
-    // If it is damaged, others report it.
-    const manifest = await readManifest(store).catch(nullIf('damaged'))
-    return completenessOf(planned, store, manifest)
-  })
-}
-
-/** @param planned with the queries and windows of the file */
-export async function completenessOf(
-  planned: Pipeline,
-  store: Store,
-  manifest: Manifest | null,
-): Promise<Completeness> {
-  const marked = await isMarked(store)
-  if (manifest === null) {
-    const left_out = leftOutOf(planned.transform, { prunes: [], runs: [], partitions: new PathMap() })
-    return { complete: false, partitions: null, left_out }
-  }
-  const state = stateOfManifest(manifest)
-  const partitions = filePartitions(planned, state)
-  const complete = marked && (partitions === null || partitions.done === partitions.total)
-  return { complete, partitions, left_out: leftOutOf(planned.transform, state) }
-}
-
-/** The partitions that the file plans, whatever flags narrow a run, as of the last run; null: their names need a key. */
-export function filePartitions(given: Pipeline, state: CheckpointState): PartitionCounts | null {
-  const pipeline = withNames(given)
-  const plan = pipeline === null ? null : planAsOfLastRun(pipeline, state)
-  if (pipeline === null || plan === null) return null
-  const { total, done, failed } = countPartitions(pipeline, plan, state, (known, key) =>
-    known.partitions.get(key),
-  )
-  return partitionCounts(total, { done, failed })
-}
-
-/** null: the names of queries need a key. */
-export function withNames(pipeline: Pipeline): NamedPipeline | null {
-  try {
-    return namePipeline(pipeline, null)
-  } catch (error) {
-    return nullIf('config')(error)
-  }
 }
