@@ -28,7 +28,7 @@ function readmeText(evidence: Evidence, publicKey: KeyObject | null, contents: s
 Evidence of the export "${manifest.pipeline}"
 
 ${numberOf(shards, 'file')} with ${numberOf(rows, 'row')} of ${kindOfRows(manifest.resource)}.
-The last run: ${lastRun(manifest)}.
+${wrapped(`The last run: ${lastRun(manifest)}.`)}
 The files themselves are not in this archive, and no rows are.
 
 ${forgottenText(manifest)}${contents}
@@ -69,15 +69,24 @@ ${aboutKey(publicKey)}
 function verdictText(verdict: Verdict): string {
   const { headline, why, next } = verdict
   const period = periodOf(verdict)
-  return [
-    `The export is ${headline} (as of the last run; these lines are not signed).`,
+  const sentences = [
+    `The export is ${headline}, as of the last run (this part is not signed).`,
     ...(period === null ? [] : [`It covers ${period}.`]),
     ...(why === '' ? [] : [`${why}.`]),
     ...(next === '' ? [] : [next]),
-    ...reasonsOf(verdict).map((clause) => `BUT ${clause}`),
+    ...reasonsOf(verdict).map((clause) => `BUT ${clause}.`),
+  ]
+  return [
+    ...sentences.map(wrapped),
     'The manifest, which is signed, lists the queries, the windows, and the state of',
     'each partition.',
   ].join('\n')
+}
+
+const MAX_LINE = 80
+
+function wrapped(text: string): string {
+  return text.replace(new RegExp(`(.{1,${MAX_LINE}})(?: |$)`, 'g'), '$1\n').trimEnd()
 }
 
 function lastRun({ runs }: Manifest): string {

@@ -19,15 +19,15 @@ it.skipIf(!hasTerminals)(
     const { code, screens, written } = await onTerminal(['run', PIPELINE], { cwd, env, columns: 80 })
     expect(code, written).toBe(0)
     expect(written).toMatch(COLOUR)
-    const pauses = screens.map((screen) => /requests go on in (\d) s/.exec(screen)?.[1])
+    const pauses = screens.map((screen) => /paused by a 429 for (\d) s/.exec(screen)?.[1])
     expect(new Set(pauses.filter((seconds) => seconds !== undefined)).size).toBeGreaterThan(1)
-    expect(screens.findLast((screen) => screen.includes('requests go on in'))!.trimEnd()).toMatch(
-      /^trial: the service responded with 429; requests go on in \d s/m,
+    expect(screens.findLast((screen) => screen.includes('paused by a 429'))!.trimEnd()).toMatch(
+      /^trial: \d of 3 partitions, .*paused by a 429 for \d s/m,
     )
     // The line of progress is erased at the end: only the log and the summary are left.
     const end = screens.at(-1)!
     expect(end).toMatch(/^\[\d\d:\d\d:\d\d\] WARN: the service responded with 429.*\ntrial: complete in/s)
-    expect(end).not.toContain('requests go on in')
+    expect(end).not.toContain('paused by a 429')
   },
 )
 

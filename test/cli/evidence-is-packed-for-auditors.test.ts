@@ -58,7 +58,7 @@ it('contains all evidence, no rows and no secrets, and has the same bytes every 
   const sha256 = createHash('sha256').update(tar).digest('hex')
   expect(value).toEqual({
     ...{ pipeline: 'trial', output: path, bytes: tar.length, sha256, files: NAMES },
-    ...{ shards: 3, rows: manifest.totals.rows, complete: true },
+    ...{ shards: 3, rows: manifest.totals.rows, complete: true, covers: manifest.covers },
   })
   expect((await stat(path)).mode & 0o777).toBe(0o600)
 

@@ -75,7 +75,9 @@ it('load, query, evidence and summary say the same', async () => {
     const readme = entries.find(({ header }) => header.name === 'README.txt')!
     return Buffer.from(readme.data!).toString().split('\n')[0]
   }
-  expect(await firstLine()).toBe('NOT COMPLETE: 1 of 3 partitions is missing, of which 1 failed.')
+  expect(await firstLine()).toBe(
+    'The export is INCOMPLETE: 1 of 3 partitions failed, as of the last run (this',
+  )
 
   expect((await call('run')).code).toBe(0)
   const printed = 'The export is complete: all 3 partitions.'
@@ -84,7 +86,9 @@ it('load, query, evidence and summary say the same', async () => {
   expect((await call('summary')).stdout).toContain(printed)
   expect((await call('sign', '--key', 'key.pem')).code).toBe(0)
   expect((await call(...evidence)).stdout).toContain(printed)
-  expect(await firstLine()).toBe('COMPLETE: all 3 partitions, as of the last run (this line is not signed).')
+  expect(await firstLine()).toBe(
+    'The export is complete: all 3 partitions, as of the last run (this part is not',
+  )
 })
 
 it('newly planned windows, a stopped run and a moved data set without state are reported as incomplete where known', async () => {
@@ -97,7 +101,9 @@ it('newly planned windows, a stopped run and a moved data set without state are 
   expect((await call('verify', '--complete')).code).toBe(1)
   expect(stderr).toContain('does not cover domain.quillmere.net, which the pipeline requests')
   expect((await call('run', '--max-requests', '1')).code).toBe(4)
-  expect((await call('verify')).stdout).toMatch(/INCOMPLETE: [23] of 6 partitions not done\./)
+  expect((await call('verify')).stdout).toMatch(
+    /STOPPED: [23] of 6 partitions not done\.\n {2}The budget of 1 request is used up/,
+  )
   expect((await call('run')).code).toBe(0)
   expect(await json('verify', '--complete')).toMatchObject({ code: 0, partitions: { total: 6, done: 6 } })
   rmSync(join(here.output, '_SUCCESS'))

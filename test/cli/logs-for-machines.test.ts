@@ -27,7 +27,8 @@ it('a run logs its events as JSON, each line with the run id', async () => {
     })
   }
   const of = (event: string) => lines.filter((line) => line.event === event)
-  expect(lines[0]).toMatchObject({ event: 'run.start', partitions_total: 3, partitions_done: 0 })
+  expect(lines[0]).toMatchObject({ event: 'request' })
+  expect(of('run.start')).toMatchObject([{ partitions_total: 3, partitions_done: 0 }])
   expect(lines.at(-1)).toMatchObject({
     ...{ event: 'run.finish', status: 'failed', retries: 2, error_kind: null },
     ...{ partitions_done: 2, partitions_failed: 1, partitions_pending: 0 },
@@ -54,7 +55,8 @@ it('a run logs its events as JSON, each line with the run id', async () => {
   const requests = of('request')
   expect(requests).toHaveLength(sandbox.requests.length)
   expect(requests.map(({ status }) => status)).toEqual(expect.arrayContaining([200, 503, 429, 400]))
-  expect(requests[0]).toMatchObject({
+  expect(requests[0]).toMatchObject({ request: 'token test', method: 'GET', path: '/tokens/test' })
+  expect(requests[1]).toMatchObject({
     ...{ level: 'debug', request: 'domain.scatterholt.com/2024-01-01..2024-02-01, page 1', method: 'POST' },
     path: '/firework/v4/credentials/global/_search',
     ...{ attempt: 1, status: 200, duration_ms: expect.any(Number) },
@@ -93,5 +95,5 @@ it('stderr for people omits machine events', async () => {
   const { call } = await trial()
   expect(await call('run', '--no-progress')).toMatchObject({ code: 0, stderr: '' })
   const debug = await call('run', '--fresh', '--yes', '--log-level', 'debug')
-  expect(debug.stderr).toMatch(/^\[\d\d:\d\d:\d\d\] INFO: run started /)
+  expect(debug.stderr).toMatch(/^\[\d\d:\d\d:\d\d\] INFO: run started /m)
 })

@@ -23,9 +23,9 @@ describe('the progress of a run', () => {
     )
   })
 
-  it('begins with a pause that the service demanded', () => {
+  it('names a pause that the service demanded, and begins as it did before', () => {
     expect(shown({ pausedUntilMs: NOW + 9000 })).toMatch(
-      /^acme: the service responded with 429; requests go on in 9 s, 22 of/,
+      /^acme: 22 of 48 partitions, 10 by earlier runs, paused by a 429 for 9 s, /,
     )
     expect(shown({ pausedUntilMs: NOW })).toBe(shown())
   })

@@ -13,7 +13,7 @@ const ESCAPE = /\x1b/
 const PLANNED = /^trial: 3 of 3 partitions to do, pace: [^\n]*\n$/
 
 it('--json prints the summary, and a second run sends nothing', async () => {
-  const { sandbox, output, run } = await trial()
+  const { sandbox, output, run, searches } = await trial()
   const first = await run()
   expect(first).toMatchObject({ code: 0, stderr: expect.stringMatching(PLANNED) })
   expect(first.summary.rows).toBeGreaterThan(0)
@@ -26,7 +26,9 @@ it('--json prints the summary, and a second run sends nothing', async () => {
 
   const second = await exits(0, run())
   expect(second.summary).toMatchObject({ status: 'complete', rows: 0, shards: 0, requests: 0 })
-  expect(sandbox.requests).toHaveLength(1)
+  expect(searches()).toHaveLength(1)
+  // One for each of the tests of the token.
+  expect(sandbox.requests).toHaveLength(2)
 })
 
 it('without a terminal the summary has no colours, and names the next command', async () => {

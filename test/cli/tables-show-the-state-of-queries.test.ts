@@ -26,7 +26,8 @@ async function halfDone() {
 it('status and plan show a line for each query, and on request for each partition', async () => {
   const { call, run } = await halfDone()
   const status = await call('status')
-  expect(status.lines[0]).toBe('trial: 3 of 6 partitions done, 1 failed, 2 pending')
+  expect(status.lines[0]).toBe('trial: STOPPED: 1 of 6 partitions failed, 2 not done')
+  expect(status.lines).toContain('3 of 6 partitions done, 1 failed, 2 pending')
   const table = status.lines.slice(status.lines.indexOf('') + 1)
   expect(table).toEqual([
     'query                   partitions  done  failed  pending  rows  requests',
@@ -85,7 +86,7 @@ it('of five hundred queries the first are shown, and the rest in one line', asyn
 })
 
 const DAMAGED =
-  'The export is DAMAGED, see above. The export is INCOMPLETE: 1 of 6 partitions failed, 2 not done.'
+  'The export is DAMAGED, see above. The export is STOPPED: 1 of 6 partitions failed, 2 not done.'
 const REPAIR = [
   expect.stringMatching(/^This exports \d partitions again, and what shares a shard with them:$/),
   expect.stringMatching(/^ {2}spillway run pipeline\.yaml( --redo \S+)+$/),

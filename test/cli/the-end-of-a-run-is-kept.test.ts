@@ -71,13 +71,18 @@ it('a run at work is named with its process', async () => {
   const here = await trial({ extract: ONE_SLOT }, { faults: [{ kind: 'hang', requests: [2] }] })
   const running = here.start('run', PIPELINE)
   await expect.poll(() => here.searches().length).toBe(2)
-  expect((await here.call('status')).stdout).toMatch(/^at work: process \d+ on host /m)
+  expect((await here.call('status')).stdout).toMatch(
+    /^at work: process \d+ on host .*, last heartbeat \d\.\d s ago$/m,
+  )
   const { holder } = JSON.parse((await here.call('status', '--json')).stdout)
-  expect(holder).toEqual({ pid: expect.any(Number), host: expect.any(String), since: expect.any(String) })
+  const text = expect.any(String)
+  expect(holder).toEqual({
+    ...{ pid: expect.any(Number), host: text, since: text, heartbeat_at: text, is_late: false },
+  })
   running.child.kill('SIGKILL')
   await running.result
   const { stdout } = await here.call('status')
-  expect(stdout).toMatch(/^last run: its end is not on record: it was killed, or could not write; it began /m)
+  expect(stdout).toMatch(/^ {2}The run that began at .* has left no end: it was killed, or could not write$/m)
   expect(stdout).not.toContain('at work')
 })
 

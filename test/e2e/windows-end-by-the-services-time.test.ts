@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises'
+import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { carryOut } from '../support/in-this-process.ts'
@@ -82,11 +83,15 @@ it('the exchange of an API key tells the time before any search is sent', async 
   await exits(0, carryOut({ args: ['run', PIPELINE], cwd: here.folder, env }))
   const filters = here.searches().map(({ body }) => JSON.stringify(body))
   expect(filters).toEqual([expect.stringContaining(`"lte":"${day(-1)}`)])
-  expect(here.sandbox.requests.filter(({ path }) => path.includes('tokens'))).toHaveLength(1)
+  expect(here.sandbox.requests.filter(({ path }) => path.includes('tokens'))).toHaveLength(2)
 })
 
-it('a plan that does not depend on the time asks nobody for it', async () => {
+it('a run that has something to request asks once whose its token is, and tells by whom it is', async () => {
   const here = await skewed(DAY, { ...DAYS, extract: { domains: ['scatterholt.com'] } })
   await exits(0, here.run())
-  expect(here.sandbox.requests.filter(({ path }) => path.includes('tokens'))).toEqual([])
+  await exits(0, here.run())
+  expect(here.sandbox.requests.filter(({ path }) => path.includes('tokens'))).toHaveLength(1)
+  const nobody = { organization: null, tenant: null, host: hostname() }
+  const { runs } = await here.manifest()
+  expect(runs.map(({ by }) => by)).toEqual([{ ...nobody, organization: 1, tenant: 1 }, nobody])
 })

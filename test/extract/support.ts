@@ -36,13 +36,23 @@ export type Received = {
 export type TestServer = { readonly url: string; readonly received: Received[] }
 
 /** An HTTP server on 127.0.0.1 that records requests; `respond` also gets the index of the request. */
-export async function serve(
-  respond: (request: Received, response: ServerResponse, index: number) => void,
-): Promise<TestServer> {
+export function serve(respond: Respond): Promise<TestServer> {
+  return serveAll(respond, () => false)
+}
+
+/** The same for a service without a test of tokens: a run asks for it first, and it is not recorded. */
+export function serveSearches(respond: Respond): Promise<TestServer> {
+  return serveAll(respond, (url) => url.endsWith('/tokens/test'))
+}
+
+type Respond = (request: Received, response: ServerResponse, index: number) => void
+
+async function serveAll(respond: Respond, isAbsent: (url: string) => boolean): Promise<TestServer> {
   const received: Received[] = []
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk)
+    if (isAbsent(request.url ?? '')) return void response.writeHead(404).end()
     const body = Buffer.concat(chunks).toString()
     const entry: Received = {
       method: request.method ?? '',

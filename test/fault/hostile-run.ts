@@ -29,6 +29,7 @@ export type AttackOptions = {
   readonly env?: Readonly<Record<string, string>>
   /** Whether the memory of the commands is watched. Each command is then a process. */
   readonly watched?: boolean
+  readonly testsTokens?: boolean
 }
 
 /** A pipeline that points at a hostile service. */
@@ -41,9 +42,10 @@ export async function startAttack(
     transform = '',
     env = {},
     watched = false,
+    testsTokens = false,
   }: AttackOptions = {},
 ): Promise<Attack> {
-  const service = await startService(respond)
+  const service = await startService(respond, testsTokens)
   const folder = scratchFolder()
   const pipeline = join(folder, 'pipeline.yaml')
   const retries = settings.includes('retries') ? '' : 'retries: 0,'

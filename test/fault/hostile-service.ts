@@ -22,10 +22,17 @@ export type HostileService = {
   readonly requests: readonly Exchange[]
 }
 
-/** A service on 127.0.0.1 that responds as a test says, until the tests of the file are done. */
-export async function startService(respond: (exchange: Exchange) => void): Promise<HostileService> {
+/**
+ * A service on 127.0.0.1 that responds as a test says, until the tests of the file are done.
+ * @param testsTokens default: it has no test of tokens, which runs ask for first, and these requests are not recorded
+ */
+export async function startService(
+  respond: (exchange: Exchange) => void,
+  testsTokens = false,
+): Promise<HostileService> {
   const log: Exchange[] = []
   const server = createServer((request, response) => {
+    if (!testsTokens && request.url === '/tokens/test') return void response.writeHead(404).end()
     const chunks: Buffer[] = []
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
     request.on('error', () => {})

@@ -23,6 +23,7 @@ describe.concurrent.each(['pretty', 'json'])('with log format %s', (format) => {
 
   test('no control sequence from the service reaches the terminal', async () => {
     const hunt = await startAttack(respondInColour, {
+      testsTokens: true,
       service: 'retries: 1',
       extract: 'domains: [a.example, b.example, c.example, d.example]',
     })

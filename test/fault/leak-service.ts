@@ -62,7 +62,7 @@ export function startTellTale(onSearch: (exchange: Exchange) => void): Promise<H
       items: items(page, body.query.type === 'secret' ? 1000 : 0),
       next: page + 1 < PAGES ? `${body.query.type}-${page + 1}` : null,
     })
-  })
+  }, true)
 }
 
 function echo(exchange: Exchange, status: number): void {

@@ -73,6 +73,7 @@ test.each(['Québec2024', '😀2024ab', 'Ærø=daf%41e', 'hunté', 'p"\\w&é;9',
     const numbers = some([...Array(refused).keys()], QUOTED.length + REFUSALS.length)
     const domains = numbers.flatMap((number, i) => [`d${number}.example`, `fine-${i}.example`])
     const { call, pipeline, folder } = await startAttack(quoting(secret), {
+      testsTokens: true,
       service: 'retries: 1',
       extract: `domains: [${domains.join(', ')}], queries: [{ type: secret, secret_env: LEAKED_PASSWORD }], concurrency: 16`,
       transform: 'extra_columns: [{ name: note, path: note.text, type: string }]',

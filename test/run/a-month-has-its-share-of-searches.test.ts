@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { Clock } from '../../src/core/index.ts'
 import { readPlan } from '../../src/data-set/index.ts'
 import { runOptions } from '../../src/run-options.ts'
-import { sendPage, serve } from '../extract/support.ts'
+import { sendPage, serveSearches } from '../extract/support.ts'
 import { worldAt } from './world.ts'
 
 const PAGES = 8
@@ -15,7 +15,7 @@ async function world(onRequest: (count: number, at: (time: string) => void) => v
     nowMs = Date.parse(time)
   }
   at('2024-01-30')
-  const server = await serve((_request, response, index) => {
+  const server = await serveSearches((_request, response, index) => {
     onRequest(index + 1, at)
     response.setHeader('x-flare-global-searches-remaining', 1000 - index)
     sendPage(response, index + 1 < PAGES ? `c${index}` : null, [])
@@ -43,7 +43,7 @@ test('the runs of one month share its searches, and the next month continues', a
   expect({ status, requestsSent: requestsSent() }).toEqual({ status: 'budget', requestsSent: 3 })
   expect(error).toMatchObject({
     kind: 'quota',
-    what: 'Of the 3 searches for 2024-01, 0 are left, and the next page may cost 1',
+    what: 'Of the 3 searches for 2024-01, 0 are left, and the next page may cost 1; 1 of 1 partition left',
   })
   expect(error?.next).toContain('Run again from 2024-02-01T00:00:00Z on')
   await expect(plan()).resolves.toMatchObject({ minRequests: 1, searchesThisMonth: 3 })

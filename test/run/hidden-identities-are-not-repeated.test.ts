@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { sendJson, serve } from '../extract/support.ts'
+import { sendJson, serveSearches } from '../extract/support.ts'
 import { worldAt } from './world.ts'
 
 const EMAIL = 'ada.loam@scatterholt.com'
@@ -13,7 +13,7 @@ it.each([
 ])(
   'under identity: %s an error that contains the address of a query is logged whole: %s',
   async (identity, isShown) => {
-    const server = await serve(({ body }, response) =>
+    const server = await serveSearches(({ body }, response) =>
       sendJson(response, { error: { code: 'BAD', message: `no: ${body}` } }, { status: 422 }),
     )
     const queries = `queries: [{ type: email, email: ${EMAIL}, as: case-17 }]`

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import { type Received, sendJson, serve, type TestServer } from '../extract/support.ts'
+import { type Received, sendJson, serveSearches, type TestServer } from '../extract/support.ts'
 import { type Fields, itemAt } from './world.ts'
 
 /** A row of a made-up service: its time in microseconds after 2024-01-01, and nanoseconds more. */
@@ -61,7 +61,7 @@ export async function madeUpService(given: Partial<Habits> & Pick<Habits, 'rows'
     ...given,
   }
   let charged = 0
-  const server = await serve((request, response, index) => {
+  const server = await serveSearches((request, response, index) => {
     if (habits.fault(request, response, index)) return
     const { from, size, order, filters } = request.json as Body
     const filter = JSON.stringify(filters ?? null)

@@ -10,7 +10,7 @@ import type { RejectedItem } from '../../src/rows/index.ts'
 import { type Added, excessOf, PartitionFault } from '../../src/run/chains/quarantine.ts'
 import { runOptions } from '../../src/run-options.ts'
 import type { FoldedPartition } from '../../src/state/index.ts'
-import { sendPage, serve } from '../extract/support.ts'
+import { sendPage, serveSearches } from '../extract/support.ts'
 import { readStatus } from '../support/rooms.ts'
 import { summaryPageIn } from '../support/summary-page.ts'
 import { cases } from '../support/thorough.ts'
@@ -66,7 +66,7 @@ describe('the limit', () => {
 
 /** A service with one chain of pages. The test sets the items of each page, and how many are broken. */
 async function service(pages: { good: number; broken: number }[]) {
-  const server = await serve(({ json }, response) => {
+  const server = await serveSearches(({ json }, response) => {
     const number = typeof json.from === 'string' ? Number(json.from.slice(1)) : 0
     const { good, broken } = pages[number]!
     const items = Array.from({ length: good + broken }, (_, i) =>

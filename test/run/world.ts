@@ -6,7 +6,7 @@ import type { Clock, Pipeline } from '../../src/core/index.ts'
 import { readPlan } from '../../src/data-set/index.ts'
 import { type RunSummary, readPipeline, runPipeline } from '../../src/index.ts'
 import { type RunSettings, runOptions } from '../../src/run-options.ts'
-import { type Received, sendPage, serve, type TestServer } from '../extract/support.ts'
+import { type Received, sendPage, serveSearches, type TestServer } from '../extract/support.ts'
 import { shardHashes } from '../fault/support.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
 import { readStatus } from '../support/rooms.ts'
@@ -195,7 +195,7 @@ export type ItemService = TestServer & {
  * time pass every filter.
  */
 export async function serviceOf(items: readonly Fields[], pageSize: number): Promise<ItemService> {
-  const server = await serve((request, response) => {
+  const server = await serveSearches((request, response) => {
     if (service.fault(request, response)) return
     const { from, filters } = request.json as { from?: string; filters?: { imported_at: Filter } }
     const found = service.items.filter(({ imported_at }) => passes(imported_at, filters?.imported_at))

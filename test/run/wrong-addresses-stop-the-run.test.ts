@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { serve } from '../extract/support.ts'
+import { serveSearches } from '../extract/support.ts'
 import { startAttack } from '../fault/hostile-run.ts'
 import { type Exchange, startService } from '../fault/hostile-service.ts'
 import { exits } from '../support/run-cli.ts'
@@ -67,7 +67,7 @@ test('a host that was never reached stops the run at its first failure; a later 
 
 test('a web page in place of JSON is named, and stops the run after a few attempts', async () => {
   let requests = 0
-  const server = await serve((_request, response) => {
+  const server = await serveSearches((_request, response) => {
     requests++
     response.writeHead(200, { 'content-type': 'text/html' }).end('<!doctype html><title>Sign in</title>')
   })

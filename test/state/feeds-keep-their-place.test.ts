@@ -30,7 +30,13 @@ const page = (
   ids: { blob: 0, keep: 0 },
   feed,
 })
-const run = (name: string): JournalEntry => ({ kind: 'run', run: name, started_at: '', version: '1', by: NOBODY })
+const run = (name: string): JournalEntry => ({
+  kind: 'run',
+  run: name,
+  started_at: '',
+  version: '1',
+  by: NOBODY,
+})
 const end = (name: string): JournalEntry => ({
   kind: 'end',
   run: name,

@@ -5,7 +5,13 @@ import { type JournalEntry, searchesByMonth } from '../../src/state/index.ts'
 import { HEADER } from './lines.ts'
 import { NOBODY } from './run-by.ts'
 
-const begun = (run: string, at: string): JournalEntry => ({ kind: 'run', run, started_at: at, version: '1', by: NOBODY })
+const begun = (run: string, at: string): JournalEntry => ({
+  kind: 'run',
+  run,
+  started_at: at,
+  version: '1',
+  by: NOBODY,
+})
 const spent = (searches: number): JournalEntry => ({ kind: 'measured', spent: searches })
 const ended = (run: string, searches: number): JournalEntry => ({
   kind: 'end',

@@ -14,7 +14,13 @@ import { chainOfAll, commitLines, HEADER, openLog, own, page, seal } from './lin
 import { NOBODY } from './run-by.ts'
 
 const RUN = 'r'
-const begun: JournalEntry = { kind: 'run', run: RUN, started_at: '2024-01-01T00:00:00.000Z', version: '1', by: NOBODY }
+const begun: JournalEntry = {
+  kind: 'run',
+  run: RUN,
+  started_at: '2024-01-01T00:00:00.000Z',
+  version: '1',
+  by: NOBODY,
+}
 const ended = (searches_remaining: number): JournalEntry => ({
   kind: 'end',
   run: RUN,

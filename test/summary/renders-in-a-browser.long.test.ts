@@ -70,13 +70,13 @@ describe.skipIf(!existsSync(CHROMIUM))(`in ${CHROMIUM}`, () => {
       await page.locator('.bars:visible').count(),
       await page.locator('.months li:visible').count(),
     ]).toEqual([3, 14])
-    // The first screen of a phone has numbers, and the heading is one line.
+    // The first screen of a phone has numbers, name and period are a line each.
     const bottomOf = async (selector: string): Promise<number> => {
       const { y, height } = (await page.locator(selector).first().boundingBox())!
       return y + height
     }
     if (media === 'screen') expect(await bottomOf('.figures')).toBeLessThan(640)
-    expect((await page.locator('h1').boundingBox())!.height).toBeLessThan(width < 400 ? 75 : 50)
+    expect((await page.locator('h1').boundingBox())!.height).toBeLessThan(75)
     // Wide elements scroll within themselves.
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(width)
     const rows = await page.evaluate('JSON.parse(document.getElementById("rows").textContent)')

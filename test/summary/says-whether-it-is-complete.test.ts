@@ -28,7 +28,9 @@ it('the head has name, period and verdict, with its cause and what to do; the ti
     ].join(' '),
   )
   expect(page).not.toContain('Invalid input')
-  expect(headIn(summaryPage(WHOLE))).toBe('acme-backfill 2024-01-01 to 2024-12-31 Complete: all 48 partitions')
+  expect(headIn(summaryPage(WHOLE))).toBe(
+    'acme-backfill 2024-01-01 to 2024-12-31 Complete: all 48 partitions',
+  )
 })
 
 it('another verdict takes the place of the former one, and nothing else changes', () => {
@@ -41,7 +43,9 @@ it('another verdict takes the place of the former one, and nothing else changes'
 it('what is not exported is named, and who ran it', () => {
   const text = textOf(summaryPage(SOME_INPUT))
   expect(text).toMatch(/Columns left out hash_type, /)
-  expect(text).toContain('Fields not exported severity (in 12 items), &#60;b&#62; (in 1 item) ; transform.extra_columns')
+  expect(text).toContain(
+    'Fields not exported severity (in 12 items), &#60;b&#62; (in 1 item) ; transform.extra_columns',
+  )
   expect(text).toContain('organization 7, host etl-2')
 })
 

@@ -147,7 +147,11 @@ export const WHOLE: SummaryInput = withManifest(
     verdict: {
       ...STOPPED,
       ...{ state: 'complete', headline: 'complete: all 48 partitions', why: '', next: '', complete: true },
-      ...{ covers: { from: '2024-01-01T00:00:00Z', until: '2025-01-01T00:00:00Z' }, waiting: [], leftOut: [] },
+      ...{
+        covers: { from: '2024-01-01T00:00:00Z', until: '2025-01-01T00:00:00Z' },
+        waiting: [],
+        leftOut: [],
+      },
       partitions: { total: 48, done: 48, failed: 0, pending: 0 },
       outside: { partitions: 0, rows: 0 },
     },

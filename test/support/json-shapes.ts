@@ -112,8 +112,11 @@ export const manifestShape = z.object({
       searches_spent: count.nullable(),
       searches_remaining: count.nullable(),
       version: z.string(),
+      by: z.object({ organization: z.int().nullable(), tenant: z.int().nullable(), host: z.string() }),
     }),
   ),
+  covers: z.object({ from: instant, until: instant }).nullable(),
+  waiting: z.array(z.object({ from: instant, until: instant })),
 })
 
 /** A line of `_quarantine/*.jsonl` */

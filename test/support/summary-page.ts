@@ -8,9 +8,13 @@ const textOf = (html: string): string =>
     .replace(/<[^>]*>/g, '')
     .trim()
 
+export function readSummaryPage(output: string): Promise<string> {
+  return readFile(join(output, '_report.html'), 'utf8')
+}
+
 /** What the summary page of a data set says, read as a person would. */
 export async function summaryPageIn(output: string) {
-  const html = await readFile(join(output, '_report.html'), 'utf8')
+  const html = await readSummaryPage(output)
   const all = (pattern: RegExp, within = html): RegExpExecArray[] => [...within.matchAll(pattern)]
   const section = (id: string): string =>
     new RegExp(`<section[^>]*><h2 id="${id}".*?</section>`, 's').exec(html)?.[0] ?? ''

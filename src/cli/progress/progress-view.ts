@@ -75,19 +75,18 @@ export type ProgressMoment = {
   readonly nowMs: number
 }
 
-/** The progress of a run in one line, what matters most first: a terminal cuts it. Nothing pushes what is before it. */
+/** The progress of a run in one line, what matters most first: a terminal cuts it. It begins alike in a pause. */
 export function progressText({ name, progress, elapsedMs, nowMs }: ProgressMoment): string {
   const { partitionsTotal, partitionsDone: done, partitionsDoneBefore: before, partitionsFailed } = progress
   const { rows, requests, searchesRemaining, quarantined, retrying, pausedUntilMs } = progress
   const pauseMs = pausedUntilMs === null ? 0 : pausedUntilMs - nowMs
   const parts = [
     `${count(done)} of ${counted(partitionsTotal, 'partition')}${before === 0 ? '' : `, ${count(before)} by earlier runs`}`,
+    pauseMs > 0 && `paused by a 429 for ${seconds(pauseMs)}`,
     partitionsFailed > 0 && `${count(partitionsFailed)} failed`,
     `${counted(rows, 'row')}${elapsedMs < 1000 ? '' : `, ${count((rows * 1000) / elapsedMs)}/s`}`,
     stopwatch(elapsedMs),
-    pauseMs > 0
-      ? `the service responded with 429; requests go on in ${seconds(pauseMs)}`
-      : endOf(progress, elapsedMs),
+    endOf(progress, elapsedMs),
     counted(requests, 'request'),
     retrying > 0 && `${count(retrying)} to be sent again`,
     searchesRemaining !== null && `${counted(searchesRemaining, 'search', 'searches')} left`,

@@ -24,7 +24,8 @@ function summaryJson(
     manifest,
     error: reasonOf(error, summary),
     failures,
-    ...(verdict === null ? {} : { verdict: verdictJson(verdict), covers: verdict.covers }),
+    verdict: verdict && verdictJson(verdict),
+    covers: verdict?.covers ?? null,
   }
 }
 
@@ -87,12 +88,12 @@ function summaryLines(summary: RunSummary, pipeline: Pipeline, { cwd, stdout }: 
   const seconds = summary.durationMs / 1000
   const [covers = null, ...beside] = coverLines(summary.verdict)
   const figures: readonly Figure[] = [
-    ['data set', headlineText(summary.verdict, style)],
+    ['verdict', headlineText(summary.verdict, style)],
     ['', covers],
     ...beside.map((line) => ['', line] as const),
     ['partitions', partitionsText(partitions, style)],
     ['rows', rows === 0 ? '0' : `${count(rows)} (${count(rows / Math.max(seconds, 0.001))} a second)`],
-    ['in all', inAll === rows ? null : `${counted(inAll, 'row')}, by this run and earlier ones`],
+    ['data set', inAll === rows ? null : `${counted(inAll, 'row')} in all, by this run and earlier ones`],
     ['written', `${counted(shards, 'shard')}, ${bytes(summary.bytes)}`],
     ['in shards', openRows(summary.dataSet)],
     [
