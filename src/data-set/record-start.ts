@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { type ExportError, isExportError, type Pipeline, plainError } from '../core/index.ts'
+import { type ExportError, isExportError, nullIf, type Pipeline, plainError } from '../core/index.ts'
 import { readHolder } from '../state/index.ts'
 import { openDataSet, withLocation } from './open-data-set.ts'
 import { writeFailedStart } from './start.ts'
@@ -19,7 +19,7 @@ export async function recordFailedStart(
   try {
     const store = openDataSet(pipeline)
     const { state } = await knownState(store)
-    const holder = state === null ? null : await readHolder(store, nowMs)
+    const holder = state === null ? null : await readHolder(store, nowMs).catch(nullIf('damaged'))
     if (state === null || holder?.isLate === false) return
     const owned = await store.own(randomBytes(6).toString('hex'))
     try {

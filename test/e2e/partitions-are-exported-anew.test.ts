@@ -44,7 +44,8 @@ async function runIsKilled(here: Workspace, call: string, ...flags: string[]): P
 
 /** Distinct queries and windows of the searches sent since. */
 function queriesSince({ sandbox }: Workspace, sent: number): string[] {
-  const queries = sandbox.requests.slice(sent).map(({ body }) => {
+  const queries = sandbox.requests.slice(sent).flatMap(({ body, kind }) => {
+    if (kind !== 'search') return []
     const { query, filters } = body as {
       query: { fqdn: string }
       filters: { imported_at: { gte: string } }

@@ -5,7 +5,7 @@ import { cp, mkdir, readdir, readFile, rename, stat, writeFile } from 'node:fs/p
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { treeHashes } from '../fault/support.ts'
+import { hashesBesideRecord, treeHashes } from '../fault/support.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
 import { readCsv, readParquet, shardPaths, sql } from '../support/read-shards.ts'
 import type { Row } from '../support/rows.ts'
@@ -324,10 +324,10 @@ describe('what cannot be done is refused, and nothing is changed', () => {
       text.replace(/[0-9a-f]{64}/, (digest) => digest.replace(/^./, 'x')),
     )
     await refuses(1, /list of forgotten people cannot be read/, '--identities', 'people.txt')
-    const tree = await treeHashes(here.output)
+    const tree = await hashesBesideRecord(here.output)
     for (const flags of [[], ['--fresh', '--yes']]) {
       await exits(1, here.call('run', ...flags), 'list of forgotten people')
-      expect(await treeHashes(here.output)).toEqual(tree)
+      expect(await hashesBesideRecord(here.output)).toEqual(tree)
     }
   })
 })

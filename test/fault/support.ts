@@ -114,6 +114,13 @@ export async function treeHashes(folder: string): Promise<Map<string, string>> {
   return new Map([...hashes].sort())
 }
 
+/** The same, but for what a start leaves that could not begin: why, and the verdict in the page. */
+export async function hashesBesideRecord(folder: string): Promise<Map<string, string>> {
+  const hashes = await treeHashes(folder)
+  for (const path of ['_state/failed-start.json', '_report.html']) hashes.delete(path)
+  return hashes
+}
+
 /** SHA-256 of every shard by its path in the data set. */
 export async function shardHashes(output: string): Promise<Map<string, string>> {
   const all = await treeHashes(output)
