@@ -1,6 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import { frozenSettings, sinceBegun } from '../pipeline/index.ts'
-import { joined, type Schema, schemaDifference, schemaOf, withSchema } from '../rows/index.ts'
 import {
   ExportError,
   type NamedPipeline,
@@ -9,6 +7,8 @@ import {
   type Pipeline,
   type Store,
 } from '../core/index.ts'
+import { frozenSettings, sinceBegun } from '../pipeline/index.ts'
+import { joined, type Schema, schemaDifference, schemaOf, withSchema } from '../rows/index.ts'
 import {
   type CheckpointState,
   changedSettings,

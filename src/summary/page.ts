@@ -216,11 +216,9 @@ ${notExported(manifest)}
 }
 
 /** Columns that the settings leave out, and fields that no column holds. */
-function notExported({ columns, unknown_fields, settings, resource }: Manifest): Html | string {
+function notExported({ columns, unknown_fields, resource }: Manifest): Html {
   const exported = new Set(columns.map(({ name }) => name))
-  const include = settings['extract.include']
-  const all = allColumns(resource, Array.isArray(include) ? include.map(String) : [])
-  const left = all.flatMap(({ name }) => (exported.has(name) ? [] : [name]))
+  const left = allColumns(resource, []).flatMap(({ name }) => (exported.has(name) ? [] : [name]))
   const fields = Object.entries(unknown_fields)
   const shown = fields.slice(0, MAX_FIELDS).map(([name, items]) => `${name} (in ${counted(items, 'item')})`)
   const more = fields.length > shown.length ? ` and ${countText(fields.length - shown.length)} more` : ''

@@ -61,7 +61,7 @@ it('a run logs its events as JSON, each line with the run id', async () => {
     path: '/firework/v4/credentials/global/_search',
     ...{ attempt: 1, status: 200, duration_ms: expect.any(Number) },
   })
-  expect(requests.find(({ attempt }) => attempt === 2)).toMatchObject({ request: requests[1]!.request })
+  expect(requests.find(({ attempt }) => attempt === 2)).toMatchObject({ request: requests[2]!.request })
 })
 
 it('stderr is JSON to the last line, also after a signal or a wrong command line', async () => {

@@ -55,7 +55,7 @@ it('random pipelines give exactly the expected rows, although the service fails 
     fc.asyncProperty(anyPipeline, async (drawn) => {
       const { here, run, expectWhole } = await newExport(drawn)
       let last = await run(null)
-      expect(last.requests).toBe(here.sandbox.requests.length)
+      expect(last.requests).toBe(here.searches().length)
       // A response of another shape is requested once more only.
       const isOfShape = drawn.service.trouble.includes('wrong-shape')
       for (let again = 0; isOfShape && last.status === 'failed' && again < 6; again++) last = await run(null)
@@ -78,15 +78,14 @@ it('stopped after any number of requests, again and again, they give the same ro
       const { here, run, expectWhole } = await newExport(calm)
       for (const budget of budgets) {
         const { status, requests } = await run(budget)
-        if (concurrency === 1)
-          expect(status).toBe(here.sandbox.requests.length < least ? 'budget' : 'complete')
+        if (concurrency === 1) expect(status).toBe(here.searches().length < least ? 'budget' : 'complete')
         expect(requests).toBeLessThanOrEqual(budget)
         expect(existsSync(join(here.output, '_SUCCESS'))).toBe(status === 'complete')
       }
       expect((await run(null)).status).toBe('complete')
       expect(repeatedSearches(here.sandbox.requests)).toBe(0)
       // Of several slots, each may be given windows of a query of another one.
-      if (concurrency === 1) expect(here.sandbox.requests).toHaveLength(least)
+      if (concurrency === 1) expect(here.searches()).toHaveLength(least)
       await expectWhole()
     }),
     { numRuns: cases(12, 1) },
@@ -148,7 +147,7 @@ async function newExport({ extract, encoding, layout, service }: Drawn) {
       await here.expectRows(DOMAINS, { ...RANGE, milliseconds: 'engine' in encoding })
       const { shards, runs } = await here.manifest()
       const recorded = runs.reduce((sum, { requests }) => sum + requests, 0)
-      expect(recorded).toBe(here.sandbox.requests.length)
+      expect(recorded).toBe(here.searches().length)
       for (const [i, next] of hasShortShards ? [] : shards.slice(1).entries())
         if (dirname(shards[i]!.path) === dirname(next.path)) expect(shards[i]!.rows).toBe(layout.shard_rows)
     },

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { copyFile, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { diskFault, shardHashes, treeHashes } from '../fault/support.ts'
+import { diskFault, hashesBesideRecord, shardHashes } from '../fault/support.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
 import { carryOut } from '../support/in-this-process.ts'
 import { readCsv, readParquet, shardPaths } from '../support/read-shards.ts'
@@ -96,11 +96,10 @@ it('a missing shard is exported anew by the --redo that the message names, also 
   const [path] = (await shardPaths(here.output)) as [string]
   await rm(join(here.output, path))
   const stopped = await exits(1, here.run())
-  const lost = [expect.stringMatching(/_SUCCESS is not there: `verify` says why$/)]
-  expect((await here.json('status')).value).toMatchObject({ overdue: lost })
+  expect((await here.json('status')).value).toMatchObject({ verdict: { state: 'damaged' } })
   await exits(0, here.run('--redo', /--redo (\S+?)`/.exec(stopped.stderr)?.[1] ?? ''))
   await holdsEverything(here)
-  expect((await here.json('status')).value).toMatchObject({ overdue: [] })
+  expect((await here.json('status')).value).toMatchObject({ verdict: { state: 'complete' }, overdue: [] })
 })
 
 it('a --fresh that is killed leaves no manifest that names shards which are gone; any command finishes it', async () => {
@@ -172,7 +171,7 @@ it.each(['an empty folder', 'a run that was killed'])(
       const call = 'link credentials/query=domain.quillmere.net/part-00000.parquet'
       await runIsKilled(here, call)
     }
-    const files = async () => [...(await treeHashes(here.output))].filter(([, hash]) => hash !== '')
+    const files = async () => [...(await hashesBesideRecord(here.output))].filter(([, hash]) => hash !== '')
     const isOwners = ([path]: readonly [string, string]) => /_state\/(?:open|lock)\./.test(path)
     const before = (await files()).filter((file) => !isOwners(file))
     expect((await here.run('--redo', 'domain.nobody.example')).code).toBe(2)

@@ -12,14 +12,14 @@ async function exporter(options: SandboxOptions) {
     here,
     /** Runs to the end. @returns the number of searches */
     async run(extract: PipelineParts['extract']): Promise<number> {
-      const before = here.sandbox.requests.length
+      const before = here.searches().length
       const { status, requests } = await runLibrary(here, {
         service: { requests_per_second: 10_000 },
         extract: { concurrency: CONCURRENCY, max_requests: 'none', ...extract },
         load: { format: 'csv' },
       })
       expect(status).toBe('complete')
-      expect(here.sandbox.requests.length - before).toBe(requests)
+      expect(here.searches().length - before).toBe(requests)
       return requests
     },
   }
