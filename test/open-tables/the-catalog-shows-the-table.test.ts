@@ -296,7 +296,7 @@ it('client credentials get a token; one that ends at any request is renewed once
     const { world, catalog } = await withOAuth()
     catalog.expiresIn = at % 2 === 0 ? 3600 : null
     // Some servers tell of it in another way.
-    const status = [null, 501, 419][(at / STEP) % 3]!
+    const status = [null, 501, 419][Math.floor(at / STEP) % 3]!
     catalog.onRequest = (_, index) => {
       if (index !== at) return null
       catalog.tokens = new Set()
