@@ -60,10 +60,7 @@ it('tables says so when there are none, and removes those whose formats have gon
 it('tables says so when nothing is exported yet of which there could be tables', async () => {
   const here = await newWorkspace({ ...parts(), service: { retries: 0 } }, { errorRate: 1 })
   expect((await here.run()).code).toBe(1)
-  expect(await here.call('tables')).toMatchObject({
-    code: 0,
-    stdout: 'no tables: there are no shards yet\n',
-  })
+  expect(await here.call('tables')).toMatchObject({ code: 0, stdout: 'no tables: there are no shards yet\n' })
   expect((await here.json('verify')).value).toMatchObject({ ok: true, complete: false, problems: [] })
 })
 

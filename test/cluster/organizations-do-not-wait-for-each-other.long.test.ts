@@ -12,11 +12,7 @@ const TURN_MS = 500
 const PAGES = 40
 
 it('with fewer slots than organizations each gets a turn, and a turn costs no request', async () => {
-  const here = await world({
-    backend,
-    organizations: 6,
-    sandbox: { records: 10 * PAGES, latencyMs: 40 },
-  })
+  const here = await world({ backend, organizations: 6, sandbox: { records: 10 * PAGES, latencyMs: 40 } })
   const worker = here.worker({ concurrency: 2, sliceMs: TURN_MS })
   const { code, stdout } = await here.submit('--wait', '--json')
   expect(code, worker.log()).toBe(0)

@@ -30,10 +30,7 @@ it('an export goes on while the package that it was started from is built again'
   const exported = execute(
     process.execPath,
     [join(clone, 'dist/cli/main.js'), 'run', 'pipeline.yaml', '--json'],
-    {
-      cwd: here.folder,
-      env: { ...process.env, ...here.env },
-    },
+    { cwd: here.folder, env: { ...process.env, ...here.env } },
   )
   while (here.searches().length === 0 && exported.child.exitCode === null) await setTimeout(5)
   await build(clone, 'next')

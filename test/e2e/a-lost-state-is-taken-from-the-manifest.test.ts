@@ -68,10 +68,7 @@ describe.each(some(Object.keys(LOSSES) as Loss[], 3))('without %s', (loss) => {
 it.each(some(['query', 'none', '[query, window]'], 2))(
   'what is not finished is requested again, and no row is there twice: partition_by %s',
   async (by) => {
-    const load = {
-      partition_by: by === '[query, window]' ? ['query', 'window'] : by,
-      shard_rows: 15,
-    }
+    const load = { partition_by: by === '[query, window]' ? ['query', 'window'] : by, shard_rows: 15 }
     const here = await newWorkspace(parts(load))
     expect((await here.run('--max-requests', '5')).code).toBe(4)
     await LOSSES['the folder _state'](here)

@@ -84,10 +84,7 @@ test('status, plan and verify tell how far feeds are read', async () => {
   expect(found.partitions.map(({ rows }) => rows).reduce((a, b) => a + b)).toBe(rowsOf(here, null).length)
   const partitions = { total: found.partitions.length, done: found.partitions.length, partial: 0, pending: 0 }
   expect(await planned(here)).toMatchObject({ min_requests: 1, partitions })
-  expect((await here.json('verify')).value).toMatchObject({
-    ok: true,
-    complete: true,
-  })
+  expect((await here.json('verify')).value).toMatchObject({ ok: true, complete: true })
   clock.day = 90
   const { summary } = await here.run('--max-requests', '1')
   expect(summary.status).toBe('budget')

@@ -152,10 +152,7 @@ function canaries(): readonly Canary[] {
 
 async function leaks(here: Workspace, said: readonly Ended[]): Promise<readonly string[]> {
   const output = said.map(
-    ({ stdout, stderr }, i): Haystack => ({
-      name: `output ${i}`,
-      bytes: Buffer.from(stdout + stderr),
-    }),
+    ({ stdout, stderr }, i): Haystack => ({ name: `output ${i}`, bytes: Buffer.from(stdout + stderr) }),
   )
   return findLeaks([...(await haystacksOf(here.output)), ...output], canaries())
 }

@@ -102,9 +102,7 @@ it.each(REFUSED)('407 is exit 3: the proxy $says', async ({ user, says }) => {
   const proxy = await startHttpProxy({ port: 0, refuse: '407 Proxy Authentication Required' })
   const { stdout, stderr } = await exits(
     3,
-    runAt(here, 'https://service.example', {
-      HTTPS_PROXY: `http://${user}127.0.0.1:${proxy.port}`,
-    }),
+    runAt(here, 'https://service.example', { HTTPS_PROXY: `http://${user}127.0.0.1:${proxy.port}` }),
     `The proxy 127.0.0.1:${proxy.port} ${says}`,
     'HTTPS_PROXY',
   )

@@ -46,12 +46,7 @@ describe('during a run', () => {
       holder.send('SIGKILL')
       expect((await holder.ended).signal).toBe('SIGKILL')
       await exits(0, attempt.run())
-      await expectSameResult(attempt, {
-        scenario: EXPORT,
-        clean,
-        about: 'taken over',
-        interruptions: 1,
-      })
+      await expectSameResult(attempt, { scenario: EXPORT, clean, about: 'taken over', interruptions: 1 })
       const { runs } = JSON.parse(await readFile(join(attempt.workspace.output, '_manifest.json'), 'utf8'))
       // The killed run recorded no total, but its pages are committed.
       expect(runs).toMatchObject([{ status: 'interrupted', requests: 3 }, { status: 'complete' }])
@@ -75,11 +70,7 @@ test.runIf(THOROUGH)('of several runs that start together only one works at a ti
   })
 })
 
-type Holder = {
-  readonly pid: number
-  send(signal: NodeJS.Signals): void
-  readonly ended: Promise<Ended>
-}
+type Holder = { readonly pid: number; send(signal: NodeJS.Signals): void; readonly ended: Promise<Ended> }
 
 /** Does the work while a run holds the lock and waits for a response that never comes. */
 async function whileHeld(work: (attempt: Trial, holder: Holder) => Promise<void>): Promise<void> {

@@ -113,10 +113,7 @@ test('a summary page that was not written is written by the next run, signed or 
 })
 
 test('a shard without rows that is gone is made again, without a request', async () => {
-  const here = await newWorkspace({
-    ...parts(),
-    extract: { domains: ['nobody.example'], windows: WINDOWS },
-  })
+  const here = await newWorkspace({ ...parts(), extract: { domains: ['nobody.example'], windows: WINDOWS } })
   await exits(0, here.run())
   const [only] = await shardPaths(here.output)
   const bytes = await readFile(join(here.output, only!))

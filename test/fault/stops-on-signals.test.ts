@@ -38,10 +38,7 @@ const CODES = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const
 type Signal = keyof typeof CODES
 
 /** The cause of a wait, which is longer than any test. */
-type Trouble = {
-  readonly fault?: Fault
-  readonly env?: Readonly<Record<string, string>>
-}
+type Trouble = { readonly fault?: Fault; readonly env?: Readonly<Record<string, string>> }
 
 let clean: Undisturbed
 

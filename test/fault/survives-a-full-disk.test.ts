@@ -107,12 +107,7 @@ describe('a disk without room for the pages in flight', () => {
         expect(attempt.sandbox.requests).toHaveLength(requests)
         expect(await attempt.runHere()).toMatchObject({ status: 'complete', error: null })
         // Every page that was paid for is committed.
-        await expectSameResult(attempt, {
-          scenario: FAILING,
-          clean,
-          about: 'room',
-          interruptions: 0,
-        })
+        await expectSameResult(attempt, { scenario: FAILING, clean, about: 'room', interruptions: 0 })
       })
     },
   )

@@ -104,12 +104,7 @@ type Body = {
   readonly order: string
   readonly filters?: { imported_at: Filter }
 }
-type Cursor = {
-  readonly start: number
-  readonly filter: string
-  readonly size: number
-  readonly key: string
-}
+type Cursor = { readonly start: number; readonly filter: string; readonly size: number; readonly key: string }
 
 function select({ rows, by }: Habits, order: string, { gte, lte }: Filter = {}): readonly MadeUpRow[] {
   const found = rows.filter((row) => {

@@ -185,10 +185,7 @@ it('verify finds a query value that the policy hides', async () => {
   expect((await runPipeline(kept, options)).status).toBe('complete')
   expect((await verifyDataSet(kept)).ok).toBe(true)
   for (const identity of ['hmac', 'drop']) {
-    const { problems } = await verifyAs({
-      ...kept,
-      transform: { ...kept.transform, identity } as never,
-    })
+    const { problems } = await verifyAs({ ...kept, transform: { ...kept.transform, identity } as never })
     expect(problems).toEqual([
       {
         path: expect.stringContaining('query=email.case-17/'),

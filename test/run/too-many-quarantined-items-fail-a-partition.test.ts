@@ -107,10 +107,7 @@ it('a run with only broken items fails, exports nothing and quarantines all; ano
     return { items, reasons: [...reasons.matchAll(/<bdi>(.*?)<\/bdi>/g)].map(([, name]) => name) }
   }
   expect((await readStatus(pipeline)).totals).toMatchObject({ failed: 1, done: 0 })
-  expect(await quarantined()).toEqual({
-    items: [200, 200, 200],
-    reasons: ['identity_name'],
-  })
+  expect(await quarantined()).toEqual({ items: [200, 200, 200], reasons: ['identity_name'] })
   expect(
     (await readPlan(pipeline, await runOptions(pipeline, { env: {}, readSecret: async () => null })))
       .partitions,

@@ -30,11 +30,7 @@ test('an API key is exchanged for a token that lives as long as set', async () =
 
 test('the ready token lives for ever and exchanged ones an hour, unless set', async () => {
   let now = 0
-  const sandbox = await startSandbox({
-    now: () => now,
-    token: 'ready',
-    apiKey: 'key',
-  })
+  const sandbox = await startSandbox({ now: () => now, token: 'ready', apiKey: 'key' })
   const exchanged = (await (await exchange(sandbox, 'key', { tenant_id: 42 })).json()) as { token: string }
   expect(exchanged).toMatchObject({ refresh_token_exp: 3600 })
   expect(await (await get(sandbox, '/tokens/test')).json()).toMatchObject({

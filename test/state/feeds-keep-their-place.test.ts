@@ -66,10 +66,7 @@ function folded(...entries: JournalEntry[]) {
 test('the last cursor that was not null stays, and the feed is partial from the next run on', () => {
   const first = [run('a'), CHAIN, page('c1', { over: false }), page(null, { over: true })]
   const done = folded(...first, end('a'))
-  expect(done.chains.get(0)).toMatchObject({
-    next: 'c1',
-    feed: { pass: null, end: 'c1', front: 2 },
-  })
+  expect(done.chains.get(0)).toMatchObject({ next: 'c1', feed: { pass: null, end: 'c1', front: 2 } })
   expect([...done.partitions].map(([key, { state }]) => [key, state])).toEqual([
     ['feed.7/all', 'done'],
     ['feed.7/2024-01-01..2024-02-01', 'done'],
@@ -101,13 +98,7 @@ test('a feed is not done while another pass is to follow', () => {
 test('of a long feed the first and the last 20,000 ids are kept, and what was forgotten is known', () => {
   let [feed, ids] = [NEW_FEED, [] as readonly number[]]
   for (let id = 0; id < 100; id++) {
-    const each = {
-      ids: id,
-      cursor: `c${id}`,
-      size: 1000,
-      next: `c${id + 1}`,
-      isOver: false,
-    }
+    const each = { ids: id, cursor: `c${id}`, size: 1000, next: `c${id + 1}`, isOver: false }
     ;({ feed, ids } = afterFeedPage(feed, ids, each, () => 1000))
   }
   const [first, last] = [ids.slice(0, 20), ids.slice(20)]

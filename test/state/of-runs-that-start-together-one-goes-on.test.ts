@@ -11,10 +11,7 @@ import { random } from '../support/random.ts'
 import { cases } from '../support/thorough.ts'
 
 /** Polls often; heartbeats keep their interval. */
-const quick: Clock = {
-  ...systemClock,
-  sleep: (ms, stop) => systemClock.sleep(ms > 500 ? ms : ms / 50, stop),
-}
+const quick: Clock = { ...systemClock, sleep: (ms, stop) => systemClock.sleep(ms > 500 ? ms : ms / 50, stop) }
 
 function take(store: Store): Promise<Lock> {
   const stop = new AbortController().signal

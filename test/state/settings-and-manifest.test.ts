@@ -318,13 +318,7 @@ describe('the manifest', () => {
       chainOfAll(1, 'domain.acme.org'),
       page({ chain: 1, requests: 4, repeated: 3, size: 500, forgotten: [{ window: 'all', items: 6 }] }),
       { kind: 'forget', at: '2024-07-03T00:00:00Z', identities: 2, rows: 0, shards: 0, quarantined: 0 },
-      {
-        kind: 'measured',
-        times: [[500, 90]],
-        tells_searches: true,
-        spent: 20,
-        left: 968,
-      },
+      { kind: 'measured', times: [[500, 90]], tells_searches: true, spent: 20, left: 968 },
       {
         kind: 'failed',
         partition: 'domain.acme.net/all',

@@ -92,13 +92,7 @@ export const manifestShape = z.object({
       imported_at: z.object({ min: moment, max: moment }).nullable(),
     }),
   ),
-  totals: z.object({
-    rows: count,
-    bytes: count,
-    shards: count,
-    quarantined: count,
-    repeated: count,
-  }),
+  totals: z.object({ rows: count, bytes: count, shards: count, quarantined: count, repeated: count }),
   /** Of feeds. */
   unknown_fields: z.record(z.string(), count),
   retired: z.array(retired),

@@ -185,13 +185,7 @@ test('fields that are not in the plan are counted, also beside the path of an ex
     source: source({ url: 'u', c: { y: 1, w: 1 }, owner: 1 }),
   })
   const page = decoded(JSON.stringify(item), extras)
-  expect(page.unknownFields).toEqual({
-    other: 1,
-    'source.owner': 1,
-    'a.b.z': 1,
-    'a.q': 1,
-    'source.c.w': 1,
-  })
+  expect(page.unknownFields).toEqual({ other: 1, 'source.owner': 1, 'a.b.z': 1, 'a.q': 1, 'source.c.w': 1 })
 })
 
 test('a documented field is exported unchanged, and quarantine shows the digest only if the plan has it', () => {
