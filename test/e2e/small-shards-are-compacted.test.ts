@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs'
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { treeHashes } from '../fault/support.ts'
-import { BUCKET, mirror, startBucket } from '../support/bucket.ts'
+import { BUCKET, bucketHere, mirror } from '../support/bucket.ts'
 import { shardPaths, sql } from '../support/read-shards.ts'
 import type { Row } from '../support/rows.ts'
 import { exits } from '../support/run-cli.ts'
@@ -98,8 +98,7 @@ it('columns are encoded as runs encode them: what repeats is in a dictionary', a
 })
 
 it('each small shard of a bucket is read by one request, and as many as fill one shard become one', async () => {
-  const { double, env } = await startBucket()
-  onTestFinished(() => double.close())
+  const { double, env } = await bucketHere()
   const load = { path: `s3://${BUCKET}/team` }
   const here = await newWorkspace(parts(ENDS[0]!, load), {}, env)
   for (const end of ENDS.slice(0, 2)) {

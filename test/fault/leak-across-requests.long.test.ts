@@ -5,7 +5,7 @@ import { credential, type Exchange } from './hostile-service.ts'
 import { findLeaks, haystacksOf } from './leak-search.ts'
 
 /** Secrets that do not belong to the request whose response repeats them. */
-const TOKENS = {
+const SECRETS = {
   'a token that this run does not use': 'tok.M4rlin-unused-0b7de911',
   'the API key': 'key.M4rlin-api-5530fe77aa',
   'a token that was replaced': 'tok.M4rlin-replaced-93ab02cc',
@@ -13,41 +13,25 @@ const TOKENS = {
   'the password of a proxy': 'M4rlin-proxy-7716',
 } as const
 
-const SECRETS = {
-  ...TOKENS,
-  'the secret of a query that is done': 'M4r"lin\\done+1/2&3 doné',
-  'the secret of a query that is not sent yet': 'M4r"lin\\later+4/5&6 latér',
-  'the secret of a query, short': 'm4rl1n',
-} as const
-
-const json = (value: string): string => JSON.stringify(value).slice(1, -1)
-type Echo = (secret: string) => string
-const FORMS: readonly Echo[] = [
+const FORMS: readonly ((secret: string) => string)[] = [
   (secret) => secret,
   (secret) => secret.toUpperCase(),
-  (secret) => json(secret),
+  (secret) => JSON.stringify(secret).slice(1, -1),
   (secret) => encodeURIComponent(secret),
   (secret) => Buffer.from(secret).toString('hex').toUpperCase(),
   (secret) => Buffer.from(`x${secret}`).toString('base64'),
   (secret) => Buffer.from(`xy${secret}`).toString('base64url'),
 ]
-/** Only where no text of the service is shown at all. */
-const OTHERS: readonly Echo[] = [
-  (secret) => json(json(secret)),
-  (secret) => Buffer.from(secret, 'utf16le').toString('hex'),
-]
 
 /** What is echoed for each domain: every secret in every form. */
-function casesOf(secrets: Readonly<Record<string, string>>, forms: readonly Echo[]) {
-  return new Map(
-    Object.values(secrets).flatMap((secret, s) =>
-      forms.map((echo, e) => [`s${s}-e${e}.example`, echo(secret)] as const),
-    ),
-  )
-}
+const CASES = new Map(
+  Object.values(SECRETS).flatMap((secret, s) =>
+    FORMS.map((echo, e) => [`s${s}-e${e}.example`, echo(secret)] as const),
+  ),
+)
 
 /** How a service responds that echoes what it should not know. */
-function echoing(cases: ReadonlyMap<string, string>): (exchange: Exchange) => void {
+function echoing(): (exchange: Exchange) => void {
   let exchanged = 0
   const refused = new Set<string>()
   return (exchange) => {
@@ -62,7 +46,7 @@ function echoing(cases: ReadonlyMap<string, string>): (exchange: Exchange) => vo
       return
     }
     const { fqdn = '' } = body.query
-    const echo = cases.get(fqdn)
+    const echo = CASES.get(fqdn)
     if (echo === undefined) exchange.json(page(fqdn))
     // Before the final failure there is a retry, which is logged.
     else if (!refused.has(fqdn)) {
@@ -92,52 +76,31 @@ function page(fqdn: string): object {
   }
 }
 
-const QUERIES = ['DONE', 'SHORT', 'LATER'].map((name) => `{ type: secret, secret_env: ${name} }`)
-
-const RUNS = [
-  {
-    name: 'beside queries of secrets',
-    logs: 'json',
-    queries: QUERIES,
-    cases: casesOf(SECRETS, [...FORMS, ...OTHERS]),
-    remark: 'left out: the run holds a query whose value must not be shown',
-  },
-  {
-    name: 'without such queries',
-    logs: 'pretty',
-    queries: [],
-    cases: casesOf(TOKENS, FORMS),
-    remark: 'left out: it repeats a secret',
-  },
-]
-
-test.concurrent.each(RUNS)(
-  'a secret of one request is never printed or stored for another: $name',
-  async ({ logs, queries, cases, remark }) => {
+// In a run that holds a query for a secret, no text of the service is shown at all: `quoted-secrets-are-left-out`.
+test.concurrent.each(['pretty', 'json'])(
+  'a secret of one request is never printed or stored for another: %s',
+  async (logs) => {
     // Valid responses come in between, because too many failures in a row end a run.
-    const domains = [...cases.keys()].flatMap((domain, i) => [domain, `fine-${i}.example`])
+    const domains = [...CASES.keys()].flatMap((domain, i) => [domain, `fine-${i}.example`])
     const secrets = {
       SPILLWAY_TOKEN: SECRETS['a token that this run does not use'],
       MY_KEY: SECRETS['the API key'],
       SPILLWAY_MASK_KEY: SECRETS['the mask key'],
-      DONE: SECRETS['the secret of a query that is done'],
-      SHORT: SECRETS['the secret of a query, short'],
-      LATER: SECRETS['the secret of a query that is not sent yet'],
     }
     // No other command uses the network, so only this one gets the proxy.
     const proxy = { HTTPS_PROXY: `http://user:${SECRETS['the password of a proxy']}@127.0.0.1:9` }
-    const { call, pipeline, output } = await startAttack(echoing(cases), {
+    const { call, pipeline, output } = await startAttack(echoing(), {
       service: 'api_key_env: MY_KEY, retries: 1',
-      extract: `domains: [${domains.join(', ')}], queries: [${queries}], concurrency: 8`,
+      extract: `domains: [${domains.join(', ')}], concurrency: 8`,
       env: secrets,
     })
     const traced = ['run', pipeline, '--json', '--log-level', 'debug', '--log-format', logs]
     const run = await exits(1, call(traced, proxy))
-    expect(run.stderr.split(remark).length).toBeGreaterThan(cases.size)
+    expect(run.stderr.split('left out: it repeats a secret').length).toBeGreaterThan(CASES.size)
     const results = [run, await call(['status', pipeline]), await call(['status', pipeline, '--json'])]
     // Every case failed, and the page whose cursor could not be saved. The others were exported.
     const failed = JSON.parse(results[2]!.stdout).totals.failed
-    expect(failed).toBe(cases.size + 1)
+    expect(failed).toBe(CASES.size + 1)
     const canaries = Object.entries(SECRETS).map(([name, value]) => ({ name, value }))
     const printed = results.flatMap(({ stdout, stderr }) => [
       { name: 'stdout', bytes: Buffer.from(stdout) },

@@ -85,18 +85,6 @@ test('the shards of a compact that was killed are looked at like others', async 
   expect(isMarked(here)).toBe(false)
 })
 
-test('a compact that is stopped while it removes is finished by a compact that has nothing to do', async () => {
-  const here = await smallShards()
-  const rows = await rowsOf(here.output)
-  await killedAt(here, 'rename _manifest.json', COMPACT)
-  expect(isMarked(here)).toBe(false)
-  await exits(0, call(here, COMPACT))
-  expect(await rowsOf(here.output)).toEqual(rows)
-  expect(isMarked(here)).toBe(true)
-  const { shards } = await here.manifest()
-  expect(await shardPaths(here.output)).toEqual(shards.map(({ path }) => path).sort())
-})
-
 test('a summary page that was not written is written by the next run, signed or not', async () => {
   const here = await exportedWorkspace(parts())
   const page = () => readFile(join(here.output, '_report.html'), 'utf8')

@@ -5,23 +5,25 @@ import { join } from 'node:path'
 import { parse } from 'csv-parse/sync'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { CLI, type Ended, exits } from '../support/run-cli.ts'
-import { exportPlanted, MASK_KEY, type World } from './planted.ts'
+import { PIPELINE, type Workspace } from '../support/workspace.ts'
+import { exportPlanted, MASK_KEY } from './planted.ts'
 
-const NAMES = [
+const ADDRESSES = [
   'ada.loam@scatterholt.example',
   'bo@quillmere.example',
   'alias@scatterholt.example',
-  'cy@other.example',
-]
+] as const
+const [ADA, BO, ALIAS] = ADDRESSES
 
-let here: World
+let here: Workspace
 beforeAll(async () => {
-  here = await exportPlanted(NAMES.map((identity_name, i) => ({ id: i + 1, identity_name })))
+  const names = [...ADDRESSES, 'cy@other.example']
+  here = await exportPlanted(names.map((identity_name, i) => ({ id: i + 1, identity_name })))
 })
 
 async function matchIn(content: string | Buffer, ...flags: string[]): Promise<Ended> {
   await writeFile(join(here.folder, 'd.csv'), content)
-  return here.call('match', 'p.yaml', '--directory', 'd.csv', '--format', 'csv', ...flags)
+  return here.call('match', '--directory', 'd.csv', '--format', 'csv', ...flags)
 }
 
 async function found(content: string | Buffer, ...flags: string[]): Promise<readonly unknown[]> {
@@ -86,12 +88,10 @@ describe('exports in the shape of', () => {
 })
 
 it('a key with the name of a column of the result gets another', async () => {
-  const header = async (name: string): Promise<string> =>
-    (await matchIn(`${name},mail\n1,cy@other.example\n`)).stdout.split(',')[0]!
-  expect(await Promise.all(['staff'].map(header))).toEqual(['staff'])
-  expect(await header('id')).toBe('directory_id')
-  expect(await header('identity')).toBe('directory_identity')
-  expect(await header('hash')).toBe('directory_hash')
+  for (const name of ['staff', 'id', 'identity', 'hash']) {
+    const { stdout } = await matchIn(`${name},mail\n1,cy@other.example\n`)
+    expect(stdout.split(',')[0]).toBe(name === 'staff' ? name : `directory_${name}`)
+  }
 })
 
 describe('what is no directory is refused, or said', () => {
@@ -105,20 +105,16 @@ describe('what is no directory is refused, or said', () => {
     [Buffer.from([0x61, 0xff, 0x0a]), 'neither UTF-8 nor UTF-16'],
     ['mail,b\n"cy@other.example,1\n', 'is no CSV (CSV_QUOTE_NOT_CLOSED'],
   ])('%#', async (content, why) => {
-    const { stdout, stderr } = await exits(2, matchIn(content))
-    expect(stderr).toContain(why)
-    expect(stdout).toBe('')
+    expect((await exits(2, matchIn(content), why)).stdout).toBe('')
   })
 
   it('columns and files that are not there, a date that is none, digests where rows have none', async () => {
-    expect((await exits(2, matchIn(OKTA, '--column', 'mial'))).stderr).toContain('There is no column "mial"')
-    expect((await exits(2, matchIn(OKTA, '--key', 'no'))).stderr).toContain('There is no column "no"')
-    expect((await exits(2, matchIn(OKTA, '--since', 'May'))).stderr).toContain('--since: expected a date')
-    expect((await exits(2, matchIn(OKTA, '--digests'))).stderr).toContain(
-      'goes with transform.identity: hmac',
-    )
-    const missing = await exits(2, here.call('match', 'p.yaml', '--directory', 'none.csv'))
-    expect(missing.stderr).toContain('The directory cannot be read: ENOENT (none.csv)')
+    await exits(2, matchIn(OKTA, '--column', 'mial'), 'There is no column "mial"')
+    await exits(2, matchIn(OKTA, '--key', 'no'), 'There is no column "no"')
+    await exits(2, matchIn(OKTA, '--since', 'May'), '--since: expected a date')
+    await exits(2, matchIn(OKTA, '--digests'), 'goes with transform.identity: hmac')
+    const missing = here.call('match', '--directory', 'none.csv')
+    await exits(2, missing, 'The directory cannot be read: ENOENT (none.csv)')
     await exits(2, matchIn(OKTA, '--output', 'out/who.csv'), 'would lie in the folder of the data set')
   })
 
@@ -134,37 +130,31 @@ describe('what is no directory is refused, or said', () => {
   })
 
   it('no identities to find anybody by, no key, another key', async () => {
-    const dropped = await exportPlanted([{ id: 1, identity_name: NAMES[0]! }], {
-      transform: { identity: 'drop' },
-    })
-    await writeFile(join(dropped.folder, 'd.csv'), OKTA)
-    await exits(2, dropped.call('match', 'p.yaml', '--directory', 'd.csv'), 'holds no identities')
-    const masked = await exportPlanted([{ id: 1, identity_name: NAMES[0]! }], {
-      transform: { identity: 'hmac' },
-    })
-    await writeFile(join(masked.folder, 'd.csv'), OKTA)
-    const { SPILLWAY_MASK_KEY: _, ...keyless } = masked.env
-    await exits(
-      2,
-      masked.with(keyless).call('match', 'p.yaml', '--directory', 'd.csv'),
-      'SPILLWAY_MASK_KEY is not set',
-    )
-    const other = masked.with({ ...masked.env, SPILLWAY_MASK_KEY: `${MASK_KEY}, another` })
-    await exits(2, other.call('match', 'p.yaml', '--directory', 'd.csv'), 'the mask key is not the one')
+    for (const [identity, key, why] of [
+      ['drop', MASK_KEY, 'holds no identities'],
+      ['hmac', '', 'SPILLWAY_MASK_KEY is empty'],
+      ['hmac', `${MASK_KEY}, another`, 'the mask key is not the one'],
+    ] as const) {
+      const made = await exportPlanted([{ id: 1, identity_name: ADA }], { transform: { identity } })
+      await writeFile(join(made.folder, 'd.csv'), OKTA)
+      const keyed = made.with({ SPILLWAY_MASK_KEY: key })
+      await exits(2, keyed.call('match', '--directory', 'd.csv'), why)
+    }
   })
 })
 
-/** A guest as the tenant names it. */
-const BO = 'bo_quillmere.example#ext#@scatterholt.example'
+/** As the tenant names it. */
+const GUEST = 'bo_quillmere.example#ext#@scatterholt.example'
 
 describe('digest', () => {
   const COLUMN = `identity_hmac_${createHmac('sha256', MASK_KEY).update('fingerprint').digest('hex').slice(0, 8)}`
   const digestOf = (text: string): string =>
     createHmac('sha256', MASK_KEY).update(`identity:${text}`).digest('hex')
-  const digest = (input: string | Buffer, ...flags: string[]) => {
-    const env = { PATH: process.env.PATH ?? '', SPILLWAY_MASK_KEY: MASK_KEY }
+  const keyed = (key: string, input: string | Buffer, ...flags: string[]) => {
+    const env = { PATH: process.env.PATH ?? '', SPILLWAY_MASK_KEY: key }
     return spawnSync(process.execPath, [CLI, 'digest', ...flags], { input, env, encoding: 'utf8' })
   }
+  const digest = (input: string | Buffer, ...flags: string[]) => keyed(MASK_KEY, input, ...flags)
 
   it('writes a digest for each line, of any spelling', () => {
     const { status, stdout, stderr } = digest('Ada@X.example\r\n\n jdoe \nzoe\u0308@m\u00fcnchen.example')
@@ -186,14 +176,8 @@ describe('digest', () => {
   it('reads all known columns with --key alone, and refuses a key with addresses', () => {
     const { status, stdout } = digest(utf16(ENTRA), '--key', 'id')
     expect(status).toBe(0)
-    const [ada, alias, bo] = [
-      'ada.loam@scatterholt.example',
-      'alias@scatterholt.example',
-      'bo@quillmere.example',
-    ]
-    expect(stdout).toBe(
-      `id,${COLUMN}\n0d1,${digestOf(ada!)};${digestOf(alias!)}\n0d2,${digestOf(bo!)};${digestOf(BO)}\n`,
-    )
+    const rows = [`0d1,${digestOf(ADA)};${digestOf(ALIAS)}`, `0d2,${digestOf(BO)};${digestOf(GUEST)}`]
+    expect(stdout).toBe(`id,${COLUMN}\n${rows.join('\n')}\n`)
     const refused = digest(utf16(ENTRA), '--key', 'mail')
     expect([refused.status, refused.stdout]).toEqual([2, ''])
     expect(refused.stderr).toContain('The key column "mail" holds an address in line 2')
@@ -206,15 +190,8 @@ describe('digest', () => {
   })
 
   it('of lines: each identity on its own, and what is none is named', () => {
-    const lines = [
-      'SMTP:a@x.example',
-      '{SMTP:',
-      'System.String[]',
-      '<none>',
-      'Bo <b@x.example>, c@x.example',
-      'jdoe',
-    ]
-    const { status, stdout, stderr } = digest(lines.join('\n'))
+    const lines = 'SMTP:a@x.example\n{SMTP:\nSystem.String[]\n<none>\nBo <b@x.example>, c@x.example\njdoe'
+    const { status, stdout, stderr } = digest(lines)
     expect(status).toBe(0)
     const expected = ['a@x.example', null, null, null, 'b@x.example', 'c@x.example', 'jdoe']
     expect(stdout).toBe(expected.map((form) => `${form === null ? '' : digestOf(form)}\n`).join(''))
@@ -222,32 +199,19 @@ describe('digest', () => {
     expect(stderr).toContain('each of several identities has a line of its own: line 5')
   })
 
-  it('an identity among the arguments is not repeated', () => {
-    for (const words of [
-      ['digest', 'ada@x.example'],
-      ['forget', 'p.yaml', 'ada@x.example'],
-    ]) {
-      const { status, stderr } = spawnSync(process.execPath, [CLI, ...words], {
-        encoding: 'utf8',
-        cwd: here.folder,
-      })
-      expect([status, stderr]).toEqual([2, expect.stringContaining('which is not repeated here')])
+  it('an identity among the arguments is not repeated', async () => {
+    for (const words of [['digest'], ['forget', PIPELINE]]) {
+      const { stderr } = await exits(2, here.cli(...words, 'ada@x.example'), 'which is not repeated here')
       expect(stderr).not.toContain('ada@')
     }
   })
 
   it('needs a key of its own length', () => {
-    const env = { PATH: process.env.PATH ?? '', SPILLWAY_MASK_KEY: 'short' }
-    const { status, stderr } = spawnSync(process.execPath, [CLI, 'digest'], {
-      input: 'a\n',
-      env,
-      encoding: 'utf8',
-    })
+    const { status, stderr } = keyed('short', 'a\n')
     expect([status, stderr]).toEqual([2, expect.stringContaining('masking key in SPILLWAY_MASK_KEY')])
     expect(digest(Buffer.from([0xff, 0x41])).status).toBe(2)
-    expect(digest(Buffer.from('ada@x.example', 'utf16le')).stderr).toContain(
-      'UTF-16 without a byte order mark',
-    )
+    const wide = digest(Buffer.from('ada@x.example', 'utf16le'))
+    expect(wide.stderr).toContain('UTF-16 without a byte order mark')
     expect([digest('').status, digest('\n').status]).toEqual([2, 2])
   })
 })

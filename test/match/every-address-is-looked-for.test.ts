@@ -6,7 +6,8 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { addressesIn, digestsIn } from '../../src/data-set/match/identities.ts'
 import { exits } from '../support/run-cli.ts'
 import { cases } from '../support/thorough.ts'
-import { exportPlanted, type World } from './planted.ts'
+import type { Workspace } from '../support/workspace.ts'
+import { exportPlanted } from './planted.ts'
 
 const A = 'p001@x.test'
 const B = 'p002@x.test'
@@ -89,7 +90,7 @@ describe('a cell', () => {
 })
 
 describe('a directory', () => {
-  let here: World
+  let here: Workspace
   beforeAll(async () => {
     const names = [A, B, `\u202a${A.toUpperCase()}\u202c`, `mailto:${B}.`]
     here = await exportPlanted(names.map((identity_name, i) => ({ id: i + 1, identity_name })))
@@ -97,17 +98,14 @@ describe('a directory', () => {
 
   async function found(content: string, ...flags: string[]) {
     await writeFile(join(here.folder, 'd.csv'), content)
-    const ended = await exits(
-      0,
-      here.call('match', 'p.yaml', '--directory', 'd.csv', '--format', 'csv', ...flags),
-    )
+    const ended = await exits(0, here.call('match', '--directory', 'd.csv', '--format', 'csv', ...flags))
     const rows = parse(ended.stdout, { from: 2 }) as string[][]
     return { rows: rows.map(([key, , id]) => `${key} ${id}`), stderr: ended.stderr }
   }
 
   async function refused(content: string, why: string, ...flags: string[]): Promise<void> {
     await writeFile(join(here.folder, 'd.csv'), content)
-    await exits(2, here.call('match', 'p.yaml', '--directory', 'd.csv', ...flags), why)
+    await exits(2, here.call('match', '--directory', 'd.csv', ...flags), why)
   }
 
   it('may end its lines in any way, each in another', async () => {
@@ -184,6 +182,6 @@ it('a key that a spreadsheet would evaluate follows escape_formulas', async () =
     load: { format: 'csv', csv: { escape_formulas: true } },
   })
   await writeFile(join(here.folder, 'd.csv'), `id,mail\n=1+2,${A}\n`)
-  const { stdout } = await exits(0, here.call('match', 'p.yaml', '--directory', 'd.csv', '--format', 'csv'))
+  const { stdout } = await exits(0, here.call('match', '--directory', 'd.csv', '--format', 'csv'))
   expect(stdout.split('\n')[1]).toMatch(/^'=1\+2,/)
 })

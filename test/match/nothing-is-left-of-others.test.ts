@@ -1,11 +1,12 @@
 import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
-import { expect, it, onTestFinished, vi } from 'vitest'
-import { BUCKET, startBucket } from '../support/bucket.ts'
+import { expect, it } from 'vitest'
+import { BUCKET, bucketHere } from '../support/bucket.ts'
 import { exits, start } from '../support/run-cli.ts'
 import { THOROUGH } from '../support/thorough.ts'
-import { exportPlanted, filesWith, type Planted, type World } from './planted.ts'
+import { PIPELINE, type Workspace } from '../support/workspace.ts'
+import { exportPlanted, filesWith, type Planted } from './planted.ts'
 
 const OURS = 'ada.loam@scatterholt.example'
 /** Part of everybody else's address. */
@@ -18,20 +19,20 @@ const ITEMS: readonly Planted[] = Array.from({ length: 30_000 }, (_, i) => ({
 }))
 
 /** Kills the command after each of some times, then lets it end, and looks at all that was written. */
-async function expectNothingLeft(here: World): Promise<void> {
+async function expectNothingLeft(here: Workspace): Promise<void> {
   await writeFile(join(here.folder, 'people.csv'), `mail\n${OURS}\n`)
-  const words = ['match', 'p.yaml', '--directory', 'people.csv', '--format', 'csv', '--output', 'who.csv']
+  const words = ['match', PIPELINE, '--directory', 'people.csv', '--format', 'csv', '--output', 'who.csv']
   for (const ms of THOROUGH ? [150, 250, 350, 450, 600, 800, 1200] : [300, 600]) {
     const { child, result } = start(words, here.folder, here.env)
     await setTimeout(ms)
     child.kill('SIGKILL')
     await result
-    expect(await filesWith(here.folder, [ELSEWHERE], ['out/credentials', 'p.yaml'])).toEqual([])
+    expect(await filesWith(here.folder, [ELSEWHERE], ['out/credentials', PIPELINE])).toEqual([])
   }
   const ended = await exits(0, start([...words, '--log-level', 'debug'], here.folder, here.env).result)
   expect(ended.stderr).toContain('1 of 1 person: 30 credentials from 1 source')
   expect(ended.stdout + ended.stderr).not.toContain(ELSEWHERE)
-  expect(await filesWith(here.folder, [ELSEWHERE], ['out/credentials', 'p.yaml'])).toEqual([])
+  expect(await filesWith(here.folder, [ELSEWHERE], ['out/credentials', PIPELINE])).toEqual([])
   expect((await readdir(here.folder)).sort()).not.toContainEqual(expect.stringMatching(/^\.tmp|\.duckdb/))
   expect(await readdir(join(here.folder, 'tmp'))).toEqual([])
 }
@@ -45,19 +46,16 @@ it('of a data set on a disk, also after a kill', async () => {
 it('of a data set that a run holds, in its state before the run', async () => {
   const here = await exportPlanted(ITEMS.slice(0, 1100), {}, {}, 40)
   await writeFile(join(here.folder, 'people.csv'), `mail\n${OURS}\n`)
-  const run = start(['run', 'p.yaml', '--redo', '*', '--log-format', 'json'], here.folder, here.env)
+  const run = start(['run', PIPELINE, '--redo', '*', '--log-format', 'json'], here.folder, here.env)
   await run.until((stderr) => stderr.includes('page'))
-  const { stderr } = await exits(0, here.call('match', 'p.yaml', '--directory', 'people.csv'))
+  const { stderr } = await exits(0, here.call('match', '--directory', 'people.csv'))
   expect(stderr).toContain('1 of 1 person: 2 credentials from 1 source')
   run.child.kill('SIGKILL')
   await run.result
 })
 
 it('of a data set in a bucket, of which shards are copied', async () => {
-  const { double, env } = await startBucket()
-  onTestFinished(() => double.close())
-  for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value)
-  onTestFinished(() => void vi.unstubAllEnvs())
+  const { env } = await bucketHere()
   const load = { path: `s3://${BUCKET}/acme`, format: 'csv', shard_rows: 7000 }
   await expectNothingLeft(await exportPlanted(ITEMS, { load }, env, 10_000))
 })

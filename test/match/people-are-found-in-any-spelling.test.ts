@@ -5,28 +5,17 @@ import { parse } from 'csv-parse/sync'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { exits } from '../support/run-cli.ts'
 import { THOROUGH } from '../support/thorough.ts'
-import { exportPlanted, filesWith, MASK_KEY, type Planted, type World } from './planted.ts'
+import type { Workspace } from '../support/workspace.ts'
+import { exportPlanted, filesWith, MASK_KEY, type Planted } from './planted.ts'
 
 /** People of the directory, and spellings of their addresses in the leak. */
+const ADA = 'ada.loam@scatterholt.example'
+const JOSE = ['jose\u0301.mu\u0308ller@scatterholt.example', 'JOSÉ.MÜLLER@SCATTERHOLT.EXAMPLE']
+const BO = ['Bo@MÜNCHEN.example', 'bo@XN--MNCHEN-3YA.EXAMPLE', 'bo@mu\u0308nchen.example']
 const OURS: readonly (readonly [address: string, ...leaked: string[]])[] = [
-  [
-    'ada.loam@scatterholt.example',
-    'ada.loam@scatterholt.example',
-    'ADA.Loam@Scatterholt.Example',
-    ' ada.loam@scatterholt.example\t',
-  ],
-  [
-    'José.Müller@scatterholt.example',
-    'jose\u0301.mu\u0308ller@scatterholt.example',
-    'JOSÉ.MÜLLER@SCATTERHOLT.EXAMPLE',
-  ],
-  [
-    'bo@münchen.example',
-    'bo@xn--mnchen-3ya.example',
-    'Bo@MÜNCHEN.example',
-    'bo@XN--MNCHEN-3YA.EXAMPLE',
-    'bo@mu\u0308nchen.example',
-  ],
+  [ADA, ADA, 'ADA.Loam@Scatterholt.Example', ` ${ADA}\t`],
+  ['José.Müller@scatterholt.example', ...JOSE],
+  ['bo@münchen.example', 'bo@xn--mnchen-3ya.example', ...BO],
   ['cy@xn--mnchen-3ya.example', 'cy@münchen.example'],
   ['οδυσσευς@scatterholt.example', 'ΟΔΥΣΣΕΥΣ@scatterholt.example', 'οδυσσευσ@scatterholt.example'],
   ['nobody@scatterholt.example'],
@@ -35,20 +24,9 @@ const OURS: readonly (readonly [address: string, ...leaked: string[]])[] = [
 const TAGGED = ['ada.loam+shop@scatterholt.example', 'Ada.Loam+a+b@Scatterholt.example']
 /** Others, some of them close. */
 const OTHERS = [
-  ...[
-    'ada.loam@scatterholt.example.org',
-    'xada.loam@scatterholt.example',
-    'ada.loam',
-    'jose.muller@scatterholt.example',
-  ],
-  ...[
-    'zed@elsewhere.example',
-    'zoë@elsewhere.example',
-    '"ada.loam"@scatterholt.example',
-    '',
-    'strasse@x.example',
-    'a\u0000b',
-  ],
+  ...['ada.loam@scatterholt.example.org', 'xada.loam@scatterholt.example', 'ada.loam', '', 'a\u0000b'],
+  ...['jose.muller@scatterholt.example', '"ada.loam"@scatterholt.example', 'strasse@x.example'],
+  ...['zed@elsewhere.example', 'zoë@elsewhere.example'],
   ...Array.from({ length: 300 }, (_, i) => `person${i}.elsewhere@other.example`),
 ]
 const WITH_ALIASES = ['alias.one@scatterholt.example', 'alias.two@scatterholt.example']
@@ -86,11 +64,11 @@ function directory(form = (address: string): string => address): string {
 
 type Row = Readonly<Record<string, string>>
 
-async function matched(here: World, ...flags: string[]): Promise<readonly Row[]> {
-  const { stdout } = await exits(
-    0,
-    here.call('match', 'p.yaml', '--directory', 'people.csv', '--format', 'csv', ...flags),
-  )
+const match = (here: Workspace, ...flags: string[]) =>
+  here.call('match', '--directory', 'people.csv', ...flags)
+
+async function matched(here: Workspace, ...flags: string[]): Promise<readonly Row[]> {
+  const { stdout } = await exits(0, match(here, '--format', 'csv', ...flags))
   return parse(stdout, { columns: true }) as Row[]
 }
 
@@ -117,7 +95,7 @@ const POLICIES = [
 ] as const
 
 describe.each(POLICIES)('secret: $secret, identity: $identity, $load', ({ secret, identity, load }) => {
-  let here: World
+  let here: Workspace
   beforeAll(async () => {
     here = await exportPlanted(ITEMS, {
       transform: { secret, identity, secret_facts: { policy: { min_length: 12, classes: 3 } } },
@@ -127,24 +105,14 @@ describe.each(POLICIES)('secret: $secret, identity: $identity, $load', ({ secret
   })
 
   it('each credential of a person is a row, with the secret as the data set holds it, and nobody else is anywhere', async () => {
-    const ended = await exits(0, here.call('match', 'p.yaml', '--directory', 'people.csv', '--format', 'csv'))
+    const ended = await exits(0, match(here, '--format', 'csv'))
     const rows = parse(ended.stdout, { columns: true }) as Row[]
     expectOurs(rows)
-    const columns = [
-      'employeeId',
-      'identity',
-      'id',
-      'domain',
-      'source_id',
-      'source_name',
-      'imported_at',
-      'hash_type',
-    ]
-    const facts = ['secret_kind', 'secret_meets_policy']
+    const columns = 'employeeId,identity,id,domain,source_id,source_name,imported_at,hash_type'
     expect(ended.stdout.split('\n')[0]).toBe(
-      [...columns, ...(secret === 'drop' ? [] : ['hash']), ...facts].join(','),
+      `${columns}${secret === 'drop' ? '' : ',hash'},secret_kind,secret_meets_policy`,
     )
-    const { stdout } = await here.call('query', 'p.yaml', 'SELECT * FROM credentials', '--csv')
+    const { stdout } = await here.call('query', 'SELECT * FROM credentials', '--csv')
     const stored = new Map((parse(stdout, { columns: true }) as Row[]).map((row) => [row.id, row]))
     for (const row of rows) {
       const { imported_at, ...rest } = row
@@ -166,11 +134,7 @@ describe.each(POLICIES)('secret: $secret, identity: $identity, $load', ({ secret
 
   it('plus tags are theirs where it is asked for and can be known', async () => {
     if (identity === 'hmac') {
-      await exits(
-        2,
-        here.call('match', 'p.yaml', '--directory', 'people.csv', '--plus-tags'),
-        'Digests do not show plus tags',
-      )
+      await exits(2, match(here, '--plus-tags'), 'Digests do not show plus tags')
       return
     }
     const rows = await matched(here, '--plus-tags')
@@ -183,7 +147,7 @@ describe.each(POLICIES)('secret: $secret, identity: $identity, $load', ({ secret
 
   it('json has the same, and since leaves out what is older', async () => {
     const rows = await matched(here)
-    const { stdout } = await here.call('match', 'p.yaml', '--directory', 'people.csv', '--format', 'json')
+    const { stdout } = await match(here, '--format', 'json')
     const objects = JSON.parse(stdout) as Record<string, unknown>[]
     expect(objects.map(({ id, imported_at }) => [String(id), imported_at])).toEqual(
       rows.map(({ id, imported_at }) => [id, imported_at]),
@@ -217,8 +181,7 @@ describe.each(POLICIES)('secret: $secret, identity: $identity, $load', ({ secret
     }
     await writeFile(join(here.folder, 'people.csv'), directory(digest))
     expectOurs(await matched(here, '--digests'), digest)
-    const { SPILLWAY_MASK_KEY: _, ...env } = here.env
-    const keyless = here.with(env)
+    const keyless = here.with({ SPILLWAY_MASK_KEY: '' })
     expectOurs(await matched(keyless, '--digests'), digest)
     // Columns that `digest` makes tell their key.
     const own = createHmac('sha256', MASK_KEY).update('fingerprint').digest('hex').slice(0, 8)
@@ -228,11 +191,7 @@ describe.each(POLICIES)('secret: $secret, identity: $identity, $load', ({ secret
       new Set(['E0']),
     )
     await writeFile(join(here.folder, 'people.csv'), table('0123abcd'))
-    await exits(
-      2,
-      keyless.call('match', 'p.yaml', '--directory', 'people.csv', '--digests'),
-      'The digests were made with another mask key',
-    )
+    await exits(2, match(keyless, '--digests'), 'The digests were made with another mask key')
   })
 })
 
@@ -245,15 +204,12 @@ it.runIf(THOROUGH)('a credential that several queries match is one', async () =>
 it('the table has a line for each person, and a file of the result is for its owner alone', async () => {
   const here = await exportPlanted(ITEMS)
   await writeFile(join(here.folder, 'people.csv'), directory())
-  const { stdout } = await exits(0, here.call('match', 'p.yaml', '--directory', 'people.csv'))
+  const { stdout } = await exits(0, match(here))
   expect(stdout).toMatch(
     /^employeeId +credentials +first +last +sources\nE0 +3 +2024-01-02 +2024-03-02 +Gorse Dump\n/,
   )
   expect(stdout.split('\n')).toHaveLength(1 + 6 + 1)
-  const output = await exits(
-    0,
-    here.call('match', 'p.yaml', '--directory', 'people.csv', '--output', 'new/who.txt'),
-  )
+  const output = await exits(0, match(here, '--output', 'new/who.txt'))
   expect(output.stdout).toBe('')
   const file = join(here.folder, 'new/who.txt')
   expect(await readFile(file, 'utf8')).toBe(stdout)

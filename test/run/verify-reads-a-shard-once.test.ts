@@ -1,15 +1,10 @@
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { verifyDataSet } from '../../src/data-set/index.ts'
-import { BUCKET, editObjects, startBucket } from '../support/bucket.ts'
+import { BUCKET, bucketHere, editObjects } from '../support/bucket.ts'
 import { itemAt, serviceOf, worldAt } from './world.ts'
 
 test.each(['parquet', 'csv'])('in a bucket: one GET and one HEAD for each, as %s', async (format) => {
-  const { double, env } = await startBucket()
-  onTestFinished(async () => {
-    vi.unstubAllEnvs()
-    await double.close()
-  })
-  for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value)
+  const { double } = await bucketHere()
   const days = [1, 2, 3].flatMap((day) => Array<string>(10).fill(`2024-01-0${day}T00:00:00.000000+00:00`))
   const service = await serviceOf(
     days.map((time, id) => itemAt(id, time)),

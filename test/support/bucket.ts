@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { onTestFinished, vi } from 'vitest'
 import type { StoredObject } from '../s3/double/objects.ts'
 import { type S3Double, type S3DoubleOptions, startS3Double } from '../s3/double/server.ts'
 
@@ -19,6 +20,17 @@ export async function startBucket(
     AWS_ENDPOINT_URL_S3: double.endpoint,
   }
   return { double, env }
+}
+
+/** The same for a test. Commands that this process carries out find the store. */
+export async function bucketHere() {
+  const started = await startBucket()
+  for (const [name, value] of Object.entries(started.env)) vi.stubEnv(name, value)
+  onTestFinished(async () => {
+    vi.unstubAllEnvs()
+    await started.double.close()
+  })
+  return started
 }
 
 /** Names below a prefix, in order. */
