@@ -1,12 +1,10 @@
-import { generateKeyPairSync } from 'node:crypto'
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { unpackTar } from 'modern-tar'
 import { expect, it } from 'vitest'
+import { writeKeyPair } from '../support/key-pair.ts'
 import type { Fault } from '../support/sandbox.ts'
 import { THREE_MONTHS, trial } from './trial.ts'
-
-const KEY = generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' })
 
 /** Each partition has its own chain. */
 const APART = { windows: { ...THREE_MONTHS, per_chain: 1 }, concurrency: 1 }
@@ -14,7 +12,7 @@ const APART = { windows: { ...THREE_MONTHS, per_chain: 1 }, concurrency: 1 }
 /** Three partitions, each of its own chain, in a data set with one run. */
 async function world(faults: readonly Fault[] = []) {
   const here = await trial({ service: { retries: 0 }, extract: APART }, { faults })
-  writeFileSync(join(here.folder, 'key.pem'), KEY, { mode: 0o600 })
+  writeKeyPair(here.folder)
   const json = async (command: string, ...flags: string[]) => {
     const { code, value } = await here.json(command, ...flags)
     return { code, ...(value as object) }

@@ -1,7 +1,7 @@
-import { generateKeyPairSync } from 'node:crypto'
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { writeKeyPair } from '../support/key-pair.ts'
 import { exits } from '../support/run-cli.ts'
 import { PIPELINE, SMALL, type Workspace } from '../support/workspace.ts'
 import { ONE_SLOT, trial } from './trial.ts'
@@ -141,8 +141,7 @@ it('a field named __proto__ is a name like any other', async () => {
     ['constructor', rows],
   ])
   await exits(0, here.call('verify'))
-  const { privateKey } = generateKeyPairSync('ed25519')
-  writeFileSync(join(here.folder, 'key.pem'), privateKey.export({ type: 'pkcs8', format: 'pem' }))
+  writeKeyPair(here.folder)
   await exits(0, here.call('sign', '--key', 'key.pem'))
   await exits(0, here.call('evidence', '--output', 'evidence.tar'))
   // The next run reads the checkpoint and loses nothing of it.

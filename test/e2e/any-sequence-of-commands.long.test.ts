@@ -15,6 +15,7 @@ import { readPipeline, runPipeline } from '../../src/index.ts'
 import { runOptions } from '../../src/run-options.ts'
 import { copyAsKilled } from '../support/copy-as-killed.ts'
 import { carryOutHere } from '../support/in-this-process.ts'
+import { quarantineOf } from '../support/quarantine.ts'
 import { shardPaths, sql } from '../support/read-shards.ts'
 import { exits } from '../support/run-cli.ts'
 import { startSandbox } from '../support/sandbox.ts'
@@ -342,7 +343,7 @@ async function expectVerified(world: World): Promise<void> {
   const { stdout } = await succeed(world, 'verify')
   expect(JSON.parse(stdout), stdout).toMatchObject({ ok: true, complete: true })
   expect(existsSync(join(world.output, '_SUCCESS'))).toBe(true)
-  expect(manifestOf(world)?.totals.quarantined).toBe(quarantinedItems(world))
+  expect(manifestOf(world)?.totals.quarantined).toBe((await quarantineOf(world.output)).length)
 }
 
 /** Manifest, files and open tables agree, and `status` can read the state. */
@@ -412,13 +413,6 @@ type Manifest = {
 function manifestOf({ output }: World): Manifest | null {
   const path = join(output, '_manifest.json')
   return existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as Manifest) : null
-}
-
-function quarantinedItems({ output }: World): number {
-  const folder = join(output, '_quarantine')
-  const names = existsSync(folder) ? readdirSync(folder) : []
-  const lines = names.map((name) => readFileSync(join(folder, name), 'utf8').split('\n').length - 1)
-  return lines.reduce((sum, count) => sum + count, 0)
 }
 
 async function shardsOf({ output }: World): Promise<string[]> {

@@ -1,8 +1,9 @@
-import { readdir, readFile, stat } from 'node:fs/promises'
+import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { quarantineShape, statusShape } from '../support/json-shapes.ts'
-import { expectedRows, isObject, isValid, type Masking, maskSecret, microsOf } from '../support/rows.ts'
+import { quarantineOf } from '../support/quarantine.ts'
+import { expectedRows, isObject, isValid, type Masking, maskSecret, TIMESTAMP } from '../support/rows.ts'
 import { exits } from '../support/run-cli.ts'
 import { summaryPageIn } from '../support/summary-page.ts'
 import { some } from '../support/thorough.ts'
@@ -113,22 +114,15 @@ it('an entry says where its item was and what is wrong with it', async () => {
 const FIELD_PATHS =
   /^(?:|id|imported_at|identity_name|hash|hash_type|source_id|source|source\.(?:id|is_alert_enabled))$/
 
-async function quarantined(here: Workspace) {
-  const folder = join(here.output, '_quarantine')
-  const texts = await Promise.all(
-    (await readdir(folder).catch(() => [])).map((name) => readFile(join(folder, name), 'utf8')),
-  )
-  return texts
-    .flatMap((text) => text.split('\n').slice(0, -1))
-    .map((line) => quarantineShape.parse(JSON.parse(line)))
-}
+const quarantined = async (here: Workspace) =>
+  (await quarantineOf(here.output)).map((entry) => quarantineShape.parse(entry))
 
 /**
  * Items of a window that belong in quarantine. The service's filter is inclusive, so items at the very end come too.
  * Those with a valid time belong to the next window. The others belong to no known window, so they count here.
  */
 function rejected(here: Workspace, from: string, until: string): unknown[] {
-  const end = String(new Date(Date.parse(until)).toISOString()).replace('.000Z', '.000001Z')
+  const end = `${until}T00:00:00.000001Z`
   const atEnd = [...here.sandbox.expected({ query, from: until, until: end })].filter(
     (item) => !hasTime(item),
   )
@@ -136,12 +130,7 @@ function rejected(here: Workspace, from: string, until: string): unknown[] {
 }
 
 function hasTime(item: unknown): boolean {
-  if (!isObject(item) || typeof item.imported_at !== 'string') return false
-  try {
-    return microsOf(item.imported_at) > 0n
-  } catch {
-    return false
-  }
+  return isObject(item) && typeof item.imported_at === 'string' && TIMESTAMP.test(item.imported_at)
 }
 
 function idOf(item: unknown): number | null {

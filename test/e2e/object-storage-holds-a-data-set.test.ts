@@ -1,12 +1,10 @@
-import { generateKeyPairSync } from 'node:crypto'
-import { writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { type Azurite, startAzurite } from '../azure/azurite.ts'
 import type { S3Double } from '../s3/double/server.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
 import { BUCKET, type Bucket, bucketOf, editObjects, startBucket } from '../support/bucket.ts'
 import { newContainer } from '../support/container.ts'
+import { writeKeyPair } from '../support/key-pair.ts'
 import { readParquet } from '../support/read-shards.ts'
 import { expectedOfDomains, expectSame } from '../support/rows.ts'
 import { exits } from '../support/run-cli.ts'
@@ -17,19 +15,11 @@ const DOMAINS = ['scatterholt.com', 'quillmere.net']
 const RANGE = { from: '2024-01-01', until: '2024-03-01' }
 const PREFIX = 'team/acme'
 
-type World = {
-  readonly here: Workspace
-  readonly bucket: Bucket
-  readonly parts: PipelineParts
-  readonly env: Readonly<Record<string, string>>
-}
+type World = { readonly here: Workspace; readonly bucket: Bucket; readonly parts: PipelineParts }
 
-type S3World = World & { readonly double: S3Double }
-
-async function world(given: PipelineParts = {}): Promise<S3World> {
+async function world(given: PipelineParts = {}): Promise<World & { readonly double: S3Double }> {
   const { double, env } = await startBucket()
-  const at = await worldOf(bucketOf(double, env), given)
-  return { ...at, double }
+  return { ...(await worldOf(bucketOf(double, env), given)), double }
 }
 
 async function azureWorld(given: PipelineParts = {}): Promise<World> {
@@ -53,7 +43,7 @@ async function worldOf(bucket: Bucket, given: PipelineParts): Promise<World> {
     extract: { domains: DOMAINS, windows: { ...RANGE, every: 'month' }, page_size: 20, ...given.extract },
     load: { path: `${address}/${PREFIX}`, ...given.load },
   }
-  return { here: await newWorkspace(parts, {}, env), bucket, parts, env }
+  return { here: await newWorkspace(parts, {}, env), bucket, parts }
 }
 
 async function expectEveryRowOnce({ here, bucket, ...at }: World): Promise<void> {
@@ -162,29 +152,23 @@ it.each(some(ADDRESSES, 2))('%s is refused with what is allowed', async (path, w
 })
 
 /** Others, and those of Azure Blob: `test/s3/errors-are-retried-or-reported`, `test/azure/errors-are-reported`. */
+const REJECTED = 'The store rejects the access key, the secret access key or the session token'
 const REFUSED_BY_S3 = [
   ['no credentials', { AWS_ACCESS_KEY_ID: '', AWS_SECRET_ACCESS_KEY: '' }, 2, 'There are no credentials'],
-  [
-    'a wrong secret',
-    { AWS_SECRET_ACCESS_KEY: 'wrong-but-secret' },
-    3,
-    'The store rejects the access key, the secret access key or the session token',
-  ],
+  ['a wrong secret', { AWS_SECRET_ACCESS_KEY: 'wrong-but-secret' }, 3, REJECTED],
 ] as const
 
 it.each(some(REFUSED_BY_S3, 1))(
   '%s: the message says what to do, and no search is sent',
   async (_, env, code, word) => {
     const at = await world()
-    const own = { ...at.env, AWS_EC2_METADATA_DISABLED: 'true', ...env }
+    const own = { ...at.bucket.env, AWS_EC2_METADATA_DISABLED: 'true', ...env }
     for (const [name, value] of Object.entries(own)) vi.stubEnv(name, value)
     const here = await workspaceFor(at.here.sandbox, at.parts, own)
     for (const command of ['plan', 'run']) {
-      const ended = await here.call(command)
-      expect(ended.code, ended.stderr).toBe(code)
-      expect(ended.stderr).toContain(word)
-      expect(ended.stderr).not.toContain('wrong-but-secret')
-      expect(ended.stdout).toBe('')
+      const { stdout, stderr } = await exits(code, here.call(command), word)
+      expect(stderr).not.toContain('wrong-but-secret')
+      expect(stdout).toBe('')
     }
     expect(here.searches()).toEqual([])
   },

@@ -1,21 +1,20 @@
 import { spawnSync } from 'node:child_process'
-import { copyFile, readFile, rename, rm, truncate, writeFile } from 'node:fs/promises'
+import { copyFile, readFile, rm, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { verifyDataSet } from '../../src/data-set/index.ts'
 import { readPipeline } from '../../src/pipeline/index.ts'
+import { flipped } from '../fault/damage.ts'
 import { diskFault } from '../fault/support.ts'
 import { verificationShape } from '../support/json-shapes.ts'
 import { shardPaths } from '../support/read-shards.ts'
-import { CLI, runCli } from '../support/run-cli.ts'
+import { CLI, exits, runCli } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
 import { newWorkspace, type Workspace } from '../support/workspace.ts'
 
+const WINDOWS = { from: '2024-01-01', until: '2024-04-01', every: 'month' }
 const parts = (format: string) => ({
-  extract: {
-    domains: ['scatterholt.com'],
-    windows: { from: '2024-01-01', until: '2024-04-01', every: 'month' },
-  },
+  extract: { domains: ['scatterholt.com'], windows: WINDOWS },
   load: { format },
 })
 
@@ -24,70 +23,43 @@ async function verified(here: Workspace) {
   return { code, ...verificationShape.parse(value) }
 }
 
-/** Damages the given files, verifies, and restores the files. */
-async function afterDamage(here: Workspace, files: readonly string[], damage: () => Promise<unknown>) {
-  for (const file of files) await copyFile(file, join(here.folder, `kept-${files.indexOf(file)}`))
-  await damage()
-  const found = await verified(here)
-  for (const file of files) await rename(join(here.folder, `kept-${files.indexOf(file)}`), file)
-  return found
-}
-
-describe.each(some(['parquet', 'csv'], 1))('%s', (format) => {
-  it('an intact data set has no problems; a shard that is missing, truncated, changed or unknown is named', async () => {
+it.each(some(['parquet', 'csv'], 1))(
+  'an intact %s data set has no problems; what is missing, truncated, changed or unknown is named',
+  async (format) => {
     const here = await newWorkspace(parts(format))
-    expect((await here.run()).code).toBe(0)
-    const { totals } = await here.manifest()
-    expect(await verified(here)).toEqual({
-      ...{ code: 0, ok: true, shards: 3, rows: totals.rows, problems: [], repair: [] },
-    })
+    await exits(0, here.run())
+    const { rows } = (await here.manifest()).totals
+    const none = { code: 0, ok: true, shards: 3, rows, problems: [], repair: [] }
+    expect(await verified(here)).toEqual(none)
 
-    const paths = await shardPaths(here.output)
-    const [first, second] = paths as [string, string]
-    const [one, two] = [join(here.output, first), join(here.output, second)]
-    const bytes = await readFile(one)
-    const stranger = join(here.output, first.replace('part-00000', 'part-00007'))
-
-    const damages: Readonly<Record<string, readonly [file: string, damage: () => Promise<unknown>]>> = {
-      missing: [first, () => rm(one)],
-      short: [first, () => truncate(one, bytes.length - 1)],
-      'a bit flipped': [first, () => writeFile(one, flipped(bytes))],
-      'replaced by another one': [first, () => copyFile(two, one)],
-      'one too many': [first.replace('part-00000', 'part-00007'), () => copyFile(one, stranger)],
+    const [first, second] = (await shardPaths(here.output)) as [string, string]
+    const unknown = first.replace('part-00000', 'part-00007')
+    const at = (path: string): string => join(here.output, path)
+    const bytes = await readFile(at(first))
+    const json = '_manifest.json'
+    const text = await readFile(at(json), 'utf8')
+    const wrong = JSON.parse(text)
+    wrong.shards[0].rows += 1
+    for (const [path, damage] of [
+      [first, () => rm(at(first))],
+      [first, () => truncate(at(first), bytes.length - 1)],
+      [first, () => writeFile(at(first), flipped(bytes, bytes.length >> 1))],
+      [first, () => copyFile(at(second), at(first))],
+      [unknown, () => copyFile(at(first), at(unknown))],
+      [wrong.shards[0].path, () => writeFile(at(json), JSON.stringify(wrong))],
+      [json, () => rm(at(json))],
+      [json, () => writeFile(at(json), '{"version":1')],
+    ] as const) {
+      await damage()
+      const { problems, ...found } = await verified(here)
+      expect(found, `${damage}`).toMatchObject({ code: 1, ok: false })
+      expect(problems.map((problem) => problem.path)).toEqual([path])
+      await writeFile(at(first), bytes)
+      await writeFile(at(json), text)
+      await rm(at(unknown), { force: true })
     }
-    for (const [what, [path, damage]] of Object.entries(damages)) {
-      const found = await afterDamage(here, [one], damage)
-      await rm(stranger, { force: true })
-      expect(found, what).toMatchObject({ code: 1, ok: false })
-      expect(
-        found.problems.map((problem) => problem.path),
-        what,
-      ).toEqual([path])
-    }
-  })
-})
-
-function flipped(bytes: Buffer): Buffer {
-  const copy = Buffer.from(bytes)
-  const middle = copy.length >> 1
-  copy[middle] = copy[middle]! ^ 1
-  return copy
-}
-
-it('a manifest that contradicts the checkpoint is named', async () => {
-  const here = await newWorkspace(parts('parquet'))
-  expect((await here.run()).code).toBe(0)
-  const file = join(here.output, '_manifest.json')
-  const text = await readFile(file, 'utf8')
-  const manifest = JSON.parse(text)
-  manifest.shards[0].rows += 1
-  const wrong = await afterDamage(here, [file], () => writeFile(file, JSON.stringify(manifest)))
-  expect(wrong).toMatchObject({ code: 1, problems: [{ path: manifest.shards[0].path }] })
-  for (const damage of [() => rm(file), () => writeFile(file, '{"version":1')]) {
-    const found = await afterDamage(here, [file], damage)
-    expect(found).toMatchObject({ code: 1, problems: [{ path: '_manifest.json' }] })
-  }
-})
+  },
+)
 
 const MASKED = [
   { written: { secret: 'plaintext' }, promised: { secret: 'redact' }, column: 'hash' },
@@ -98,12 +70,9 @@ const MASKED = [
 it.each(some(MASKED, 1))(
   'values that $promised cannot produce are a problem, and are not shown',
   async ({ written, promised, column }) => {
-    const here = await newWorkspace(
-      { ...parts('parquet'), transform: written },
-      {},
-      { SPILLWAY_MASK_KEY: 'k'.repeat(32) },
-    )
-    expect((await here.run('--allow-plaintext')).code).toBe(0)
+    const env = { SPILLWAY_MASK_KEY: 'k'.repeat(32) }
+    const here = await newWorkspace({ ...parts('parquet'), transform: written }, {}, env)
+    await exits(0, here.run('--allow-plaintext'))
     await here.write({ ...parts('parquet'), transform: promised })
     // The data set itself says how it is masked, so it is asked as if it promised the other.
     const pipeline = await readPipeline('pipeline.yaml', { env: here.env, cwd: here.folder })
@@ -116,48 +85,45 @@ it.each(some(MASKED, 1))(
         expect(problem).toMatch(new RegExp(`${column}.*not masked|not masked.*${column}`))
     }
     const said = JSON.stringify(found)
-    for (const { hash, identity_name } of here.sandbox.expected({
-      query: { type: 'domain', fqdn: 'scatterholt.com' },
-    })) {
+    const query = { type: 'domain', fqdn: 'scatterholt.com' } as const
+    for (const { hash, identity_name } of here.sandbox.expected({ query })) {
       if (hash !== null && hash.length > 8) expect(said).not.toContain(hash)
       expect(said).not.toContain(identity_name)
     }
   },
 )
 
-const smallShards = (rows: number) => ({
-  ...parts('csv'),
-  load: { format: 'csv', partition_by: ['query'], shard_rows: rows },
-})
-
-/** Shards that a later run, whose shards are larger, leaves small. */
-async function withSmallShards(here: Workspace): Promise<void> {
-  expect((await here.run()).code).toBe(0)
-  await here.write(smallShards(1000))
-  expect((await here.run()).code).toBe(0)
+/** A data set with shards that a later run, whose shards are larger, leaves small. */
+async function withSmallShards(): Promise<Workspace> {
+  const sized = (rows: number) => ({
+    ...parts('csv'),
+    load: { format: 'csv', partition_by: ['query'], shard_rows: rows },
+  })
+  const here = await newWorkspace(sized(5))
+  await exits(0, here.run())
+  await here.write(sized(1000))
+  await exits(0, here.run())
+  return here
 }
 
 it('a data set that a killed command left is not called damaged, and a plain run finishes it', async () => {
-  const here = await newWorkspace(smallShards(5))
-  await withSmallShards(here)
+  const here = await withSmallShards()
   const killed = await runCli({
     args: ['compact', 'pipeline.yaml'],
     cwd: here.folder,
     env: { ...here.env, ...diskFault(here.output, 'kill:rename _manifest.json') },
   })
   expect(killed.signal).toBe('SIGKILL')
-  const { code, stdout } = await here.call('verify')
-  expect(code).toBe(1)
+  const { stdout } = await exits(1, here.call('verify'))
   expect(stdout).not.toContain('DAMAGED')
   expect(stdout).toContain('NOT FINISHED')
   expect((await here.json('verify')).value).toMatchObject({ ok: false, unfinished: true, repair: [] })
-  expect((await here.run()).code).toBe(0)
+  await exits(0, here.run())
   expect((await here.json('verify')).value).toMatchObject({ ok: true, unfinished: false })
 })
 
 it('a manifest that is replaced meanwhile is read again before a problem is reported', async () => {
-  const here = await newWorkspace(smallShards(5))
-  await withSmallShards(here)
+  const here = await withSmallShards()
   const { totals } = await here.manifest()
   const pipeline = await readPipeline('pipeline.yaml', { env: here.env, cwd: here.folder })
   const compacted: unknown[] = []

@@ -11,6 +11,7 @@ import type { StoredObject } from '../s3/double/objects.ts'
 import { CHANGES as CHANGES_OF_A_BUCKET } from '../s3/double/operations/index.ts'
 import { BUCKET, mirror, putObject, startBucket } from '../support/bucket.ts'
 import { inThisProcess } from '../support/in-this-process.ts'
+import { quarantineOf } from '../support/quarantine.ts'
 import { type Sandbox, startSandbox } from '../support/sandbox.ts'
 import { withDiskFault } from './disk-fault-here.ts'
 import { rowsOf } from './rows.ts'
@@ -127,7 +128,7 @@ load: { ${format}${load}, path: ${path} }
       }
       expect((await command(['run'])).code).toBe(0)
       if (isFinished) await keep()
-      return { rows: await rowsOf(output), rejected: await quarantineOf(output) }
+      return { rows: await rowsOf(output), rejected: JSON.stringify(await quarantineOf(output)) }
     })
     const names = [...rows.keys()].sort().flatMap((row) => /[\w.]+@[a-z.]+/.exec(row) ?? [])
     // Of an item in quarantine, too.
@@ -337,13 +338,6 @@ export async function carriedOut({ command }: Copy, words: readonly string[], ab
   const fixed = await command(CHANGES.repair)
   expect(fixed.code, `${about}\n${fixed.stderr}`).toBe(0)
   return command(words)
-}
-
-/** The lines of all items in quarantine. */
-export async function quarantineOf(output: string): Promise<string> {
-  const folder = join(output, '_quarantine')
-  const names = await readdir(folder).catch(() => [])
-  return (await Promise.all(names.map((name) => readFile(join(folder, name), 'utf8')))).join('')
 }
 
 /** Empty for folders. */

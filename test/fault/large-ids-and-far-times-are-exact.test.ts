@@ -1,7 +1,8 @@
-import { readdir, readFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, expect, test } from 'vitest'
+import { quarantineOf } from '../support/quarantine.ts'
 import { exits } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
 import { startAttack } from './hostile-run.ts'
@@ -83,9 +84,7 @@ test.each(some(LOADS, 2))(
     const { shards } = JSON.parse(await readFile(join(output, '_manifest.json'), 'utf8'))
     expect(shards).toMatchObject([{ imported_at: { min: ITEMS[0][1], max: ITEMS.at(-1)![1] } }])
     expect((await call(['verify', pipeline])).code).toBe(0)
-    const [file] = await readdir(join(output, '_quarantine'))
-    const lines = (await readFile(join(output, '_quarantine', file!), 'utf8')).trim().split('\n')
-    expect(lines.map((line) => JSON.parse(line))).toMatchObject(
+    expect(await quarantineOf(output)).toMatchObject(
       BEYOND.map((id) => ({ id, item: { id, known_password_id: id }, issues: [{ path: 'id' }, {}] })),
     )
   },

@@ -1,6 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { quarantineOf } from '../support/quarantine.ts'
 import { exits } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
 import { newWorkspace, type PipelineParts } from '../support/workspace.ts'
@@ -52,9 +53,7 @@ describe.concurrent('rows that the service repeats are exported once and counted
     const here = await served(serviceOf(broken, 4), { transform: { columns } })
     for (let tries = 0; tries < 7; tries++) await here.run(...ONE_PAGE)
     expect(await here.rows()).toHaveLength(56)
-    const folder = join(here.output, '_quarantine')
-    const [name = ''] = await readdir(folder)
-    expect((await readFile(join(folder, name), 'utf8')).trimEnd().split('\n')).toHaveLength(8)
+    expect(await quarantineOf(here.output)).toHaveLength(8)
     const totals = { rows: 56, quarantined: 8, repeated: 24 }
     expect((await here.json('status')).value).toMatchObject({ totals })
   })

@@ -1,5 +1,6 @@
+import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { readdir, readFile, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 import { readCheckpoint } from '../../src/state/index.ts'
@@ -7,6 +8,7 @@ import { storeAt } from '../disk/temporary-store.ts'
 import { expectNoMetadataLeft } from '../open-tables/world.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
 import { inThisProcess } from '../support/in-this-process.ts'
+import { writeKeyPair } from '../support/key-pair.ts'
 import { exits, runCli } from '../support/run-cli.ts'
 import { newWorkspace, type PipelineParts, type Workspace } from '../support/workspace.ts'
 import { withDiskFault } from './disk-fault-here.ts'
@@ -89,13 +91,9 @@ test('a summary page that was not written is written by the next run, signed or 
   const here = await exportedWorkspace(parts())
   const page = () => readFile(join(here.output, '_report.html'), 'utf8')
   await killedAt(here, 'rename _report.html', ['run'], 'eio').catch(() => {})
-  const sign = await import('node:crypto').then(({ generateKeyPairSync }) => generateKeyPairSync('ed25519'))
-  await writeFile(join(here.folder, 'key.pem'), sign.privateKey.export({ type: 'pkcs8', format: 'pem' }), {
-    mode: 0o600,
-  })
+  writeKeyPair(here.folder)
   await exits(0, here.call('sign', '--key', 'key.pem'))
   await exits(0, here.run())
-  const { createHash } = await import('node:crypto')
   const manifest = await readFile(join(here.output, '_manifest.json'))
   expect(await page()).toContain(createHash('sha256').update(manifest).digest('hex'))
 })

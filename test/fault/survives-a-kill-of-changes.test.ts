@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { quarantineOf } from '../support/quarantine.ts'
 import { exits } from '../support/run-cli.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import {
@@ -11,7 +12,6 @@ import {
   expectNamedFilesToBeThere,
   expectSettled,
   type Layout,
-  quarantineOf,
   tablesOf,
   worldsOfFile,
 } from './changes-world.ts'
@@ -52,7 +52,7 @@ async function countsOf(output: string) {
   const { totals, prunes } = JSON.parse(await readFile(join(output, '_manifest.json'), 'utf8'))
   const { rows, quarantined, forgotten } = totals
   const pruned = prunes.map(({ pruned_at: _, before: __, ...counts }: Record<string, unknown>) => counts)
-  return { rows, quarantined, forgotten, pruned, items: (await quarantineOf(output)).split('\n').length }
+  return { rows, quarantined, forgotten, pruned, items: (await quarantineOf(output)).length }
 }
 
 test.each(some(CASES, 1))(

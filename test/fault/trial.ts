@@ -6,6 +6,7 @@ import { type Clock, systemClock } from '../../src/core/index.ts'
 import { type RunSummary, readPipeline, runPipeline } from '../../src/index.ts'
 import { type RunSettings, runOptions } from '../../src/run-options.ts'
 import { madeOnce } from '../support/made-once.ts'
+import { quarantineByFile } from '../support/quarantine.ts'
 import { repeatedSearches, type Sandbox, type SandboxOptions, startSandbox } from '../support/sandbox.ts'
 import { THOROUGH } from '../support/thorough.ts'
 import { missingRows, rowsOf } from './rows.ts'
@@ -220,11 +221,9 @@ export async function expectWholeShards(
  * belongs to the window in which its page begins, which differs between chains, so such items are compared by query.
  */
 async function quarantined(output: string): Promise<Map<string, readonly string[]>> {
-  const folder = join(output, '_quarantine')
   const items = new Map<string, readonly string[]>()
-  for (const name of (await readdir(folder).catch(() => [])).sort()) {
-    for (const line of (await readFile(join(folder, name), 'utf8')).trimEnd().split('\n')) {
-      const { page: _, index: __, partition, ...item } = JSON.parse(line)
+  for (const [name, entries] of await quarantineByFile(output)) {
+    for (const { page: _, index: __, partition, ...item } of entries) {
       const hasTime = !Number.isNaN(Date.parse(item.item.imported_at))
       const key = hasTime ? name : name.slice(0, name.lastIndexOf('~'))
       const kept = JSON.stringify(hasTime ? { partition, ...item } : item)

@@ -1,5 +1,4 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import type { Clock, Pipeline } from '../../src/core/index.ts'
@@ -9,6 +8,7 @@ import { type RunSettings, runOptions } from '../../src/run-options.ts'
 import { type Received, sendPage, serveSearches, type TestServer } from '../extract/support.ts'
 import { shardHashes } from '../fault/support.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
+import { quarantineByFile } from '../support/quarantine.ts'
 import { readStatus } from '../support/rooms.ts'
 import { type Sandbox, type SandboxOptions, startSandbox } from '../support/sandbox.ts'
 import { PIPELINE } from '../support/workspace.ts'
@@ -92,17 +92,7 @@ export async function worldAt(
       const given = { env: { SPILLWAY_TOKEN: 'token', ...env }, ...settings }
       return runPipeline(pipeline, await runOptions(pipeline, given))
     },
-    async quarantine() {
-      const folder = join(output, '_quarantine')
-      const names = await readdir(folder).catch(() => [])
-      const entries = await Promise.all(
-        names.sort().map(async (name) => {
-          const lines = (await readFile(join(folder, name), 'utf8')).split('\n').slice(0, -1)
-          return [name, lines.map((line) => JSON.parse(line) as Record<string, unknown>)] as const
-        }),
-      )
-      return Object.fromEntries(entries)
-    },
+    quarantine: async () => Object.fromEntries(await quarantineByFile(output)),
     async rejected() {
       return Object.values(await world.quarantine()).flatMap((entries) => entries.map(({ id }) => Number(id)))
     },

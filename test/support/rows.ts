@@ -163,7 +163,7 @@ function well(value: string | null): string | null {
   return value === null ? null : value.toWellFormed()
 }
 
-const TIMESTAMP = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?(Z|[+-]\d\d:\d\d)$/
+export const TIMESTAMP = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?(Z|[+-]\d\d:\d\d)$/
 
 /** Microseconds since 1970. */
 export function microsOf(time: string): bigint {

@@ -108,7 +108,8 @@ export async function exits<T extends Pick<Ended, 'code' | 'stderr'>>(
 }
 
 /** The values that a command printed, each on a line of its own. */
-export function jsonLines(text: string) {
+// biome-ignore lint/suspicious/noExplicitAny: whatever JSON was printed
+export function jsonLines(text: string): any[] {
   return text
     .trim()
     .split('\n')
