@@ -136,6 +136,9 @@ describe('what a run needs besides its file', () => {
     for (const [command = '', ...flags] of [['verify'], ['load', '--to', 'duckdb:leaks.db']]) {
       await exits(2, call(command, ...flags), ', pipeline.yaml:17:5)')
     }
+    // Or of its section.
+    await write({ load: { path: undefined } })
+    await exits(2, call('verify'), 'output/trial/_manifest.json, pipeline.yaml:16:3)')
     expect(sandbox.requests).toHaveLength(0)
   })
 

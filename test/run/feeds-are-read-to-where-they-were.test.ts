@@ -26,12 +26,12 @@ function asked({ requests }: FeedWorld['sandbox']): number {
 }
 
 test('a night on which nothing is new costs one request of the tenant, two of an identifier, whatever its order', async () => {
-  for (const [extract, identifierOrder, requests] of [
-    ['', 'asc', 1],
-    ['identifiers: [1, 2, 3]', 'asc', 6],
-    ['identifiers: [1, 2, 3]', 'desc', 6],
+  // In the other order: the next test.
+  for (const [extract, requests] of [
+    ['', 1],
+    ['identifiers: [1, 2, 3], ', 6],
   ] as const) {
-    const world = await feedWorld(`${extract}${extract === '' ? '' : ', '}page_size: 10`, { identifierOrder })
+    const world = await feedWorld(`${extract}page_size: 10`, { identifierOrder: 'desc' })
     world.day = 300
     await world.run()
     for (let night = 0; night < 3; night++) {
@@ -116,7 +116,7 @@ test('runs of one request read all feeds in turn, at both ends', async () => {
     const world = await feedWorld(feeds, { records: 20, identifierOrder })
     world.day = 100
     await world.run()
-    for (const day of [150, 200]) {
+    for (const day of THOROUGH ? [150, 200] : [150]) {
       world.day = day
       for (let run = 0; run < 9; run++) {
         const { requests } = await world.run({ extract: `${feeds}, max_requests: 1` })

@@ -35,11 +35,8 @@ test.each(some(CASES, 2))(
     const seconds = [1, 2, 2, 2, 2, 2, 2, 3]
     const items = seconds.map((second, id) => itemAt(id, `2024-01-01T00:00:0${second}.000000+00:00`))
     const service = await serviceOf(order === 'asc' ? items : items.toReversed(), 2)
-    const { run, rows, folder } = await worldAt(
-      service.url,
-      extractOf(`order: ${order}, max_requests: 3`),
-      LOAD,
-    )
+    const extract = extractOf(`order: ${order}, max_requests: 3`)
+    const { run, rows, folder } = await worldAt(service.url, extract, LOAD)
     await expect(run()).resolves.toMatchObject({ status: 'budget', rows: 6 })
     await spoilIds(join(folder, 'out/_state'), damage)
 
@@ -51,6 +48,19 @@ test.each(some(CASES, 2))(
     expect(warnings.join()).toContain('ids in the log were damaged')
   },
 )
+
+test('a log without a checkpoint and a manifest is damage', async () => {
+  const items = Array.from({ length: 8 }, (_, id) => itemAt(id, `2024-01-01T00:00:0${id}.000000+00:00`))
+  const service = await serviceOf(items, 2)
+  const { run, rows, folder } = await worldAt(service.url, extractOf('max_requests: 3'))
+  await expect(run()).resolves.toMatchObject({ status: 'budget', rows: 6 })
+  for (const name of ['_state/checkpoint.jsonl', '_manifest.json', '_report.html'])
+    await rm(join(folder, 'out', name))
+  const what = expect.stringContaining('a log but no')
+  await expect(run()).rejects.toMatchObject({ kind: 'damaged', what })
+  expect(await rows()).toEqual([])
+  expect(service.received).toHaveLength(3)
+})
 
 /** Damages the ids of the chain, wherever they are in the log. */
 async function spoilIds(state: string, damage: Damage): Promise<void> {

@@ -5,6 +5,7 @@ import { type Habits, type MadeUpRow, madeUpService } from './made-up-service.ts
 import { exportsTo } from './world.ts'
 
 const SECOND = 1_000_000
+const WEEK_MS = 7 * 86_400_000
 
 /** What becomes of a request that is not served. */
 const TROUBLES = ['504', '503', 'html', 'reset', 'shape'] as const
@@ -23,7 +24,9 @@ const SERVICE = fc.record({
   by: fc.constantFrom('time' as const, 'id' as const),
   order: fc.constantFrom('asc', 'desc'),
   bindsSizes: fc.boolean(),
-  hasWindows: fc.boolean(),
+  /** How many windows of a week a chain has; null: the query has none. */
+  perChain: fc.constantFrom(null, 'all', 1, 3),
+  partitionBy: fc.constantFrom('[query, window]', '[window]', 'none'),
   concurrency: fc.constantFrom(1, 3),
   // Ties, late rows, dense and sparse hours, two months.
   times: fc.oneof(
@@ -61,11 +64,15 @@ test('no row is lost, and none comes twice, from a service of any kind', { timeo
   await fc.assert(
     fc.asyncProperty(
       SERVICE,
-      async ({ by, order, bindsSizes, hasWindows, concurrency, times, late, runs }) => {
+      async ({ by, order, bindsSizes, perChain, partitionBy, concurrency, times, late, runs }) => {
         const rows = rowsOf(times, by === 'time' ? 0 : late)
         const server = await madeUpService({ rows, by, bindsSizes })
-        const here = exportsTo()
-        const windows = hasWindows ? 'windows: { from: 2024-01-01, until: 2024-03-01, every: week }, ' : ''
+        const folders = perChain === null ? 'none' : partitionBy
+        const here = exportsTo(`path: out, format: csv, partition_by: ${folders}, shard_rows: 7`)
+        const windows =
+          perChain === null
+            ? ''
+            : `windows: { from: 2024-01-01, until: 2024-03-01, every: week, per_chain: ${perChain} }, `
         const run = (more: string) =>
           here.run(
             server.url,
@@ -84,8 +91,14 @@ test('no row is lost, and none comes twice, from a service of any kind', { timeo
         if (last.status !== 'complete') last = await run('page_size: 40')
         expect(last).toMatchObject({ status: 'complete', error: null })
         expect(here.ids().sort((a, b) => a - b)).toEqual(rows.map(({ id }) => id))
+        const at = new Map(rows.map((row) => [row.id, Date.parse('2024-01-01') + row.at / 1000]))
+        for (const [folder, ids] of Object.entries(here.idsByFolder())) {
+          const from = Date.parse(/import_window=(\d{4}-\d\d-\d\d)/.exec(folder)?.[1] ?? '')
+          if (!Number.isNaN(from))
+            for (const id of ids) expect(Math.floor((at.get(id)! - from) / WEEK_MS), folder).toBe(0)
+        }
       },
     ),
-    { numRuns: cases(400, 25) },
+    { numRuns: cases(400, 15) },
   )
 })

@@ -123,11 +123,12 @@ export function sandboxOf(options: SandboxOptions): Promise<Sandbox> {
 }
 
 /** Exports into one data set, against a service that may be another one for each. */
-export function exportsTo() {
+export function exportsTo(load?: string) {
   const folder = scratchFolder()
   const output = join(folder, 'out')
   const log: { readonly message: string; readonly fields: object }[] = []
-  const read = (url: string, extract: string, service = '') => pipelineIn(folder, url, { service, extract })
+  const read = (url: string, extract: string, service = '') =>
+    pipelineIn(folder, url, { service, extract, ...(load === undefined ? {} : { load }) })
   return {
     log,
     read,
@@ -154,6 +155,7 @@ export function exportsTo() {
     /** SHA-256 by path. */
     shards: () => shardHashes(output),
     ids: () => Object.values(idsByFolder(output)).flat(),
+    idsByFolder: () => idsByFolder(output),
   }
 }
 
