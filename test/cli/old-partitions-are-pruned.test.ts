@@ -1,10 +1,7 @@
 import { existsSync } from 'node:fs'
-import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { diskStore } from '../../src/disk/index.ts'
-import { sealedPath } from '../../src/load/index.ts'
-import { readCheckpoint } from '../../src/state/index.ts'
 import { treeHashes } from '../fault/support.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
 import { shardPaths } from '../support/read-shards.ts'
@@ -43,7 +40,7 @@ const months = (paths: readonly string[]): string[] => [
 
 it('what is pruned of eight chains that go on lies in no commit any more', async () => {
   const domains = DEMO_DOMAINS.slice(0, 8)
-  const windows = { from: '2024-01-01', until: '2024-05-01', every: 'month' }
+  const { windows } = parts().extract as { windows: { from: string; until: string } }
   const extract = { domains, windows, page_size: 40, concurrency: 8, max_requests: 34 }
   const here = await newWorkspace({ ...parts(), extract }, { domains, nastyRate: 0, records: 1000 })
   expect((await here.call('run')).code).toBe(4)
@@ -206,14 +203,8 @@ it.each(some(['query', 'none'], 1))(
 
     // Where it is missing or damaged it is made again, and no row returns.
     const bytes = await readFile(join(here.output, shards[0]!.path))
-    for (const harm of [
-      rm,
-      (path: string) =>
-        writeFile(
-          path,
-          bytes.map((byte) => byte ^ 1),
-        ),
-    ]) {
+    const spoilt = bytes.map((byte) => byte ^ 1)
+    for (const harm of [rm, (path: string) => writeFile(path, spoilt)]) {
       const former = join(here.output, (await here.manifest()).shards[0]!.path)
       await harm(former)
       await exits(0, here.call('run'))
@@ -227,22 +218,6 @@ it.each(some(['query', 'none'], 1))(
     expect(here.searches()).toHaveLength(sent)
   },
 )
-
-it('what a run that was killed has sealed is published before the manifest lists it', async () => {
-  const here = await exported(parts('2024-05-01', { format: 'parquet', table_formats: ['delta'] }))
-  const store = diskStore({ root: here.output, fileMode: 0o600, dirMode: 0o700 })
-  // As a kill between the commit of a shard and its publication leaves it.
-  const sealed = [...(await readCheckpoint(store))!.shards].find(({ path }) => path.includes('2024-04'))!
-  const waiting = join(here.output, sealedPath(sealed.shard, sealed.sha256))
-  await mkdir(dirname(waiting), { recursive: true })
-  await rename(join(here.output, sealed.path), waiting)
-  expect(await json(here, 'prune', '--older-than', MARCH, '--yes')).toMatchObject({ partitions: 4 })
-  expect(existsSync(join(here.output, sealed.path))).toBe(true)
-  expect(existsSync(waiting)).toBe(false)
-  const { shards } = await here.manifest()
-  expect(await shardPaths(here.output)).toEqual(shards.map(({ path }) => path))
-  expect(await json(here, 'verify')).toMatchObject({ ok: true, complete: true })
-})
 
 it('unfinished partitions stay; retired ones are removed', async () => {
   const here = await newWorkspace({ ...parts(), extract: { ...parts().extract, page_size: 5 } })

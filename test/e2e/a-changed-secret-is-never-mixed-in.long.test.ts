@@ -6,13 +6,7 @@ import { scratchFolder } from '../support/at-the-end.ts'
 import { readParquet } from '../support/read-shards.ts'
 import { exits } from '../support/run-cli.ts'
 import { COMMON_PASSWORDS, type Sandbox, startSandbox } from '../support/sandbox.ts'
-import {
-  type Environment,
-  type PipelineParts,
-  SMALL,
-  type Workspace,
-  workspaceFor,
-} from '../support/workspace.ts'
+import { type PipelineParts, SMALL, type Workspace, workspaceFor } from '../support/workspace.ts'
 
 const [FIRST, SECOND] = COMMON_PASSWORDS as readonly [string, string]
 const MASK_KEY = 'k'.repeat(32)
@@ -40,51 +34,31 @@ async function exportedIds(output: string): Promise<readonly string[]> {
 
 /** An export that stops after two pages. */
 async function unfinished(secret: string, extract = {}): Promise<Workspace> {
-  const here = await workspaceFor(sandbox, partsFor(secret, extract), {
-    LEAKED: FIRST,
-    SPILLWAY_MASK_KEY: MASK_KEY,
-  })
+  const env = { LEAKED: FIRST, SPILLWAY_MASK_KEY: MASK_KEY }
+  const here = await workspaceFor(sandbox, partsFor(secret, extract), env)
   await exits(4, here.run('--max-requests', '2'))
   return here
 }
 
-/** The same workspace with other variables. */
-function withEnv(here: Workspace, env: Environment): Workspace {
-  Object.assign(here.env, env)
-  return here
-}
-
-it('a refused cursor ends the partition and names the variable', async () => {
-  const here = await unfinished('redact')
-  const rows = await rowsSoFar(here)
-  withEnv(here, { LEAKED: SECOND })
-  for (const _again of [1, 2]) {
-    const ended = await exits(1, here.run())
-    expect(ended.stderr).toContain(
-      'it is not known whether LEAKED still holds the secret whose rows are exported',
-    )
-    expect(ended.stderr).toContain('restore it')
-    expect(ended.summary).toMatchObject({ status: 'failed', rows: 0, partitions: { failed: 1 } })
-  }
-  const status = await here.json('status')
-  expect(JSON.stringify(status.value)).toContain('LEAKED still holds')
-  expect(await rowsSoFar(here)).toBe(rows)
-
-  // With the first secret restored, the export is complete and holds nothing else.
-  await exits(0, withEnv(here, { LEAKED: FIRST }).run())
-  expect(await exportedIds(here.output)).toEqual(idsOf(FIRST))
-})
-
-it('a refused cursor ends the windows after it as well: none gets rows of another secret', async () => {
-  const windows = { from: '2024-01-01', until: '2025-01-01', every: 'month' }
-  const here = await unfinished('redact', { windows, concurrency: 1 })
-  const rows = await rowsSoFar(here)
-  const ended = await exits(1, withEnv(here, { LEAKED: SECOND }).run())
-  expect(ended.summary).toMatchObject({ status: 'failed', rows: 0, requests: 1 })
-  expect(await rowsSoFar(here)).toBe(rows)
-  await exits(0, withEnv(here, { LEAKED: FIRST }).run())
-  expect(await exportedIds(here.output)).toEqual(idsOf(FIRST))
-})
+const MONTHS = { windows: { from: '2024-01-01', until: '2025-01-01', every: 'month' }, concurrency: 1 }
+it.each([{}, MONTHS])(
+  'a refused cursor ends the partition, and the windows after it as well, and names the variable: %o',
+  async (extract) => {
+    const here = await unfinished('redact', extract)
+    const rows = await rowsSoFar(here)
+    for (const _again of [1, 2]) {
+      const said = 'it is not known whether LEAKED still holds the secret whose rows are exported'
+      const ended = await exits(1, here.with({ LEAKED: SECOND }).run(), said, 'restore it')
+      expect(ended.summary).toMatchObject({ status: 'failed', rows: 0, requests: 1 })
+    }
+    const status = await here.json('status')
+    expect(JSON.stringify(status.value)).toContain('LEAKED still holds')
+    expect(await rowsSoFar(here)).toBe(rows)
+    // With the first secret, the export is complete and holds nothing else.
+    await exits(0, here.run())
+    expect(await exportedIds(here.output)).toEqual(idsOf(FIRST))
+  },
+)
 
 async function rowsSoFar(here: Workspace): Promise<number> {
   const { value } = await here.json('status')

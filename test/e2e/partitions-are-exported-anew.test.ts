@@ -1,12 +1,11 @@
 import { existsSync } from 'node:fs'
-import { copyFile, readFile, rm, writeFile } from 'node:fs/promises'
+import { copyFile, readFile, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { diskFault, hashesBesideRecord, shardHashes } from '../fault/support.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
-import { carryOut } from '../support/in-this-process.ts'
-import { readCsv, readParquet, shardPaths } from '../support/read-shards.ts'
-import { expectedOfDomains, expectSame } from '../support/rows.ts'
+import { shardPaths } from '../support/read-shards.ts'
+import { expectedOfDomains } from '../support/rows.ts'
 import { exits, runCli } from '../support/run-cli.ts'
 import { startSandbox } from '../support/sandbox.ts'
 import { some } from '../support/thorough.ts'
@@ -23,23 +22,17 @@ const parts = (load = {}): PipelineParts => ({
 const JANUARY = 'domain.quillmere.net/2024-01-01..2024-02-01'
 
 async function holdsEverything(here: Workspace): Promise<void> {
-  const isCsv = (await here.manifest()).format === 'csv'
-  const rows = await (isCsv ? readCsv : readParquet)(here.output)
-  expectSame(rows, expectedOfDomains(here.sandbox, DOMAINS, RANGE))
-  const { code, value } = await here.json('verify')
+  await here.expectRows(DOMAINS, RANGE)
+  const { value } = await exits(0, here.json('verify'))
   expect(value).toMatchObject({ ok: true, problems: [] })
-  expect(code).toBe(0)
   expect(existsSync(join(here.output, '_SUCCESS'))).toBe(true)
 }
 
 /** Runs the built command, which is killed at a call of the disk. */
 async function runIsKilled(here: Workspace, call: string, ...flags: string[]): Promise<void> {
-  const { signal } = await runCli({
-    args: ['run', 'pipeline.yaml', ...flags],
-    cwd: here.folder,
-    env: { ...here.env, ...diskFault(here.output, `kill:${call}`) },
-  })
-  expect(signal).toBe('SIGKILL')
+  const env = { ...here.env, ...diskFault(here.output, `kill:${call}`) }
+  const killed = await runCli({ args: ['run', 'pipeline.yaml', ...flags], cwd: here.folder, env })
+  expect(killed.signal).toBe('SIGKILL')
 }
 
 /** Distinct queries and windows of the searches sent since. */
@@ -122,9 +115,7 @@ it('verify prints the command that repairs all damage, and as JSON the keys; it 
   const here = await exportedWorkspace(parts())
   const [first, second, third] = (await shardPaths(here.output)) as [string, string, string]
   await rm(join(here.output, first))
-  const bytes = await readFile(join(here.output, second))
-  bytes[bytes.length >> 1]! ^= 1
-  await writeFile(join(here.output, second), bytes)
+  await change(join(here.output, second), (bytes) => flipped(bytes, bytes.length >> 1))
   const stranger = join(here.output, third.replace('part-00000', 'part-00009'))
   await copyFile(join(here.output, third), stranger)
 
@@ -152,10 +143,8 @@ it('an impossible --redo is refused with exit 2, and nothing changes', async () 
   await exits(2, here.run('--redo', 'domain.nobody.example'), 'domain.nobody.example')
   expect((await here.run('--redo', JANUARY, '--fresh', '--yes')).code).toBe(2)
 
-  await here.write({
-    ...parts({ partition_by: 'none' }),
-    extract: { ...parts().extract, domains: [DOMAINS[1]] },
-  })
+  const extract = { ...parts().extract, domains: [DOMAINS[1]] }
+  await here.write({ ...parts({ partition_by: 'none' }), extract })
   await exits(2, here.run('--redo', JANUARY), 'domain.scatterholt.com/')
 
   expect(await readFile(join(here.output, '_state/checkpoint.jsonl'))).toEqual(checkpoint)
@@ -192,59 +181,51 @@ async function whatReadersFind(here: Workspace) {
 }
 
 // By default the folders that several partitions share, where more can go wrong; other tests here have one for each.
-describe.each(some(['query', 'none', '[query, window]'], 1))(
-  'while a --redo is not finished, partition_by %s',
-  (by) => {
-    const shared = { partition_by: by === '[query, window]' ? ['query', 'window'] : by, format: 'csv' }
+it.each(some(['query', 'none', ['query', 'window']], 1))(
+  'until a --redo is finished all stays as it was: a budget, a service that is down, a rejected token; by %j',
+  async (partition_by) => {
+    const here = await exportedWorkspace(parts({ partition_by, format: 'csv' }))
+    const before = await whatReadersFind(here)
+    expect(before).toMatchObject({ isMarked: true, complete: true })
+    await exits(4, here.run('--redo', '*', '--max-requests', '1'))
+    expect(await whatReadersFind(here)).toEqual(before)
 
-    it('everything stays as it was: a budget, a service that is down, a rejected token', async () => {
-      const here = await exportedWorkspace(parts(shared))
-      const before = await whatReadersFind(here)
-      expect(before).toMatchObject({ isMarked: true, complete: true })
-      await exits(4, here.run('--redo', '*', '--max-requests', '1'))
+    const status = await here.call('status')
+    expect(status.stdout).toMatch(/6 to be exported again/)
+    const { value } = await here.json('status')
+    const rows = before.shards.reduce((sum, shard) => sum + shard.rows, 0)
+    expect((value as { totals: unknown }).totals).toMatchObject({ partitions: 6, redo: 6, rows })
+    expect((await here.call('verify', '--complete')).code).toBe(0)
+
+    for (const [code, env] of [
+      [1, { SPILLWAY_BASE_URL: 'http://127.0.0.1:9' }],
+      [3, { SPILLWAY_TOKEN: 'no-token-of-the-service' }],
+    ] as const) {
+      await exits(code, here.with({ ...env }).call('run', '--redo', '*', '--fail-fast'))
       expect(await whatReadersFind(here)).toEqual(before)
+    }
 
-      const status = await here.call('status')
-      expect(status.stdout).toMatch(/6 to be exported again/)
-      const { value } = await here.json('status')
-      const rows = before.shards.reduce((sum, shard) => sum + shard.rows, 0)
-      expect((value as { totals: unknown }).totals).toMatchObject({ partitions: 6, redo: 6, rows })
-      expect((await here.call('verify', '--complete')).code).toBe(0)
-
-      for (const env of [
-        { ...here.env, SPILLWAY_BASE_URL: 'http://127.0.0.1:9' },
-        { ...here.env, SPILLWAY_TOKEN: 'no-token-of-the-service' },
-      ]) {
-        const args = ['run', 'pipeline.yaml', '--redo', '*', '--fail-fast']
-        const failed = await carryOut({ args, cwd: here.folder, env })
-        expect([1, 3]).toContain(failed.code)
-        expect(await whatReadersFind(here)).toEqual(before)
-      }
-
-      // A plain run goes on with it.
-      const sent = here.sandbox.requests.length
-      expect((await here.run()).code).toBe(0)
-      expect(queriesSince(here, sent).length).toBeGreaterThan(1)
-      await holdsEverything(here)
-      const after = await here.manifest()
-      const paths = new Set(before.shards.map(({ path }) => path))
-      expect(after.shards.filter(({ path }) => paths.has(path))).toEqual([])
-      expect(await shardPaths(here.output)).toEqual(after.shards.map(({ path }) => path))
-      expect((await here.json('status')).value).toMatchObject({ totals: { redo: 0, done: 6 } })
-    })
+    // A plain run goes on with it.
+    const sent = here.sandbox.requests.length
+    expect((await here.run()).code).toBe(0)
+    expect(queriesSince(here, sent).length).toBeGreaterThan(1)
+    await holdsEverything(here)
+    const after = await here.manifest()
+    const paths = new Set(before.shards.map(({ path }) => path))
+    expect(after.shards.filter(({ path }) => paths.has(path))).toEqual([])
+    expect(await shardPaths(here.output)).toEqual(after.shards.map(({ path }) => path))
+    expect((await here.json('status')).value).toMatchObject({ totals: { redo: 0, done: 6 } })
   },
 )
 
 it('a service that has changed meanwhile replaces partitions by its new rows only when they are complete', async () => {
   const here = await exportedWorkspace(parts({ partition_by: 'query', format: 'csv' }))
   const later = await startSandbox({ ...SMALL, seed: 'later' })
-  const env = { ...here.env, SPILLWAY_BASE_URL: later.baseUrl, SPILLWAY_TOKEN: later.token }
-  const run = (...flags: string[]) =>
-    carryOut({ args: ['run', 'pipeline.yaml', ...flags], cwd: here.folder, env })
-  const former = await readCsv(here.output)
-  expect((await run('--redo', '*', '--max-requests', '2', '--concurrency', '1')).code).toBe(4)
-  expect(await readCsv(here.output)).toEqual(former)
-  expect((await run()).code).toBe(0)
+  const { run } = here.with({ SPILLWAY_BASE_URL: later.baseUrl, SPILLWAY_TOKEN: later.token })
+  const former = await here.rows()
+  await exits(4, run('--redo', '*', '--max-requests', '2', '--concurrency', '1'))
+  expect(await here.rows()).toEqual(former)
+  await exits(0, run())
   await here.expectExactly(expectedOfDomains(later, DOMAINS, RANGE))
   expect((await here.json('verify')).value).toMatchObject({ ok: true })
 })
