@@ -2,8 +2,11 @@ import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { reportError } from '../../src/cli/log/log.ts'
+import { Screen, styleFor } from '../../src/cli/terminal/screen.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
-import { CLI } from '../support/run-cli.ts'
+import { Collector } from '../support/in-this-process.ts'
+import { CLI, runCli } from '../support/run-cli.ts'
 
 function shell(script: string, cwd: string, env: Readonly<Record<string, string>> = {}) {
   const all = { PATH: process.env.PATH ?? '', ...env }
@@ -57,4 +60,23 @@ process.stdout.write = (...given) => {
   const full = call('--log-level debug')
   expect(full.stderr).toMatch(/^spillway: An unexpected error: RangeError. \n +at .*late\.mjs/)
   expect(full.stderr).not.toContain('a value of a row')
+})
+
+// Other defects: the-process-can-run-at-all.
+it('an error of the system shows its code', () => {
+  const stderr = new Collector()
+  const screen = new Screen(stderr as unknown as NodeJS.WriteStream, {})
+  const error = Object.assign(new Error('ENOSPC: no space left on device, write'), { syscall: 'write' })
+  const logging = { format: 'pretty', level: 'info' } as const
+  reportError(error, { screen, style: styleFor(false), logging, log: () => {} })
+  expect(stderr.text).toContain('no space left on device')
+})
+
+const AT_EXIT = `import net from 'node:net'
+process.on('exit', () => process.stderr.write(String(net.getDefaultAutoSelectFamilyAttemptTimeout())))`
+
+it('an address of a host is tried for seconds before the next one, by every client', async () => {
+  const preload = `data:text/javascript,${encodeURIComponent(AT_EXIT)}`
+  const { code, stderr } = await runCli({ args: ['schema'], env: { NODE_OPTIONS: `--import ${preload}` } })
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '2500' })
 })

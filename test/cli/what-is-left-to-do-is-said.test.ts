@@ -90,3 +90,70 @@ it('with --json an error is an object on stdout, whatever the command', async ()
     expect(JSON.parse(stdout)).toEqual({ error })
   }
 })
+
+const QUIET = ['--no-progress']
+const APART = { windows: { ...THREE_MONTHS, per_chain: 1 } }
+
+it('failures are grouped by cause, with the field at fault, and reported once', async () => {
+  const { call } = await trial({ transform: { max_quarantined: '1%' } }, { records: 4000, invalidRate: 0.5 })
+  const { stdout, stderr } = await exits(1, call('run', ...QUIET))
+  expect(stderr.match(/ERROR/g)).toHaveLength(1)
+  expect(stdout).toMatch(/^ {2}3 partitions: more than 1% of items rejected .*\(\S+: .*, [\d,]+/m)
+  expect(stdout.match(/more than 1%/g)).toHaveLength(1)
+  expect(stdout).toMatch(/^ {2}quarantined +[\d,]+ items, in \S+\/_quarantine$/m)
+  // It fails again, and costs searches.
+  expect(stdout).not.toMatch(/^ *go on /m)
+  expect(stdout).toMatch(/^ {2}once corrected +spillway run/m)
+  const printed = stdout + stderr
+  expect(printed.split('\n').find((line) => line.length > 400)).toBeUndefined()
+})
+
+it('the summary contains the reason of exits 3 and 4', async () => {
+  const here = await trial({ extract: APART })
+  const refused = await exits(3, here.with({ SPILLWAY_TOKEN: 'another-one' }).call('run', ...QUIET))
+  expect(refused.stdout).toMatch(/^ {2}stopped: The service responded with 401/m)
+  expect(refused.stdout).not.toMatch(/^ *go on /m)
+  const budget = await exits(4, here.call('run', '--max-requests', '1', ...QUIET))
+  expect(budget.stdout).toMatch(/^ {2}stopped: The budget/m)
+  expect(budget.stdout).toMatch(/^ {2}go on +spillway run/m)
+  expect(budget.stdout).toContain('spillway query pipeline.yaml "SELECT count(*) FROM credentials"')
+  expect(budget.stdout).not.toContain('duckdb')
+  expect(budget.stdout).not.toMatch(/^ {2}data set /m)
+  const rest = await here.call('run', ...QUIET)
+  expect(rest.stdout).toMatch(/^ {2}data set +\d+ rows in all/m)
+})
+
+it('after a stop at the end of the quota, the summary does not propose to go on', async () => {
+  const { call } = await trial({ extract: APART }, { quota: 100 })
+  const { stdout } = await exits(4, call('run', ...QUIET))
+  expect(stdout).not.toMatch(/^ *go on /m)
+  expect(stdout).toMatch(/^ {2}later +spillway run/m)
+})
+
+it('without a terminal a run prints its plan at once, and a 429 takes one line', async () => {
+  const { call } = await trial({}, { faults: [{ kind: 'status', status: 429, retryAfter: '1', times: 1 }] })
+  const { stderr } = await exits(0, call('run'))
+  const [first] = stderr.split('\n')
+  expect(first).toMatch(/^trial: 3 of 3 partitions to do, pace: /)
+  expect(stderr).not.toMatch(/wait_ms=0|trying again|partitions_total=/)
+})
+
+it('an outage that all chains meet is one warning, and another one once it is over', async () => {
+  const domains = Array.from({ length: 6 }, (_, i) => `d${i}.example`)
+  const down = { kind: 'status' as const, status: 503, requests: [1, 2, 3, 4, 5, 9] }
+  const { call } = await trial({ extract: { domains } }, { domains, faults: [down] })
+  const { stderr } = await exits(0, call('run', ...QUIET))
+  expect(stderr.match(/trying again/g)).toHaveLength(2)
+})
+
+it('if no request reached the service, the summary suggests to check it first', async () => {
+  const env = { SPILLWAY_BASE_URL: 'http://127.0.0.1:9' }
+  const { call } = await trial({ service: { retries: 1 } }, {}, env)
+  const { stdout, stderr } = await exits(1, call('run', '--from', '2024-02-01', ...QUIET))
+  expect(stderr.match(/trying again/g)).toHaveLength(1)
+  expect(stdout).toMatch(/^ {2}find out why +spillway check pipeline.yaml$/m)
+  expect(stdout).toMatch(
+    /^ {2}once corrected +spillway run pipeline.yaml \(for the same part, with the same flags\)$/m,
+  )
+  expect(stdout).not.toMatch(/^ *go on /m)
+})

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { serial } from '../../src/core/index.ts'
+import { serial, settleAll } from '../../src/core/index.ts'
 
 const nextTick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
@@ -39,4 +39,16 @@ describe('serial', () => {
     expect(results[2]).toMatchObject({ reason: new Error('no') })
     expect(begun).toBe(false)
   })
+})
+
+it('a failure is thrown when the rest has ended, and the first by index counts', async () => {
+  const ended: string[] = []
+  const after = async (turns: number, name: string, fails: boolean): Promise<void> => {
+    for (let turn = 0; turn < turns; turn++) await Promise.resolve()
+    ended.push(name)
+    if (fails) throw new Error(name)
+  }
+  const all = settleAll([after(50, 'late', true), after(1, 'early', true), after(90, 'last', false)])
+  await expect(all).rejects.toThrow('late')
+  expect(ended).toEqual(['early', 'late', 'last'])
 })

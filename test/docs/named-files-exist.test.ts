@@ -91,3 +91,22 @@ function isThere(path: string): boolean {
 function isMade(folder: string): boolean {
   return /^(?:dist|build|output|credentials|reports|_\w+|open|ids|orphans)\b/.test(folder)
 }
+
+/** `` [`symbol`](path) ``: a place in the source. */
+const LINKS = [...textOf('CONTRIBUTING.md').matchAll(/\[`(\w+)`\]\(([^)#\s]+)\)/g)].map(
+  ([, symbol = '', path = '']) => ({ symbol, path }),
+)
+
+it.each(LINKS)('$symbol is declared in $path', ({ symbol, path }) => {
+  expect(existsSync(join(ROOT, path))).toBe(true)
+  expect(readFileSync(join(ROOT, path), 'utf8')).toMatch(
+    new RegExp(
+      `^(?:export )?(?:async )?(?:const|function|type|class) ${symbol}\\b|^export (?:\\{|type).*\\b${symbol}\\b`,
+      'm',
+    ),
+  )
+})
+
+it('every kind of part has its links', () => {
+  expect(LINKS.length).toBeGreaterThan(30)
+})

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { searchesOf } from '../../src/core/index.ts'
 import { collect, decode, domainChain, failure, fakeClock, open, sendPage, serve } from './support.ts'
 
 describe('the request budget', () => {
@@ -123,4 +124,10 @@ describe('the searches left', () => {
       expect(service.counters.searchesRemaining).toBeNull()
     },
   )
+})
+
+it('a page costs a search for each 100 rows, or as many as are set, or one search', () => {
+  expect([0, 1, 100, 101, 10_000].map((rows) => searchesOf(rows, 100))).toEqual([1, 1, 1, 2, 100])
+  expect([0, 250, 10_000].map((rows) => searchesOf(rows, 250))).toEqual([1, 1, 40])
+  expect([0, 10_000].map((rows) => searchesOf(rows, null))).toEqual([1, 1])
 })

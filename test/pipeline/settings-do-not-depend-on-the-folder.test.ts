@@ -1,8 +1,16 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: pipeline files refer to variables that way
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
-import { type Environment, pipelineFrom, readPipeline, resolvedSettings } from '../../src/pipeline/index.ts'
+import { expect, expectTypeOf, it, test } from 'vitest'
+import type { z } from 'zod'
+import {
+  type Environment,
+  type PipelineSettings,
+  pipelineFrom,
+  readPipeline,
+  resolvedSettings,
+} from '../../src/pipeline/index.ts'
+import type { pipelineFile } from '../../src/pipeline/schema/file-schema.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
 import { read } from './pipeline-file.ts'
 
@@ -55,4 +63,9 @@ x-notes: { any: thing }
   }
   await read(text, { env, cwd, files })
   await expectTheSame('p.yaml', cwd, env)
+})
+
+// The compiler checks this file: `npm run check`.
+it('the public types of settings are those that the schemas infer', () => {
+  expectTypeOf<PipelineSettings>().toEqualTypeOf<z.input<typeof pipelineFile>>()
 })
