@@ -7,13 +7,12 @@ import { contentsOf, type MakeWorld, nextOwner, type World } from './world.ts'
 
 const SEALED = ['_state/sealed/0', '_state/sealed/1']
 const REPLACED = ['_state/checkpoint.jsonl', '_manifest.json']
-const SHARDS = [
-  'credentials/a/part-00000.csv',
-  'credentials/a/part-00001.csv',
-  'credentials/ab/part-00000.csv',
-]
+const SHARDS = ['a/part-00000', 'a/part-00001', 'ab/part-00000', 'B/part-00000'].map(
+  (name) => `credentials/${name}.csv`,
+)
 const ALL = [...SEALED, ...REPLACED, ...SHARDS, '_state/log/0000000000000001']
-const FOLDERS = ['_state/sealed', '_state/log', 'credentials/a', 'credentials/ab', 'credentials']
+/** The beginning of a name is no folder. */
+const FOLDERS = ['', '_state/sealed', '_state/log', 'credentials', 'credentials/a', 'credentials/ab', 'cred']
 
 type Step =
   | { readonly do: 'create' | 'replace'; readonly path: string; readonly text: string }
@@ -118,8 +117,11 @@ class Pair {
     const expected = ALL.map((path) => [path, this.#files.get(path) ?? null])
     expect(await contentsOf(other, ALL)).toEqual(Object.fromEntries(expected))
     for (const folder of FOLDERS) {
-      const below = [...this.#files.keys()].filter((path) => path.startsWith(`${folder}/`))
-      const names = new Set(below.map((path) => path.slice(folder.length + 1).split('/')[0]!))
+      const start = folder === '' ? '' : `${folder}/`
+      const below = [...this.#files.keys()].filter((path) => path.startsWith(start))
+      // An owner is one by a file of its own.
+      const names = new Set(folder === '' ? ['_state'] : [])
+      for (const path of below) names.add(path.slice(start.length).split('/')[0]!)
       expect(await other.list(folder), folder).toEqual([...names].sort())
     }
   }
@@ -132,9 +134,9 @@ class Pair {
   async #publish(source: string, target: string): Promise<void> {
     const content = this.#files.get(source)
     const publishing = this.#own.publish(source, target)
-    if ((content === undefined) !== this.#files.has(target)) {
-      return await expect(publishing).rejects.toEqual(anError('storage'))
-    }
+    const isThere = this.#files.has(target)
+    if ((content === undefined) !== isThere)
+      return await expect(publishing).rejects.toEqual(anError('storage', ...(isThere ? [target] : [])))
     await publishing
     if (content === undefined) return
     this.#files.set(target, content)

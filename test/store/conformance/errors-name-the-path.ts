@@ -15,12 +15,6 @@ export function errorsNameThePath(make: MakeWorld): void {
       expect(await names()).toEqual([])
     })
 
-    it('can be removed', async () => {
-      const own = await nextOwner(await make())
-      await own.remove(PATH)
-      await own.remove('_state/log/1')
-    })
-
     it('cannot be streamed; the error names the path', async () => {
       const { open } = await make()
       await expect(streamed(open(), PATH)).rejects.toEqual(anError('storage', PATH))

@@ -4,27 +4,6 @@ import { type MakeWorld, nextOwner } from './world.ts'
 
 export function namesAreListed(make: MakeWorld): void {
   describe('names', () => {
-    it('are listed in order, files and folders, until they are removed', async () => {
-      const world = await make()
-      const own = await nextOwner(world)
-      expect(await world.open().list('')).toEqual(['_state'])
-      for (const path of [
-        'credentials/b',
-        'credentials/a',
-        'credentials/C',
-        'credentials/a0/x',
-        '_manifest.json',
-      ])
-        await own.create(path, ['x'])
-      expect(await world.open().list('')).toEqual(['_manifest.json', '_state', 'credentials'])
-      expect(await world.open().list('credentials')).toEqual(['C', 'a', 'a0', 'b'])
-      expect(await world.open().list('credentials/a0')).toEqual(['x'])
-      expect(await world.open().list('cred')).toEqual([])
-      expect(await world.open().list('none/at/all')).toEqual([])
-      for (const name of ['a', 'b', 'C', 'a0/x']) await own.remove(`credentials/${name}`)
-      expect(await world.open().list('')).toEqual(['_manifest.json', '_state'])
-    })
-
     // Storage that lists page by page has small pages here.
     it('may be many', async () => {
       const world = await make()
