@@ -9,7 +9,6 @@ export const KEY = 'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6
 
 export type Azurite = { readonly endpoint: string; close(): Promise<void> }
 
-/** Starts the emulator of Azure Blob storage, which keeps everything in memory. */
 export async function startAzurite(): Promise<Azurite> {
   const main = thoroughPath('azurite/dist/src/blob/main.js')
   const port = await freePort()

@@ -22,7 +22,6 @@ afterAll(() => azurite?.close())
 
 const VARIABLES = ['CONNECTION_STRING', 'ACCOUNT', 'KEY', 'SAS_TOKEN']
 
-/** Sets these variables, and no others of the kind. */
 function setVariables(given: Record<string, string>): void {
   for (const name of VARIABLES) vi.stubEnv(`AZURE_STORAGE_${name}`, given[name])
 }

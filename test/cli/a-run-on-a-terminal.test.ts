@@ -4,7 +4,6 @@ import { hasTerminals, onTerminal } from './terminal.ts'
 import { ONE_SLOT, trial } from './trial.ts'
 
 const hasResponse = (screen: string): boolean => screen.includes('2 rows')
-// biome-ignore lint/suspicious/noControlCharactersInRegex: the test looks for terminal escapes
 const COLOUR = /\x1b\[[\d;]*m/
 
 it.skipIf(!hasTerminals)(

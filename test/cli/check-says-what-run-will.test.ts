@@ -14,7 +14,6 @@ afterEach(() => {
   syncBuiltinESMExports()
 })
 
-/** What `check` and then `run` end with, and the paid requests of both. */
 async function verdicts(here: Workspace) {
   const check = await here.call('check')
   const run = await here.call('run')

@@ -10,7 +10,6 @@ import { trial } from './trial.ts'
 // The documented limit; each wait below is much longer.
 const LIMIT_MS = 10_000
 
-/** A server that accepts every connection and never responds. */
 async function silentServer(): Promise<{ readonly port: number; readonly reached: () => boolean }> {
   let isReached = false
   const server = createServer((socket) => {

@@ -43,7 +43,6 @@ async function signed(): Promise<Workspace> {
   return here
 }
 
-/** The files of an archive, by name. */
 async function filesOf(path: string): Promise<ReadonlyMap<string, Buffer>> {
   const entries = await unpackTar(await readFile(path))
   return new Map(entries.map(({ header, data }) => [header.name, Buffer.from(data ?? [])]))

@@ -6,7 +6,6 @@ import { COMMANDS } from '../../src/cli/commands/index.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
 import { carryOut } from '../support/in-this-process.ts'
 
-/** What the command prints. */
 async function command(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
   const { code, stdout, stderr } = await carryOut({ args, env, cwd: scratchFolder() })
   return { code, stdout, stderr }

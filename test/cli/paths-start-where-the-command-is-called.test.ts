@@ -21,7 +21,6 @@ it('a command from another directory says where it looked, and where there is a 
 
 it('~ is refused, with what to write: no shell expands it there', async () => {
   const here = await newWorkspace({ load: { path: '~/out' } })
-  // biome-ignore lint/suspicious/noTemplateCurlyInString: a reference of the file's own
   await exits(2, here.call('run'), 'write ${HOME}/out')
 })
 

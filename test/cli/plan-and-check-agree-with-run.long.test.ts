@@ -118,7 +118,6 @@ it('plan and check work while a run goes on, and change nothing', async () => {
   expect(readdirSync(output, { recursive: true }).sort()).toEqual(before)
 })
 
-/** Changes a digit in the second line. */
 function damageLine(path: string): void {
   const text = readFileSync(path, 'utf8')
   const at = text.indexOf('"kind":"run"')

@@ -19,7 +19,6 @@ async function exported(): Promise<Workspace> {
   return here
 }
 
-/** Runs `query` with these arguments, and prints to a stream like stdout. */
 async function queryTo(stdout: Collector, { folder, env }: Workspace, ...words: string[]): Promise<number> {
   return runCommandLine(['query', PIPELINE, ...words], {
     env,

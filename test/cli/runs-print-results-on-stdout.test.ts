@@ -6,7 +6,6 @@ import { exits } from '../support/run-cli.ts'
 import { PIPELINE } from '../support/workspace.ts'
 import { ONE_SLOT, THREE_MONTHS, trial } from './trial.ts'
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: the test looks for terminal escapes
 const ESCAPE = /\x1b/
 
 /** All that a run without a terminal prints within its first half minute. */

@@ -4,13 +4,11 @@ import { onTestFinished } from 'vitest'
 import { widthOf } from '../../src/cli/terminal/screen.ts'
 import { CLI } from '../support/run-cli.ts'
 
-/** `script` of util-linux gives a command a terminal of its own. */
 export const hasTerminals = /util-linux/.test(spawnSync('script', ['--version']).stdout?.toString() ?? '')
 
 export type OnTerminal = {
   /** The screens of the terminal, in the order in which they were shown. */
   readonly screens: readonly string[]
-  /** Everything that was written to it. */
   readonly written: string
   readonly code: number | null
 }
@@ -63,9 +61,7 @@ class Terminal {
   }
 
   take(text: string): void {
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters of terminals
     const tokens = (this.#rest + text).match(/\x1b\[[\d;?]*[A-Za-z]|\x1b\[?[\d;?]*$|./gsu) ?? []
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: an incomplete escape sequence
     this.#rest = /^\x1b\[?[\d;?]*$/.test(tokens.at(-1) ?? '') ? (tokens.pop() ?? '') : ''
     for (const token of tokens) this.#do(token)
   }

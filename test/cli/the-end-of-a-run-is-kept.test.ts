@@ -8,7 +8,6 @@ import { ONE_SLOT, trial } from './trial.ts'
 
 const last = <Item>(items: readonly Item[]): Item => items.at(-1)!
 
-/** What each view says of the last run. */
 async function views({ call, output }: Workspace) {
   const manifest = JSON.parse(readFileSync(join(output, '_manifest.json'), 'utf8'))
   const status = JSON.parse((await call('status', '--json')).stdout)

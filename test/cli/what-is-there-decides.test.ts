@@ -40,7 +40,6 @@ const READERS = [
 it('no command that reads a data set needs more than its path: no valid file, and no variable for requests or masks', async () => {
   const here = await exported([{ type: 'secret', secret_env: 'LEAKED' }])
   const { folder, output, sandbox } = here
-  /** Without any variable. */
   const offline = (...args: string[]) => inThisProcess(args, folder, {})
   writeKeyPair(folder)
   const commands = [

@@ -28,7 +28,6 @@ it('the queue names work and carries none: a worker runs the files that it has, 
     // Settings of its own are not read.
     const settings = { name: 'evil', service: { base_url: 'http://127.0.0.1:1/x', token_env: 'HOME' } }
     await change('org-0', {}, { settings })
-    // Another file of the worker.
     await change('org-1', { path: 'org-4.yaml' })
     // A file that is not below the folder, whose digest is known.
     const text = readFileSync(join(here.folder, 'org-2.yaml'))

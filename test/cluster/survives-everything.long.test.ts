@@ -56,7 +56,6 @@ async function stopAgainAndAgain(here: World, count: number, workMs: number): Pr
   return [...workers, here.worker()]
 }
 
-/** A server that a test may restart, and its address. */
 async function server(
   backend: string,
 ): Promise<{ url: string; port: number; kill(): Promise<void>; start(): Promise<void> }> {

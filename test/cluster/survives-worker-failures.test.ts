@@ -20,7 +20,6 @@ function pages(here: World, count: number, organization = ORGANIZATION): Promise
   return until(`${count} pages of ${organization}`, () => here.searches(organization).length >= count)
 }
 
-/** Waits until a pause of the service is in the queue. */
 async function pause(here: World): Promise<void> {
   await withQueue(here.env.SPILLWAY_QUEUE_URL!, async (queue) => {
     await until('the pause is stored', async () => {

@@ -15,7 +15,6 @@ import { folderOf } from '../../src/load/index.ts'
 import { nameQuery, visibleLabel } from '../../src/pipeline/index.ts'
 import { cases } from '../support/thorough.ts'
 
-/** A query with its default name. */
 const named = (query: Query) => nameQuery(query, queryLabel(query))
 
 const at = (text: string): number => parseInstant(text) ?? Number.NaN

@@ -1,7 +1,6 @@
 import { expect } from 'vitest'
 import { type ErrorKind, type ExportError, isExportError } from '../../src/core/index.ts'
 
-/** Matches an ExportError of this kind about this path. */
 export function anError(kind: ErrorKind, where?: string): unknown {
   return expect.toSatisfy(
     (error) => isExportError(error, kind) && (where === undefined || error.where === where),
@@ -9,7 +8,6 @@ export function anError(kind: ErrorKind, where?: string): unknown {
   )
 }
 
-/** The error that some work is refused with. */
 export async function refusal(work: Promise<unknown>): Promise<ExportError> {
   const error = await work.then(
     () => null,

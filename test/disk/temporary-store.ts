@@ -7,7 +7,6 @@ import { diskStore } from '../../src/disk/index.ts'
 
 export type TemporaryStore = { readonly store: Store; readonly root: string }
 
-/** An empty temporary folder that exists until the test ends. */
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'spillway-test-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
@@ -26,7 +25,6 @@ export function storeAt(root: string): Store {
 
 let owners = 0
 
-/** A unique name, as each run has one. */
 export function newOwner(): string {
   return (++owners).toString(16).padStart(12, 'a')
 }

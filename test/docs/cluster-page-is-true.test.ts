@@ -15,7 +15,6 @@ import { blocksOf, blockUnder, commandFolder } from './page.ts'
 const PAGE = 'docs/cluster.md'
 const execute = promisify(execFile)
 
-/** A folder with a pipeline, a sandbox and a queue, as the page describes them. */
 async function world(...files: string[]) {
   const sandbox = await startSandbox({ records: 30 })
   const folder = scratchFolder()

@@ -59,7 +59,6 @@ const HAS_TOOLS = ['jq', 'curl'].every((tool) => {
   }
 })
 
-/** A receiver of OpenLineage events. */
 async function receiver() {
   const events: unknown[] = []
   const server = createServer(async (request, response) => {

@@ -4,7 +4,6 @@ import { CLI } from '../support/run-cli.ts'
 
 export const ROOT = join(import.meta.dirname, '../..')
 
-/** Every page of the documentation, by its path in the repository. */
 export const PAGES = ['README.md', ...pagesBelow('docs')]
 
 function pagesBelow(folder: string): string[] {
@@ -23,7 +22,6 @@ export type Block = {
   readonly under: readonly string[]
 }
 
-/** Every fenced block of a page. @param page its path in the repository */
 export function blocksOf(page: string): readonly Block[] {
   const blocks: Block[] = []
   let under: string[] = []
@@ -41,7 +39,6 @@ export function blocksOf(page: string): readonly Block[] {
   return blocks
 }
 
-/** The only block below a heading in one language. */
 export function blockUnder(page: string, heading: string, language: string): string {
   const found = blocksOf(page).filter((block) => block.under.includes(heading) && block.language === language)
   if (found.length !== 1) throw new Error(`${found.length} blocks of ${language} below ${heading}`)

@@ -92,7 +92,6 @@ it('every link to a page or a heading leads there', () => {
   expect(dead).toEqual([])
 })
 
-/** Anchors of the headings, as GitHub and npm make them. */
 function anchorsOf(page: string): ReadonlySet<string> {
   const headings = textOf(page).matchAll(/^#+ (.*)$/gm)
   return new Set(

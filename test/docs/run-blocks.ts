@@ -10,7 +10,6 @@ import { type Block, commandFolder } from './page.ts'
 
 const execute = promisify(execFile)
 
-/** A folder with the command on its path. */
 export type Shell = { readonly folder: string; readonly env: Readonly<Record<string, string>> }
 
 /** Writes the files of a page and runs its commands against a new sandbox. @returns what they print on stdout */

@@ -14,7 +14,6 @@ const has = (command: string) => spawnSync(command, ['--version']).error === und
 
 type Ran = { readonly code: number; readonly out: string }
 
-/** Runs a script with the environment of cron, and nothing else. */
 async function asCron(script: string, env: Readonly<Record<string, string>> = {}): Promise<Ran> {
   const options = { env: { PATH: '/usr/bin:/bin', HOME: scratchFolder(), ...env } }
   try {
@@ -36,7 +35,6 @@ transform: { secret: hmac }
 // A shell would take more than half of it for its own.
 const MASK_KEY = `k$$k&#k"k;k ${'k'.repeat(32)}`
 
-/** A folder with a pipeline file and its variables. */
 async function world(text = PIPELINE) {
   const sandbox = await startSandbox({ records: 20 })
   const folder = join(scratchFolder(), 'it is mine')
@@ -182,7 +180,6 @@ it('the Dockerfile copies files that exist, runs as an unprivileged user, and st
   expect(engines.node).toBe('>=20.19')
   // One release of Node for both stages.
   expect(text).toMatch(/^ARG NODE_IMAGE=node:22\.\d+\.\d+-bookworm-slim$/m)
-  // biome-ignore lint/suspicious/noTemplateCurlyInString: a reference of the Dockerfile's own
   expect(text.match(/^FROM \S+/gm)).toEqual(['FROM ${NODE_IMAGE}', 'FROM ${NODE_IMAGE}'])
   const labels = new Map(
     [...text.matchAll(/org\.opencontainers\.image\.(\w+)="(.*)"/g)].map(([, k, v]) => [k, v]),

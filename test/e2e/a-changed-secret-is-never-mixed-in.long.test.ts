@@ -32,7 +32,6 @@ async function exportedIds(output: string): Promise<readonly string[]> {
   return (await readParquet(output)).map(({ id }) => String(id)).sort()
 }
 
-/** An export that stops after two pages. */
 async function unfinished(secret: string, extract = {}): Promise<Workspace> {
   const env = { LEAKED: FIRST, SPILLWAY_MASK_KEY: MASK_KEY }
   const here = await workspaceFor(sandbox, partsFor(secret, extract), env)

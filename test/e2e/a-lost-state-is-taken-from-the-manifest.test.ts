@@ -18,7 +18,6 @@ const parts = (load: PipelineParts['load'] = {}): PipelineParts => ({
 
 const state = (here: Pick<Workspace, 'output'>) => join(here.output, '_state')
 
-/** How a checkpoint is lost. */
 const LOSSES = {
   'the folder _state': (here: Workspace) => rm(state(here), { recursive: true }),
   'the checkpoint': (here: Workspace) => rm(join(state(here), 'checkpoint.jsonl')),

@@ -378,7 +378,6 @@ async function exportedRows(world: World): Promise<string[]> {
   )
 }
 
-/** As in the name of a partition. */
 function queryOf(type: string, value: string): string {
   if (type === 'domain') return `domain.${value}`
   return type === 'tenant' ? 'feed.tenant' : `feed.${value}`
@@ -440,7 +439,6 @@ function pick<T>(all: readonly T[], choice: number): T | undefined {
   return all[choice % all.length]
 }
 
-/** The first day of a month of 2024. */
 function firstOf(month: number): string {
   return `2024-${String(month).padStart(2, '0')}-01`
 }

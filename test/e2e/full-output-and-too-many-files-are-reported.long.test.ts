@@ -10,7 +10,6 @@ import { newWorkspace, PIPELINE, type Workspace } from '../support/workspace.ts'
 const FULL = '/dev/full'
 const STACK = /^\s+at |node:internal/m
 
-/** Runs the command in a shell that sets limits first. */
 function run(here: Workspace, shell: string, words: readonly string[], stdout: 'pipe' | number = 'pipe') {
   const child = spawn('/bin/sh', ['-c', `${shell} exec "$0" "$@"`, process.execPath, CLI, ...words], {
     cwd: here.folder,

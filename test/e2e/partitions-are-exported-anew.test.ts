@@ -28,14 +28,12 @@ async function holdsEverything(here: Workspace): Promise<void> {
   expect(existsSync(join(here.output, '_SUCCESS'))).toBe(true)
 }
 
-/** Runs the built command, which is killed at a call of the disk. */
 async function runIsKilled(here: Workspace, call: string, ...flags: string[]): Promise<void> {
   const env = { ...here.env, ...diskFault(here.output, `kill:${call}`) }
   const killed = await runCli({ args: ['run', 'pipeline.yaml', ...flags], cwd: here.folder, env })
   expect(killed.signal).toBe('SIGKILL')
 }
 
-/** Distinct queries and windows of the searches sent since. */
 function queriesSince({ sandbox }: Workspace, sent: number): string[] {
   const queries = sandbox.requests.slice(sent).flatMap(({ body, kind }) => {
     if (kind !== 'search') return []

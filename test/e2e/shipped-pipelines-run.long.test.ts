@@ -137,7 +137,6 @@ describe('against a sandbox', () => {
   })
 })
 
-/** The last Monday, midnight UTC, at or before a moment. */
 function mondayBefore(ms: number): number {
   const days = Math.floor(ms / DAY_MS)
   // Day 4 was a Monday, 1970-01-05.

@@ -10,7 +10,6 @@ async function exporter(options: SandboxOptions) {
   const here = await newWorkspace({}, { nastyRate: 0, nullRate: 0, ...options })
   return {
     here,
-    /** Runs to the end. @returns the number of searches */
     async run(extract: PipelineParts['extract']): Promise<number> {
       const before = here.searches().length
       const { status, requests } = await runLibrary(here, {

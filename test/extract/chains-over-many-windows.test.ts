@@ -9,7 +9,6 @@ const at = (text: string): number => Date.parse(`${text}T00:00:00Z`) * 1000
 const YEAR: Window = { from: at('2024-01-01'), until: at('2025-01-01') }
 const FILTER = { gte: '2024-01-01T00:00:00Z', lte: '2025-01-01T00:00:00Z' }
 
-/** A service with so many pages. */
 function pages(count: number) {
   return serve((_request, response, index) => sendPage(response, index + 1 < count ? `c${index}` : null))
 }
@@ -22,7 +21,6 @@ async function followed(service: Service, most: number): Promise<number> {
   return committed
 }
 
-/** A decoder that records its contexts. */
 function listening(): { decode: DecodePage; contexts: PageContext[] } {
   const contexts: PageContext[] = []
   return {

@@ -172,7 +172,6 @@ export type OpenOptions = Partial<ServiceDeps> & {
   secrets?: Record<string, string>
 }
 
-/** A service at `url` without a rate limit, unless given. */
 export function open(url: string, options: OpenOptions = {}): Service {
   const { settings, limits, addresses, secrets, ...deps } = options
   const service = new Service(

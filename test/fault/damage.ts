@@ -2,12 +2,10 @@ import { copyFile, cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/p
 import { join } from 'node:path'
 import { shardHashes } from './support.ts'
 
-/** Damages a data set, given its folder. */
 export type Damage = (output: string) => Promise<void>
 
 export const CHECKPOINT = '_state/checkpoint.jsonl'
 
-/** Changes a file in place. */
 export async function change(path: string, edit: (bytes: Buffer) => Buffer): Promise<void> {
   await writeFile(path, edit(await readFile(path)))
 }
@@ -94,7 +92,6 @@ export function bytesOfCommits(edit: (bytes: Buffer) => Buffer): Damage {
   }
 }
 
-/** Edits every file of the log. */
 export function filesOfTheLog(edit: (bytes: Buffer) => Buffer): Damage {
   return async (output) => {
     for (const path of new Set((await commitsIn(output)).map(({ path }) => path))) await change(path, edit)

@@ -126,7 +126,6 @@ async function dataHashes({ workspace }: Trial): Promise<Map<string, string>> {
   return new Map(all.map(([path, digest]) => [path, path.startsWith('_state/log/') ? 'see logOf' : digest]))
 }
 
-/** The files of the log, by name. */
 async function logOf({ workspace }: Trial): Promise<ReadonlyMap<string, Buffer>> {
   const folder = join(workspace.output, '_state/log')
   return new Map(

@@ -27,7 +27,6 @@ const WORDS = [
   ],
 ]
 
-/** A credential in which one field has any JSON value. */
 const item: fc.Arbitrary<Item> = fc
   .tuple(
     fc.constantFrom(...Object.keys(credential(1)), 'source.name', 'source.id', 'unknown'),

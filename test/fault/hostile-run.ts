@@ -32,7 +32,6 @@ export type AttackOptions = {
   readonly testsTokens?: boolean
 }
 
-/** A pipeline that points at a hostile service. */
 export async function startAttack(
   respond: (exchange: Exchange) => void,
   {
@@ -98,7 +97,6 @@ function peakOf(pid: number): number {
   }
 }
 
-/** One run against a hostile service. */
 export async function attack(respond: (exchange: Exchange) => void, options: AttackOptions = {}) {
   const { call, pipeline, service } = await startAttack(respond, options)
   const outcome = await call(['run', pipeline, '--json'])

@@ -62,7 +62,6 @@ export async function startService(
 
 export type Item = Record<string, unknown>
 
-/** A valid credential, except for the given differences. */
 export function credential(id: number, differences: Item = {}): Item {
   return {
     id,
@@ -107,7 +106,6 @@ export function serviceOf(items: readonly Item[], back = 0): (exchange: Exchange
   }
 }
 
-/** Ids of rows, in order. */
 export function idsOf(rows: readonly { readonly [column: string]: unknown }[]): readonly number[] {
   return rows.map(({ id }) => Number(id)).sort((a, b) => a - b)
 }

@@ -9,7 +9,6 @@ import { scenario, trial } from './trial.ts'
 const EXPORT = scenario({ format: 'csv', partitionBy: '[query, window]' })
 const QUERY = 'credentials/query=domain.quillmere.net'
 
-/** A finished export. */
 let kept: string
 
 beforeAll(async () => {

@@ -31,7 +31,6 @@ type Setup = {
   readonly identity?: 'keep' | 'hmac' | 'drop'
   readonly logs?: 'pretty' | 'json'
   readonly auth?: 'token' | 'file' | 'api-key'
-  /** Runs every command. */
   readonly every?: boolean
 }
 

@@ -8,7 +8,6 @@ import { some } from '../support/thorough.ts'
 import { diskFault } from './support.ts'
 import { scenario, trial } from './trial.ts'
 
-/** Runs a script with a file in the guarded folder and one outside. */
 function exitOf(code: string): { readonly status: number | null; readonly stderr: string } {
   const folder = temporaryFolder()
   const root = join(folder, 'data')

@@ -29,7 +29,6 @@ function pipe(path: string): void {
   execFileSync('mkfifo', [path])
 }
 
-/** A complete data set. */
 async function exported(): Promise<Workspace> {
   const here = await workspace({
     transform: { secret: 'hmac' },

@@ -252,7 +252,6 @@ async function expectWhole(here: Workspace, settings: Settings, domains: readonl
   expect((await quarantineOf(here.output)).length).toBeGreaterThanOrEqual(rejected)
 }
 
-/** Secrets that occur only in `hash`. */
 function distinctSecrets(sandbox: Sandbox, domains: readonly string[]): readonly string[] {
   const items = domains.flatMap(
     (fqdn) => [...sandbox.expected({ query: { type: 'domain', fqdn } })] as unknown[],

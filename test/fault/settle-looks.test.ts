@@ -26,7 +26,6 @@ const NO_PRUNE = ['prune', '--older-than', '1200mo', '--yes']
 
 const isMarked = ({ output }: Workspace): boolean => existsSync(join(output, '_SUCCESS'))
 
-/** A data set whose shards are all small. */
 async function smallShards(load: PipelineParts['load'] = {}): Promise<Workspace> {
   const here = await exportedWorkspace(parts({ ...load, shard_rows: 5 }))
   await here.write(parts({ ...load, shard_rows: 5000 }))

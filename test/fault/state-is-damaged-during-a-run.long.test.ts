@@ -47,7 +47,6 @@ function stateFiles(output: string): string[] {
     .sort()
 }
 
-/** Damages one of them. @returns what was done */
 function strike(output: string, damage: Damage, draw: () => number): string {
   try {
     const files = stateFiles(output)

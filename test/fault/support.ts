@@ -77,12 +77,10 @@ export async function untilStopped(pid: number): Promise<boolean> {
 export type Workspace = {
   readonly folder: string
   readonly pipeline: string
-  /** The data set. */
   readonly output: string
   readonly env: Readonly<Record<string, string>>
 }
 
-/** A folder with a pipeline file that points at a sandbox. */
 export async function newWorkspace(sandbox: Sandbox, yaml: string): Promise<Workspace> {
   const folder = scratchFolder()
   const pipeline = join(folder, 'pipeline.yaml')
@@ -127,7 +125,6 @@ export async function shardHashes(output: string): Promise<Map<string, string>> 
   return new Map([...all].filter(([path, hash]) => hash !== '' && !path.startsWith('_')))
 }
 
-/** Paths of all shards of a data set, sorted. */
 export async function shardPaths(output: string): Promise<readonly string[]> {
   return [...(await shardHashes(output)).keys()]
 }

@@ -70,7 +70,6 @@ load: { format: ${format}, partition_by: ${partitionBy}, path: out, shard_rows: 
 export type Trial = {
   readonly sandbox: Sandbox
   readonly workspace: Workspace
-  /** Runs the pipeline once. */
   run(settings?: Partial<RunArgs>): Promise<Ended>
   command(name: string, settings?: Partial<RunArgs>): Promise<Ended>
   /** The same in this process, which saves the second that a process takes to start. */

@@ -56,7 +56,6 @@ const farMicros = fc
 const nullable = <T>(values: fc.Arbitrary<T>): fc.Arbitrary<T | null> => fc.option(values, { freq: 3 })
 const list = fc.array(nullable(text), { maxLength: 4 })
 
-/** Rows of {@link everyColumn}. */
 const rowOf = (
   id: fc.Arbitrary<CellValue>,
   count: typeof id,

@@ -3,7 +3,6 @@ import type { RecordBatch, TextVector, Vector } from '../../src/rows/index.ts'
 
 export type Cell = null | number | bigint | boolean | string | readonly (string | null)[]
 
-/** Every value of every row, column by column. */
 export function cellsOf({ rows, groups, columns }: RecordBatch): Cell[][] {
   return Array.from({ length: rows }, (_, row) =>
     columns.map(({ group, values }) => {

@@ -20,7 +20,6 @@ import {
 
 const write = shardFolder()
 
-/** The strings that a CSV reader should find, null for null. */
 function texts(rows: readonly Row[]): (string | null)[][] {
   const text = (value: CellValue, i: number): string | null => {
     if (value === null) return null

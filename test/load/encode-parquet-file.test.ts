@@ -66,7 +66,6 @@ describe('a large row group', () => {
   )
 })
 
-/** The encoding of the pages of a column, with that of its dictionary. */
 function encodingOf(file: Uint8Array, name: string): string {
   return columnChunksOf(file, name)[0]!
     .encodings.filter((each) => each !== 'RLE')

@@ -47,7 +47,6 @@ export const recordBatches = [0, 1, 2].map((i) =>
   recordBatchOf(columns, rows.slice(i * 10_000, (i + 1) * 10_000), groups),
 )
 
-/** A pseudorandom number below 2^32 for every number. */
 export function scramble(i: number): number {
   return Math.imul(i ^ (i >>> 7), 0x9e3779b1) >>> 0
 }

@@ -11,7 +11,6 @@ export function metadataOf(file: Uint8Array): FileMetaData {
   })
 }
 
-/** The metadata of one column of every row group. */
 export function columnChunksOf(file: Uint8Array, name: string): ColumnMetaData[] {
   return metadataOf(file).row_groups.map(
     ({ columns }) => columns.find(({ meta_data }) => meta_data!.path_in_schema[0] === name)!.meta_data!,

@@ -53,7 +53,6 @@ export function tableOf<T>(rows: readonly T[], keyOf: (row: T) => unknown): { gr
   return { group: { size: entries.length, indices: entries.length === 1 ? null : indices }, entries }
 }
 
-/** A text of these values of a row. */
 const keyIn = (names: readonly string[]) => (row: Row) =>
   JSON.stringify(
     names.map((name) => row[name] ?? null),

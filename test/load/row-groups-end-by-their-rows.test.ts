@@ -50,7 +50,6 @@ type Framing = {
   readonly table: boolean
   /** Whether the page has other rows between these. */
   readonly scattered: boolean
-  /** How many rows are passed at a time. */
   readonly most: number
 }
 const pages: fc.Arbitrary<Framing[]> = fc.array(

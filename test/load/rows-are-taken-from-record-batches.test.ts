@@ -16,7 +16,6 @@ function choiceOf(rows: number): fc.Arbitrary<RowChoice> {
   return fc.oneof(range, scattered).filter((choice) => countRows(choice) > 0)
 }
 
-/** A record batch, a choice of its rows, and a choice of these. */
 const framedTwice = anyRecordBatch
   .filter(({ rows, groups }) => rows > 0 && groups.every(({ size }) => size > 0))
   .chain((recordBatch) =>

@@ -58,7 +58,6 @@ export const csvFormats: readonly Csv[] = (['columnar', 'csv-stringify'] as cons
   ),
 )
 
-/** A shard's bytes: one row group for each list of record batches. */
 export async function encodeShard(
   format: Format,
   columns: readonly ColumnSpec[],
@@ -79,7 +78,6 @@ export async function encodeShard(
   return Buffer.concat(parts)
 }
 
-/** Writes shards into a folder that exists until the tests of the file are done. */
 export function shardFolder(): (name: string, bytes: Uint8Array) => string {
   const folder = scratchFolder()
   return (name, bytes) => {
@@ -122,7 +120,6 @@ export const anyRowGroups: fc.Arbitrary<Page[][]> = fc.array(fc.array(anyPage, {
   maxLength: 3,
 })
 
-/** A shard with these pages, in columns of every type. */
 export function encodePages(format: Format, rowGroups: readonly (readonly Page[])[]): Promise<Buffer> {
   const recordBatches = rowGroups.map((pages) => pages.map(({ recordBatch }) => recordBatch))
   return encodeShard(format, everyColumn, recordBatches)

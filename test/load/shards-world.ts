@@ -55,7 +55,6 @@ export type Responses = {
   readonly pages: readonly (readonly number[])[]
 }
 
-/** Responses with these numbers of rows, a page each, all for one folder. */
 export function responsesOf(folder: string, ...rows: readonly number[]): Responses {
   return { folders: [folder], pages: rows.map((count) => Array.from({ length: count }, () => 0)) }
 }
@@ -110,13 +109,11 @@ function timeOf({ window, row }: Row): number {
   return windowAt(window).from + row
 }
 
-/** Every row of a query, page by page. */
 function rowsOf(query: number, { pages }: Responses): Row[][] {
   let row = 0
   return pages.map((windows) => windows.map((window) => ({ query, window, row: row++ })))
 }
 
-/** The slices of a page, one for each folder. */
 export function slicesOf(rows: readonly Row[], folderOf: (row: Row) => string): Slice[] {
   if (rows.length === 0) return []
   const cells = rows.map(({ query, window, row }) => ({ query, window, row, source_id: `s${row % 3}` }))
@@ -151,13 +148,11 @@ export function slicesOfPage<T>(
   })
 }
 
-/** Rows of a query's first window, all for one folder. */
 export function sliceOf(query: number, folder: string, count: number): Slice[] {
   const rows = Array.from({ length: count }, (_, row): Row => ({ query, window: 0, row }))
   return slicesOf(rows, () => folder)
 }
 
-/** The entry of a page. */
 export function pageLine(chain: number, next: string | null, watermark?: number): PageEntry {
   return { kind: 'page', chain, next, requests: 1, ...(watermark === undefined ? {} : { watermark }) }
 }
@@ -328,7 +323,6 @@ export class World {
     this.forget()
   }
 
-  /** Leaves everything as it is. */
   forget(): void {
     this.shards = null
     this.journal = null

@@ -6,7 +6,6 @@ import { type Environment, newWorkspace, type PipelineParts, type Workspace } fr
 
 export const MASK_KEY = 'an example key of thirty-two bytes'
 
-/** A made-up credential. */
 export type Planted = {
   readonly id: number
   readonly identity_name: string
@@ -15,7 +14,6 @@ export type Planted = {
   readonly source_id?: string
 }
 
-/** As the service sends it. */
 function itemOf({ id, source_id = 'leak_1', ...given }: Planted) {
   const { source } = credential(id) as { source: object }
   return credential(id, {

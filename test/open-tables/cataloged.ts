@@ -28,7 +28,6 @@ export async function cataloged(
 
 const PEOPLE = ['person-1@scatterholt.com']
 
-/** Each change that takes shards out or puts shards in. */
 export const CHANGES: Readonly<Record<string, (world: TableWorld) => Promise<unknown>>> = {
   'a run': (world) => {
     world.until = '2024-04-01'

@@ -86,10 +86,8 @@ export async function tableWorld(
         data_set_id: string
         shards: { path: string; rows: number; sha256: string }[]
       },
-    /** Paths of the shards that the manifest lists. */
     shards: async () => (await world.manifest()).shards.map(({ path }) => path).sort(),
     metadata: () => metadataOf(out),
-    /** Names of the metadata of Iceberg that is there. */
     versions: async () =>
       (await readdir(join(out, '_iceberg/metadata'))).filter((name) => name.endsWith('.json')).sort(),
     iceberg: async () => icebergShards(out, await world.metadata()),
@@ -118,7 +116,6 @@ export async function latestVersion(out: string): Promise<number> {
   return Math.max(0, ...names.map((name) => Number(/^v(\d+)\.metadata\.json$/.exec(name)?.[1] ?? 0)))
 }
 
-/** The current metadata of the Iceberg table. */
 export async function metadataOf(out: string): Promise<IcebergMetadata> {
   const file = join(out, `_iceberg/metadata/v${await latestVersion(out)}.metadata.json`)
   return JSON.parse(await readFile(file, 'utf8'))

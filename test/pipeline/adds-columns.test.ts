@@ -4,7 +4,6 @@ import { columnsOf } from '../../src/rows/index.ts'
 import { CREDENTIAL_FIELDS, SOURCE_FIELDS } from '../../src/transform/schema.ts'
 import { problems, read, SMALLEST, tableOf, withLine } from './pipeline-file.ts'
 
-/** Names and types of the columns that a setting adds. */
 async function columns(line: string): Promise<readonly string[]> {
   return columnsOf(await read(withLine('transform', line))).map(({ name, type }) => `${name} ${type}`)
 }

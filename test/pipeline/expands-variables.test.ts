@@ -1,4 +1,3 @@
-// biome-ignore-all lint/suspicious/noTemplateCurlyInString: pipeline files refer to variables that way
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { isExportError } from '../../src/core/index.ts'

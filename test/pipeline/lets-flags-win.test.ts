@@ -1,4 +1,3 @@
-// biome-ignore-all lint/suspicious/noTemplateCurlyInString: pipeline files refer to variables that way
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { scratchFolder } from '../support/at-the-end.ts'

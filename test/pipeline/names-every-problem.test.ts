@@ -99,7 +99,6 @@ test.each(['ftp://api.example.com/x', 'api.example.com', 'api.example.com:8443/f
     expect(await problems(given(url))).toEqual([
       `p.yaml:3:13: service.base_url: expected ${URL_EXPECTED}, found "${url}"`,
     ])
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: a reference of the file's own
     expect(await problems(given('${URL}'), { env: { URL: url } })).toEqual([
       `p.yaml:3:13: service.base_url: expected ${URL_EXPECTED}, found "${url}" (from \${URL})`,
     ])

@@ -18,7 +18,6 @@ export type Setting = {
   readonly overrides?: Overrides
   /** Folder to write to and read from; a new one by default. */
   readonly cwd?: string
-  /** Other files beside the pipeline file, by name. */
   readonly files?: Readonly<Record<string, string | Uint8Array>>
 }
 
@@ -36,7 +35,6 @@ export async function problems(text: string | Uint8Array, setting: Setting = {})
   return error.message.split('\n').slice(1)
 }
 
-/** The `config` error that a promise rejects with. */
 export const failure = (promise: Promise<unknown>): Promise<Error> => rejection(promise, 'config')
 
 /** The smallest file with a line added as the first of a section; `transform` and `load` begin in line 6. */

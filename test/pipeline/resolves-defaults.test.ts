@@ -1,4 +1,3 @@
-// biome-ignore-all lint/suspicious/noTemplateCurlyInString: pipeline files refer to variables that way
 import { expect, test } from 'vitest'
 import { failure, problems, read, SMALLEST, withLine } from './pipeline-file.ts'
 

@@ -1,4 +1,3 @@
-// biome-ignore-all lint/suspicious/noTemplateCurlyInString: pipeline files refer to variables that way
 import { expect, test } from 'vitest'
 import { checkRequirements, type Environment, warningsFor } from '../../src/pipeline/index.ts'
 import { failure, problems, read, SMALLEST } from './pipeline-file.ts'

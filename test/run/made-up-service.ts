@@ -28,7 +28,6 @@ export type Habits = {
 
 export type MadeUpService = TestServer & {
   readonly habits: Habits
-  /** Sizes of the requests so far. */
   sizes(): readonly number[]
   /** Searches that were charged. */
   readonly charged: () => number
@@ -36,7 +35,6 @@ export type MadeUpService = TestServer & {
 
 const BEGIN_MS = Date.parse('2024-01-01T00:00:00Z')
 
-/** The time of a row, with nanoseconds. */
 function timeOf({ at, nanos = 0 }: MadeUpRow): string {
   const ms = new Date(BEGIN_MS + Math.floor(at / 1000)).toISOString().slice(0, -1)
   return `${ms}${String(at % 1000).padStart(3, '0')}${String(nanos).padStart(3, '0')}Z`

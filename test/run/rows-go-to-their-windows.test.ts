@@ -20,10 +20,8 @@ import { cases } from '../support/thorough.ts'
 const ACME: NamedQuery = { type: 'domain', fqdn: 'acme.example', name: 'domain.acme.example' }
 
 const DAY = 86_400_000_000
-/** Midnight, so many days after the first of July. */
 const day = (number: number): number => Date.parse('2024-07-01T00:00:00Z') * 1000 + number * DAY
 
-/** Windows from one of these days to the next. */
 function windowsOf(order: Order, days: readonly number[]): WindowRun {
   return WindowRun.of(
     order,
@@ -33,7 +31,6 @@ function windowsOf(order: Order, days: readonly number[]): WindowRun {
 
 const CHAIN = 3
 
-/** A chain that a run follows, with its entries in the journal. */
 function chainOver(windows: WindowRun, ...entries: readonly JournalEntry[]): ChainProgress {
   const fold = new JournalFold({
     kind: 'header',

@@ -7,7 +7,6 @@ const SECOND = 1_000_000
 const WINDOWS = 'windows: { from: 2024-01-01, until: 2024-03-01, every: month }'
 const extractOf = (more: string): string => `domains: [a.example], ${WINDOWS}, concurrency: 1, ${more}`
 
-/** Rows a second apart. */
 const seconds = (count: number, first = 1): MadeUpRow[] =>
   Array.from({ length: count }, (_, i) => ({ id: first + i, at: i * SECOND }))
 const idsOf = (rows: readonly MadeUpRow[]): number[] => rows.map(({ id }) => id).sort((a, b) => a - b)

@@ -21,13 +21,11 @@ const KEY = 'domain.acme.example/all'
 
 const acme = partition(nameQuery({ type: 'domain', fqdn: 'acme.example' }, 'acme.example'), null)
 
-/** The state of a partition with so many rows and quarantined items. */
 function record(rows: number, quarantined: number): FoldedPartition {
   const counts = { pages: 1, requests: 1, repeated: 0, forgotten: 0, quarantineEnd: 0 }
   return { state: 'partial', rows, quarantined, ...counts, error: null }
 }
 
-/** What a page adds to it. */
 function page(rows: number, rejected: number): Added {
   const item = (index: number): RejectedItem => ({ at: null, index, id: null, issues: [], item: {} })
   return { rows, rejected: Array.from({ length: rejected }, (_, index) => item(index)) }

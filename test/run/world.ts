@@ -51,7 +51,6 @@ export function idsByFolder(output: string): Record<string, readonly number[]> {
   return found
 }
 
-/** A data set of CSV, and the pipeline that exports to it. */
 export type World = {
   readonly folder: string
   /**
@@ -65,7 +64,6 @@ export type World = {
   /** Ids of the items in quarantine, file by file. */
   rejected(): Promise<number[]>
   rows(): Promise<number[]>
-  /** Whether the data set has `_SUCCESS`. */
   isWhole(): boolean
 }
 
@@ -161,7 +159,6 @@ export function exportsTo(load?: string) {
 
 export type Fields = Readonly<Record<string, unknown>>
 
-/** A credential of that time. */
 export function itemAt(id: number, imported_at: string): Fields {
   return credential({ id, imported_at })
 }

@@ -6,7 +6,6 @@ export type S3Server = { readonly endpoint: string; close(): Promise<void> }
 
 export type S3ServerKind = {
   readonly name: string
-  /** Whether it is installed on this machine. */
   readonly isThere: boolean
   readonly isDouble: boolean
   start(): Promise<S3Server>

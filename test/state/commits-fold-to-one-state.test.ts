@@ -46,7 +46,6 @@ const QUERY = 'domain.acme.com'
 const KEY = `${QUERY}/all`
 const CHAIN = chainOfAll(0, QUERY)
 
-/** The cursors of all pages. */
 function cursorsOf(lines: readonly JournalLine[]): readonly string[] {
   return factsOf(lines).flatMap((fact) => (fact.kind === 'page' && fact.next !== null ? [fact.next] : []))
 }

@@ -35,7 +35,6 @@ type ImaginedChain = {
 
 type ImaginedShard = { readonly shard: number; readonly part: number; rows: number; partitions: Set<string> }
 
-/** Rows of a page for one window. */
 type Rows = { readonly window: number; readonly rows: number }
 
 /** Does what a run would, but for the rows themselves, and keeps what it would have in the journal. */
@@ -44,7 +43,6 @@ class ImaginedRun {
   readonly #order: 'asc' | 'desc'
   readonly #random: Random
   readonly #chains: ImaginedChain[] = []
-  /** Days that no chain has. */
   readonly #free = new Map(QUERIES.map((query) => [query, new Set(Array(DAYS[query]).keys())]))
   readonly #open = new Map<string, ImaginedShard>()
   readonly #parts = new Map<string, number>()

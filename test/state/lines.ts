@@ -54,7 +54,6 @@ export function seal(shard: number, path: string, over: Partial<SealEntry> = {})
   }
 }
 
-/** One that asks for all of a query at once. */
 export function chainOfAll(chain: number, query: string): JournalEntry {
   return chainEntry(chain, query, new WindowRun('asc', null))
 }
@@ -103,7 +102,6 @@ export async function openAs(owned: OwnedStore, header: HeaderEntry = HEADER): P
   return journal
 }
 
-/** Commits entries to a data set that is there. */
 export async function append(store: Store, ...entries: readonly JournalEntry[]): Promise<void> {
   const log = await openLog(store)
   await log.append(entries)
@@ -144,7 +142,6 @@ export async function stateIn(store: Store): Promise<CheckpointState> {
   return state
 }
 
-/** The entries of lines, those of a transaction one by one. */
 export function factsOf(lines: readonly JournalLine[]): readonly JournalEntry[] {
   return lines.flatMap((line) => (line.kind === 'transaction' ? line.entries : [line]))
 }

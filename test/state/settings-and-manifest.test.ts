@@ -54,7 +54,6 @@ const PARTITIONS = [
   },
 ]
 
-/** Other values of some settings, by section. */
 type Patch = { readonly [S in 'service' | 'extract' | 'transform' | 'load']?: Partial<Pipeline[S]> }
 
 function changed(patch: Patch, from = base): Pipeline {

@@ -140,7 +140,6 @@ export function withManifest(changes: Partial<Manifest>, others: Partial<Summary
   return { ...SOME_INPUT, ...others, manifest: { ...MANIFEST, ...changes } }
 }
 
-/** The same with every partition done. */
 export const WHOLE: SummaryInput = withManifest(
   { partitions: partitions.map(({ key, rows }) => ({ key, state: 'done', rows: rows + 1, quarantined: 0 })) },
   {

@@ -33,7 +33,6 @@ export async function bucketHere() {
   return started
 }
 
-/** Names below a prefix, in order. */
 export function namesIn(double: S3Double, prefix = ''): string[] {
   return [...double.objects(BUCKET).keys()].filter((name) => name.startsWith(prefix)).sort()
 }
@@ -62,14 +61,12 @@ export function bucketOf(double: S3Double, env: Readonly<Record<string, string>>
   }
 }
 
-/** Writes a file, and the folders above it. */
 export async function writeInto(folder: string, name: string, bytes: Uint8Array): Promise<void> {
   const file = join(folder, name)
   await mkdir(dirname(file), { recursive: true })
   await writeFile(file, bytes)
 }
 
-/** Copies the objects below a prefix into a folder. */
 export async function mirror(double: S3Double, prefix: string, folder: string): Promise<void> {
   for (const [name, { bytes }] of double.objects(BUCKET)) {
     if (!name.startsWith(`${prefix}/`)) continue
@@ -77,7 +74,6 @@ export async function mirror(double: S3Double, prefix: string, folder: string): 
   }
 }
 
-/** Changes the contents of objects, as another client of the store could. */
 export function editObjects(double: S3Double, names: RegExp, edit: (text: string) => string): void {
   for (const [name, { bytes }] of [...double.objects(BUCKET)])
     if (names.test(name)) putObject(double, name, Buffer.from(edit(bytes.toString())))

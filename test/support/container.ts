@@ -2,13 +2,11 @@ import { BlobServiceClient, StorageSharedKeyCredential } from '@azure/storage-bl
 import { ACCOUNT, type Azurite, KEY, startAzurite } from '../azure/azurite.ts'
 import { BUCKET, type Bucket, writeInto } from './bucket.ts'
 
-/** An emulator of Azure Blob storage with one container. */
 export async function startContainer(): Promise<Bucket> {
   const azurite = await startAzurite()
   return { ...(await newContainer(azurite, BUCKET)), close: () => azurite.close() }
 }
 
-/** A new container of an emulator. */
 export async function newContainer(azurite: Azurite, name: string): Promise<Bucket> {
   const key = new StorageSharedKeyCredential(ACCOUNT, KEY)
   const container = new BlobServiceClient(azurite.endpoint, key).getContainerClient(name)

@@ -68,7 +68,6 @@ function listenToConsole(): void {
   listening.add(console.log)
 }
 
-/** Collects what is written to it. */
 export class Collector extends Writable {
   text = ''
 

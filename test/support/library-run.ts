@@ -9,7 +9,6 @@ import { PIPELINE, type PipelineParts, pipelineText, type Workspace } from './wo
 const LIBRARY = THOROUGH ? pathToFileURL(join(PACKAGE, 'dist/index.js')).href : '../../src/index.ts'
 const { readPipeline, runPipeline } = (await import(LIBRARY)) as typeof import('../../src/index.ts')
 
-/** The summary of a run with the warnings that it logged. */
 export type Warned = RunSummary & { readonly warnings: readonly string[] }
 
 /** Runs the library instead of the command, since each of hundreds of runs would start a process. Writes to `out`. */

@@ -11,7 +11,6 @@ export async function quarantineByFile(output: string) {
   )
 }
 
-/** The entries of all items in quarantine. */
 export async function quarantineOf(output: string) {
   return (await quarantineByFile(output)).flatMap(([, entries]) => entries)
 }

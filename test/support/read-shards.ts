@@ -7,7 +7,6 @@ import { microsOf, type Row, type Value } from './rows.ts'
 
 let connection: ReturnType<DuckDBInstance['connect']> | null = null
 
-/** Queries DuckDB. @returns rows by column name */
 export async function sql(query: string): Promise<Record<string, JS>[]> {
   connection ??= DuckDBInstance.create(':memory:', { threads: '1' }).then((duckdb) => duckdb.connect())
   return (await (await connection).runAndReadAll(query)).getRowObjectsJS()
@@ -23,13 +22,11 @@ export async function shardPaths(output: string): Promise<string[]> {
     .sort()
 }
 
-/** Every row of a data set of either format. */
 export async function readRows(output: string): Promise<Row[]> {
   const isCsv = (await shardPaths(output)).some((path) => path.includes('.csv'))
   return (isCsv ? readCsv : readParquet)(output)
 }
 
-/** Every row of a Parquet data set, as DuckDB reads it. */
 export async function readParquet(output: string): Promise<Row[]> {
   const paths = await shardPaths(output)
   if (paths.length === 0) return []
@@ -43,7 +40,6 @@ export async function readParquet(output: string): Promise<Row[]> {
   return (await sql(`select ${terms} from ${table}`)) as Row[]
 }
 
-/** Every row of a CSV data set, as csv-parse reads it. */
 export async function readCsv(output: string): Promise<Row[]> {
   const rows: Row[] = []
   for (const path of await shardPaths(output)) {
@@ -52,7 +48,6 @@ export async function readCsv(output: string): Promise<Row[]> {
   return rows
 }
 
-/** Every row of a CSV data set, as DuckDB reads it. */
 export async function readCsvByDuckdb(output: string): Promise<Row[]> {
   const rows: Row[] = []
   for (const path of await shardPaths(output)) {

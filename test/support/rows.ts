@@ -37,7 +37,6 @@ export function expectedOfDomains(
   return domains.flatMap((fqdn) => expectedRows(sandbox, { ...wanted, query: { type: 'domain', fqdn } }))
 }
 
-/** Requires two multisets of rows to be the same. */
 export function expectSame(found: readonly Row[], wanted: readonly Row[]): void {
   const [is, shouldBe] = [keysOf(found), keysOf(wanted)]
   const extra = is.filter(unmatched(shouldBe))
@@ -165,7 +164,6 @@ function well(value: string | null): string | null {
 
 export const TIMESTAMP = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?(Z|[+-]\d\d:\d\d)$/
 
-/** Microseconds since 1970. */
 export function microsOf(time: string): bigint {
   const [, clock, fraction = '', offset] = TIMESTAMP.exec(time) ?? []
   if (clock === undefined || offset === undefined) throw new Error(`no timestamp: ${time}`)

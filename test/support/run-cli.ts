@@ -36,13 +36,10 @@ export type RunArgs = {
   readonly args: readonly string[]
   readonly env?: Readonly<Record<string, string>>
   readonly cwd?: string
-  /** Called when the process has started. */
   readonly onStart?: (kill: (signal: NodeJS.Signals) => void, pid: number) => void
-  /** Called with all of stderr so far. */
   readonly onStderr?: (text: string) => void
 }
 
-/** A built command that runs. */
 export type Running = {
   readonly child: ChildProcessByStdio<null, Readable, Readable>
   /** Resolves once a condition holds; rejects when the process ends before. */
@@ -83,7 +80,6 @@ export function start(args: readonly string[], cwd: string | undefined, env: Run
   }
 }
 
-/** Runs the built command to its end. */
 export function runCli({ args, env, cwd, onStart, onStderr }: RunArgs): Promise<Ended> {
   const { child, result } = start(args, cwd, env)
   let stderr = ''

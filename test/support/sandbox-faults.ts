@@ -30,11 +30,9 @@ export type FaultEffect =
   | { kind: 'truncate' }
   /** Half of the body, then nothing more. */
   | { kind: 'stall' }
-  /** Silence from the start. The request is not carried out. */
   | { kind: 'hang' }
   /** The right response, once the test lets it go. */
   | { kind: 'hold'; until: Promise<void> }
-  /** The whole body, but slowly. Default 64 bytes every 20 ms. */
   | { kind: 'drip'; bytes?: number; everyMs?: number }
   /** Content-Length is off by so many bytes. Default -1. */
   | { kind: 'wrong-content-length'; by?: number }

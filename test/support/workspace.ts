@@ -8,7 +8,6 @@ import { expectedOfDomains, expectSame, type Row } from './rows.ts'
 import { type Ended, type Running, start } from './run-cli.ts'
 import { type LoggedRequest, type Sandbox, type SandboxOptions, startSandbox } from './sandbox.ts'
 
-/** One section of a pipeline file. */
 type Section = Readonly<Record<string, unknown>>
 
 /** The settings of a pipeline that a test needs; the others have defaults. */
@@ -25,15 +24,12 @@ export type Environment = Readonly<Record<string, string>>
 
 export type Workspace = {
   readonly folder: string
-  /** The data set. */
   readonly output: string
   readonly sandbox: Sandbox
   readonly env: Environment
   /** Carries out a command line in the folder. */
   cli(...words: string[]): Promise<Ended>
-  /** Carries out a command on the pipeline. */
   call(command: string, ...flags: string[]): Promise<Ended>
-  /** Starts the built command. */
   start(...words: string[]): Running
   /** `run --json` on the pipeline, and the summary that it printed. */
   run(...flags: string[]): Promise<Ended & { readonly summary: Summary }>
@@ -47,7 +43,6 @@ export type Workspace = {
   expectExactly(rows: readonly Row[]): Promise<void>
   /** Requires exactly the rows that the service has for some domains. */
   expectRows(domains: readonly string[], expected?: Parameters<typeof expectedOfDomains>[2]): Promise<void>
-  /** Searches that the sandbox has seen. */
   searches(): readonly LoggedRequest[]
   /** The same folder and sandbox with other variables. */
   with(env: Environment): Workspace
@@ -138,7 +133,6 @@ export function pipelineText({
     {
       name,
       service: {
-        // biome-ignore lint/suspicious/noTemplateCurlyInString: a reference of the file's own
         base_url: '${SPILLWAY_BASE_URL}',
         requests_per_second: 1000,
         basic_requests_per_second: 1000,

@@ -4,7 +4,6 @@ import { decodeSettings, pageContext, type Row, rowsOf } from './plans.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** A source as the service sends it. */
 export function source(changes: Fields = {}): Fields {
   return {
     id: 'leak_1',
@@ -20,7 +19,6 @@ export function source(changes: Fields = {}): Fields {
 
 const ID = 33880703907
 
-/** A credential as the service sends it. */
 export function credential(changes: Fields = {}): Fields {
   return {
     id: ID,
@@ -45,7 +43,6 @@ function distinct(items: readonly unknown[]): readonly unknown[] {
   )
 }
 
-/** Credentials at the instants given, with ids from 1. */
 export function credentialsAt(...instants: readonly string[]): readonly Fields[] {
   return instants.map((imported_at, i) => credential({ id: i + 1, imported_at }))
 }
@@ -62,7 +59,6 @@ export function decode(
   return createDecoder(decodeSettings(plan))(response(items), pageContext(context))
 }
 
-/** The rows that items become. */
 export function decodedRows(items: readonly unknown[], plan: Partial<DecodeSettings> = {}): readonly Row[] {
   return rowsOf(decode(items, plan))
 }

@@ -10,7 +10,6 @@ import { decodeSettings, pageContext, type Row, rowsOf } from './plans.ts'
 
 const SECRET = 'sunflower-42'
 
-/** The page decoded from a response. */
 function decoded(items: string, extras: readonly ExtraField[], plan: Partial<DecodeSettings> = {}) {
   const paths = readersOf(decodeSettings({ extras, ...plan }))
   const body = Buffer.from(`{"items":[${items}],"next":null}`)
@@ -18,7 +17,6 @@ function decoded(items: string, extras: readonly ExtraField[], plan: Partial<Dec
   return paths.plain(body, pageContext())
 }
 
-/** A credential with a field of exactly this JSON. */
 function withField(json: string, changes: Readonly<Record<string, unknown>> = {}): string {
   return `${JSON.stringify(credential(changes)).slice(0, -1)},${json}}`
 }

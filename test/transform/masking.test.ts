@@ -11,7 +11,6 @@ const MASK_KEY = Buffer.from('a key of thirty-two bytes or more')
 const RUNS = { numRuns: cases(300, 30) }
 const anyText = fc.oneof(fc.string({ unit: 'binary' }), fc.string({ unit: 'grapheme' }))
 
-/** The values of the `hash` column for a secret. */
 function masked(secret: SecretPolicy, ...values: readonly (string | null)[]): readonly unknown[] {
   return decodedRows(
     values.map((hash) => credential({ hash })),

@@ -14,7 +14,6 @@ import { type Cell, cellsOf } from '../load/cells.ts'
 
 export type Row = Readonly<Record<string, Cell>>
 
-/** A plan with every column that the policies keep. */
 export function decodeSettings(changes: Partial<DecodeSettings> = {}): DecodeSettings {
   const plan: DecodeSettings = {
     resource: 'credentials',

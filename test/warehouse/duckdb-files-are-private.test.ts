@@ -17,7 +17,6 @@ async function open(file: string, clock: Clock = systemClock, onWait: (wait: Tar
   return DuckdbWarehouse.open(file, { clock, stop: new AbortController().signal, onWait })
 }
 
-/** Name and mode of every file in a folder. */
 async function modesIn(folder: string): Promise<Record<string, string>> {
   const modes: Record<string, string> = {}
   for (const name of (await readdir(folder)).sort()) {

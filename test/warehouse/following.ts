@@ -70,7 +70,6 @@ export async function syncOf(here: Workspace, dialect: DialectName): Promise<rea
   return text.split(/;\n+/).filter((statement) => statement.trim() !== '')
 }
 
-/** Names of the columns of the rows. */
 export async function columnsIn(here: Workspace): Promise<readonly string[]> {
   return (await here.manifest()).columns.map(({ name }) => name)
 }

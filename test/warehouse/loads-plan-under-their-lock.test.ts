@@ -25,7 +25,6 @@ async function waitingLoad(here: Workspace, target: TestTarget) {
   return load
 }
 
-/** How many shards it loaded. */
 async function loadedBy({ result }: Awaited<ReturnType<typeof waitingLoad>>): Promise<number> {
   return JSON.parse((await exits(0, result)).stdout).shards.loaded
 }

@@ -6,7 +6,6 @@ import type { Environment, Workspace } from '../support/workspace.ts'
 
 /** A database that a test loads into. */
 export type TestTarget = {
-  /** The value of `--to`. */
   readonly url: string
   readonly env: Environment
   rows(query: string): Promise<Record<string, unknown>[]>
@@ -53,7 +52,6 @@ export async function newTarget(
   }
 }
 
-/** Works in a DuckDB file, as another client than spillway. */
 export async function inDuckdb<T>(
   file: string,
   work: () => Promise<T>,

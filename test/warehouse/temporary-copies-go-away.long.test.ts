@@ -19,7 +19,6 @@ function temporaryFiles(below: string): string {
   return folder
 }
 
-/** Changes the environment of this process until the test ends. */
 function change(env: Readonly<Record<string, string>>): void {
   for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value)
   onTestFinished(() => void vi.unstubAllEnvs())

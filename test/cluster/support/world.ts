@@ -61,7 +61,6 @@ export type World = {
   readonly sandbox: Sandbox
   readonly env: Environment
   readonly organizations: readonly string[]
-  /** The pipeline file of an organization. */
   file(organization: string): string
   write(organization: string, parts?: PipelineParts): void
   worker(settings?: WorkerSettings): WorkerProcess
@@ -69,11 +68,8 @@ export type World = {
   workerHere(settings?: Pick<WorkerSettings, 'env'>): Pick<WorkerProcess, 'log'>
   submit(...words: string[]): Promise<Ended>
   cli(...words: string[]): Promise<Ended>
-  /** Searches for the domain of an organization. */
   searches(organization?: string): readonly LoggedRequest[]
-  /** Requires exactly the rows that the service has for an organization. */
   expectRows(organization: string): Promise<void>
-  /** Digests of the shards of an organization, by path. */
   digests(organization: string): Promise<ReadonlyMap<string, string>>
 }
 
@@ -97,7 +93,6 @@ export type WorldOptions = {
   readonly url?: string
 }
 
-/** A sandbox, a queue, and a pipeline for each of some organizations; all are removed when the test ends. */
 export async function world({
   backend,
   organizations: count = 1,
@@ -281,7 +276,6 @@ export type Redis = {
   start(): Promise<void>
 }
 
-/** A Redis server that belongs to the test, and loses all data when it ends. */
 export async function startRedis(): Promise<Redis> {
   const folder = scratchFolder()
   const port = await freePort()

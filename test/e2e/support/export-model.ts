@@ -81,7 +81,6 @@ export class ExportModel {
     return [...this.held].filter((key) => !now.has(key) && !mayGo(this.universe.get(key)!))
   }
 
-  /** Rows that a complete export should have. */
   missing(found: readonly string[], isPlanned: (row: ModelRow) => boolean): string[] {
     const now = new Set(found)
     return [...this.universe]
@@ -113,7 +112,6 @@ export function keyOf(query: string, id: number | string): string {
   return `${query}#${id}`
 }
 
-/** The valid rows of domains. */
 export function rowsOfDomains(sandbox: Sandbox, domains: readonly string[]): Map<string, ModelRow> {
   return byKey(
     domains.flatMap((fqdn) =>
@@ -161,7 +159,6 @@ function partitionOf(row: ModelRow): string {
   return `${row.query}/${row.month}`
 }
 
-/** Whether a pattern of `--redo` names a partition. */
 function isMatch(pattern: string, partition: string): boolean {
   if (pattern === '*/*') return true
   return pattern.endsWith('/*') ? partition.startsWith(pattern.slice(0, -1)) : pattern.startsWith(partition)

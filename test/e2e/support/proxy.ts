@@ -24,15 +24,12 @@ export type TestProxy = {
 export type ProxyOptions = {
   /** The local port to which it connects, whatever the target of the request. */
   readonly port: number
-  /** Speaks TLS itself. */
   readonly secure?: boolean
   /** The status line that it sends instead of connecting. */
   readonly refuse?: string
-  /** Takes the request and sends no response. */
   readonly silent?: boolean
 }
 
-/** An HTTP proxy on this machine, closed when the test ends. */
 export async function startHttpProxy({
   port,
   secure = false,

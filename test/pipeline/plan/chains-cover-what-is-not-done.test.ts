@@ -22,7 +22,6 @@ import { at, type BegunWindow, begunOf, domain, HOUR, NOW, pipelineOf, type Want
 const START = at('2024-01-01')
 const ORDERS: Order[] = ['asc', 'desc']
 
-/** From so many hours after the beginning of 2024 to so many. */
 function hours(from: number, until: number): Window {
   return { from: START + from * HOUR, until: START + until * HOUR }
 }
@@ -39,7 +38,6 @@ function windowsOf(windows: WindowRun): (Window | null)[] {
   return Array.from({ length: windows.count }, (_, index) => windows.at(index))
 }
 
-/** Windows of an hour each. */
 function hourly(from: number, until: number): Window[] {
   return Array.from({ length: until - from }, (_, index) => hours(from + index, from + index + 1))
 }
@@ -209,7 +207,6 @@ function overlap(a: Window | null, b: Window | null): boolean {
   return a === null || b === null || (a.from < b.until && b.from < a.until)
 }
 
-/** Windows that are wanted and not done, by name. */
 function openOf({ plan, history }: Case): Map<string, Window | null> {
   const done = new Set(history.windows.flatMap(({ window, done }) => (done ? [windowRange(window)] : [])))
   const open = [...plan.partitions()].map(({ window }) => [windowRange(window), window] as const)

@@ -59,7 +59,6 @@ export class Cues {
     this.#before.push(cue(matcher, hook, often))
   }
 
-  /** Removes all remaining cues. */
   clear(): void {
     this.#troubles = []
     this.#before = []

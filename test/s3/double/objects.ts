@@ -25,7 +25,6 @@ export type Upload = {
 /** The conditions of a write or a delete. */
 export type Condition = { readonly ifMatch: string | null; readonly ifNoneMatch: string | null }
 
-/** Objects and uploads of one bucket. */
 export class Bucket {
   readonly objects = new Map<string, StoredObject>()
   readonly uploads = new Map<string, Upload>()

@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { S3Error } from './errors.ts'
 
-/** A parsed HTTP request. */
 export type S3Request = {
   readonly method: string
   readonly path: string

@@ -40,7 +40,6 @@ export class S3Double {
   readonly credentials: Credentials[]
   readonly limits: Limits
   readonly cues = new Cues()
-  /** Requests in the order in which they came. */
   readonly log: Seen[] = []
   /** By how much the clock of the server is ahead of ours. */
   clockSkewMs = 0
@@ -85,7 +84,6 @@ export class S3Double {
     return [...bucketNamed(this.#buckets, bucket).uploads.values()]
   }
 
-  /** The requests of the log that match. */
   requests(matcher: Matcher): readonly Seen[] {
     return this.log.filter((seen) => fits(seen, matcher))
   }

@@ -111,7 +111,6 @@ class Pair {
     }
   }
 
-  /** Compares all content with the expected one, for another reader. */
   async compare(): Promise<void> {
     const other = this.#world.open()
     const expected = ALL.map((path) => [path, this.#files.get(path) ?? null])

@@ -5,13 +5,11 @@ import { newOwner } from '../../disk/temporary-store.ts'
 export type World = {
   /** Opens the store like another process: nothing is shared with those opened before but the stored files. */
   readonly open: () => Store
-  /** The names of all stored files and folders. */
   readonly names: () => Promise<readonly string[]>
 }
 
 export type MakeWorld = () => World | Promise<World>
 
-/** The content of all files of a store, by path. */
 export type Contents = Readonly<Record<string, string | null>>
 
 /** @returns null when there is no such file */
@@ -39,7 +37,6 @@ export async function nextOwner({ open }: World): Promise<OwnedStore> {
   return own
 }
 
-/** The other owners. */
 export async function ownersOf(store: Store, self: string): Promise<readonly string[]> {
   const names = await store.list('_state')
   return names

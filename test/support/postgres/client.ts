@@ -3,7 +3,6 @@ import { PASSWORD } from './server.mjs'
 
 export { PASSWORD }
 
-/** A connection to a database of a test's server. */
 export async function pgClient(url: string): Promise<pg.Client> {
   const { hostname: host, port, username: user, pathname } = new URL(url)
   const client = new pg.Client({
@@ -17,7 +16,6 @@ export async function pgClient(url: string): Promise<pg.Client> {
   return client
 }
 
-/** Queries a database of a test's server. */
 export async function pgRows(url: string, sql: string): Promise<Record<string, unknown>[]> {
   const client = await pgClient(url)
   try {

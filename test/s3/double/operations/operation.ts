@@ -43,7 +43,6 @@ export function xmlResponse(name: string, content: readonly Xml[]): S3Response {
   return s3Response(200, { 'content-type': 'application/xml' }, Buffer.from(document(name, content)))
 }
 
-/** @throws S3Error `NoSuchBucket` */
 export function bucketOf({ request, buckets }: Context): Bucket {
   return bucketNamed(buckets, request.bucket ?? '')
 }
