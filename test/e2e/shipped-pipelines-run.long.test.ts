@@ -42,17 +42,10 @@ describe('against a sandbox', () => {
     const wanted = expectedOfDomains(here.sandbox, DOMAINS, {
       from: '2024-12-01',
       until: '2025-01-01',
-      columns: [
-        'id',
-        'domain',
-        'identity_name',
-        'hash_type',
-        'imported_at',
-        'source_id',
-        'source_name',
-        'source_breached_at',
-        'query_value',
-      ],
+      columns:
+        'id domain identity_name hash_type imported_at source_id source_name source_breached_at query_value'.split(
+          ' ',
+        ),
     })
     expectSame(await readParquet(join(here.folder, 'output/backfill')), wanted)
   })

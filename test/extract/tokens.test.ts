@@ -114,12 +114,9 @@ describe('an API key', () => {
     const service = openWithKey(server.url, { clock: fakeClock() })
     const [page] = await collect(service, domainChain())
     expect(page?.requests).toBe(4)
-    expect(searches(server.received).map(({ headers }) => headers.authorization)).toEqual([
-      'Bearer token-1',
-      'Bearer token-1',
-      'Bearer token-2',
-      'Bearer token-2',
-    ])
+    expect(searches(server.received).map(({ headers }) => headers.authorization)).toEqual(
+      [1, 1, 2, 2].map((number) => `Bearer token-${number}`),
+    )
   })
 
   it('fails when a fresh token is refused as well', async () => {

@@ -22,18 +22,11 @@ afterAll(() => rm(kept, { recursive: true, force: true }))
 
 describe.skipIf(process.platform === 'win32')('a symbolic link below load.path is not followed:', () => {
   const names = [
-    '_state',
-    '_state/checkpoint.jsonl',
-    '_state/log',
-    '_state/sealed',
-    '_state/orphans',
-    '_quarantine',
-    '_manifest.json',
-    '_SUCCESS',
-    'credentials',
-    QUERY,
-    `${QUERY}/import_window=2024-01-01`,
-    `${QUERY}/import_window=2024-01-01/part-00000.csv`,
+    ...'_state _state/checkpoint.jsonl _state/log _state/sealed _state/orphans'.split(' '),
+    ...'_quarantine _manifest.json _SUCCESS credentials'.split(' '),
+    ...['', '/import_window=2024-01-01', '/import_window=2024-01-01/part-00000.csv'].map(
+      (path) => QUERY + path,
+    ),
   ]
   test.each(names)('%s', async (name) => {
     await trial(EXPORT, async (attempt) => {

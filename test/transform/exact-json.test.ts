@@ -61,12 +61,9 @@ test('of very many numbers that a double does not hold, none passes for an integ
   expect(values.filter((value) => Number.isInteger(value))).toEqual([1])
 })
 
-test.each([
-  '01234567890123456789',
-  '{1234567890123456789:1}',
-  '[1234567890123456789',
-  '1234567890123456789.',
-])('refuses invalid JSON: %s', (text) => {
+test.each(
+  '01234567890123456789 {1234567890123456789:1} [1234567890123456789 1234567890123456789.'.split(' '),
+)('refuses invalid JSON: %s', (text) => {
   expect(() => exact(text)).toThrow(SyntaxError)
 })
 

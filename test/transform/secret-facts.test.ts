@@ -38,21 +38,12 @@ function expected(hash: string | null, hashType: string | null, { policy }: Secr
 }
 
 describe('the kind of a secret', () => {
-  it.each([
-    'md5',
-    'MD5',
-    'sha1',
-    'SHA256',
-    'bcrypt',
-    'md5crypt',
-    'NTLM',
-    'lm',
-    'argon2id',
-    'pbkdf2',
-    'mssql',
-  ])('is digest where the type says so: %s', (type) => {
-    expect(facts('sunflower-42', type)).toEqual(['digest', null])
-  })
+  it.each('md5 MD5 sha1 SHA256 bcrypt md5crypt NTLM lm argon2id pbkdf2 mssql'.split(' '))(
+    'is digest where the type says so: %s',
+    (type) => {
+      expect(facts('sunflower-42', type)).toEqual(['digest', null])
+    },
+  )
 
   it.each([
     ...[null, 'unknown', 'plain', 'plaintext', 'cleartext', 'none', '', 'shadow'],

@@ -40,12 +40,9 @@ it.each([
   const indented = indent === null ? text.replace(/^ +/gm, '') : text.replace(/^/gm, indent)
   await writeFile(file, indented)
 
-  const listed = manifest.shards.map(({ path, rows, sha256, partitions }) => ({
-    path,
-    rows,
-    sha256,
-    partitions,
-  }))
+  const listed = manifest.shards.map(({ path, rows, sha256, partitions }) => {
+    return { path, rows, sha256, partitions }
+  })
   const all = { dataSets: [manifest.data_set_id], shards: listed }
   expect(found(indented.split('\n'))).toEqual(all)
   // What scripts hold for engines that cannot read it.
