@@ -133,20 +133,18 @@ describe('to another machine nothing is sent in clear', () => {
   })
 })
 
-describe('on Redis the password of the environment', () => {
-  it.each([
-    ['an address with a user', 'redis://reader@', ['reader', 'queue-password']],
-    ['an address without one', 'redis://', ['queue-password']],
-    ['not an address with a password of its own', 'redis://reader:own@', ['reader', 'own']],
-  ])('is that of %s', async (_name, start, expected) => {
-    const { port, commands } = await redisDouble()
-    const queue = await open(`${start}127.0.0.1:${port}`, 'queue-password')
-    expect(await queue.now()).toBe(1_700_000_000_250)
-    await queue.close()
-    const given = commands.filter(([name]) => name?.toLowerCase() === 'auth')
-    expect(given).not.toEqual([])
-    for (const [, ...words] of given) expect(words).toEqual(expected)
-  })
+it.each([
+  ['an address with a user', 'redis://reader@', ['reader', 'queue-password']],
+  ['an address without one', 'redis://', ['queue-password']],
+  ['not an address with a password of its own', 'redis://reader:own@', ['reader', 'own']],
+])('on Redis the password of the environment is that of %s', async (_name, start, expected) => {
+  const { port, commands } = await redisDouble()
+  const queue = await open(`${start}127.0.0.1:${port}`, 'queue-password')
+  expect(await queue.now()).toBe(1_700_000_000_250)
+  await queue.close()
+  const given = commands.filter(([name]) => name?.toLowerCase() === 'auth')
+  expect(given).not.toEqual([])
+  for (const [, ...words] of given) expect(words).toEqual(expected)
 })
 
 it.runIf(THOROUGH)(

@@ -93,8 +93,9 @@ describe('adjacent windows', () => {
   })
 })
 
-describe('a query without windows', () => {
-  it.each<Order>(['asc', 'desc'])('is one partition, which ends with the last page: %s', (travel) => {
+it.each<Order>(['asc', 'desc'])(
+  'a query without windows is one partition, which ends with the last page: %s',
+  (travel) => {
     const run = WindowRun.of(travel, [null])
     expect([run.count, run.range, run.at(0), run.bounds]).toEqual([1, null, null, null])
     for (const at of [-1e15, 0, 1e15]) {
@@ -102,5 +103,5 @@ describe('a query without windows', () => {
       expect(run.watermarkAt(at)).toBe(0)
     }
     expect(windowsOf(run.part(0, 1))).toEqual([null])
-  })
-})
+  },
+)

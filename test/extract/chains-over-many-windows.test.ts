@@ -32,20 +32,21 @@ function listening(): { decode: DecodePage; contexts: PageContext[] } {
   }
 }
 
-describe('a chain whose windows are all done', () => {
-  it.each([
-    [1, 1],
-    [2, 2],
-    [5, 5],
-    [10, 9],
-  ])('after page %d sends no further request, though there are nine: %d', async (last, most) => {
+it.each([
+  [1, 1],
+  [2, 2],
+  [5, 5],
+  [10, 9],
+])(
+  'a chain whose windows are all done after page %d sends no further request, though there are nine: %d',
+  async (last, most) => {
     const server = await pages(9)
     const service = open(server.url)
     expect(await followed(service, last)).toBe(most)
     expect(service.counters.requests).toBe(most)
     expect(server.received).toHaveLength(most)
-  })
-})
+  },
+)
 
 describe('the filter of a chain', () => {
   it.each(['asc', 'desc'] as const)(

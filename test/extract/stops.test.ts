@@ -87,27 +87,25 @@ describe('stopping', () => {
   })
 })
 
-describe('aborting', () => {
-  it.each([
-    ['before the headers', (_response: ServerResponse) => {}],
-    [
-      'in the body',
-      (response: ServerResponse) => void response.writeHead(200, { 'content-length': 9 }).write('{'),
-    ],
-  ])('aborts a request in flight, %s, and closes its connection', async (_name, respond) => {
-    const closed = vi.fn()
-    const server = await serve((_request, response) => {
-      response.on('close', closed)
-      respond(response)
-    })
-    const abort = new AbortController()
-    const run = failure(collect(open(server.url, { abort: abort.signal }), domainChain()))
-    await eventually(() => expect(server.received).toHaveLength(1))
-    abort.abort()
-    expect((await run).kind).toBe('interrupted')
-    await eventually(() => expect(closed).toHaveBeenCalled())
-    expect(server.received).toHaveLength(1)
+it.each([
+  ['before the headers', (_response: ServerResponse) => {}],
+  [
+    'in the body',
+    (response: ServerResponse) => void response.writeHead(200, { 'content-length': 9 }).write('{'),
+  ],
+])('an abort ends a request in flight, %s, and closes its connection', async (_name, respond) => {
+  const closed = vi.fn()
+  const server = await serve((_request, response) => {
+    response.on('close', closed)
+    respond(response)
   })
+  const abort = new AbortController()
+  const run = failure(collect(open(server.url, { abort: abort.signal }), domainChain()))
+  await eventually(() => expect(server.received).toHaveLength(1))
+  abort.abort()
+  expect((await run).kind).toBe('interrupted')
+  await eventually(() => expect(closed).toHaveBeenCalled())
+  expect(server.received).toHaveLength(1)
 })
 
 it('prints no warning about listeners with many partitions in flight', async () => {

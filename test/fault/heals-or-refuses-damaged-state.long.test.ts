@@ -1,7 +1,7 @@
 import { renameSync, rmSync } from 'node:fs'
 import { cp, readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Fault, LoggedRequest } from '../support/sandbox.ts'
 import {
   bytesOfCommits,
@@ -136,8 +136,9 @@ test.each(REFUSED)(
   },
 )
 
-describe('a folder that vanishes during a run', () => {
-  test.each([4, 2, 6, 8])('at search %i never makes it look complete', async (search) => {
+test.each([4, 2, 6, 8])(
+  'a folder that vanishes during a run at search %i never makes it look complete',
+  async (search) => {
     let output = ''
     const vanish = ({ ordinal }: LoggedRequest): boolean => {
       if (ordinal !== search) return false
@@ -155,8 +156,8 @@ describe('a folder that vanishes during a run', () => {
       expect([...(await treeHashes(output)).keys()]).not.toContain('_SUCCESS')
       await expectHealed(attempt)
     })
-  })
-})
+  },
+)
 
 /** Also where a person has to do what the first run says. */
 async function expectHealed(attempt: Trial): Promise<void> {

@@ -77,18 +77,16 @@ describe('delta binary packing', () => {
   })
 })
 
-describe('the string dictionary', () => {
-  it('is abandoned when many strings collide, before it becomes slow', () => {
-    // The second word cancels the hash of the first, so that all hashes are equal.
-    const words = Array.from({ length: 1000 }, (_, i) => {
-      const mixed = Math.imul(0x811c9dc5 ^ 8 ^ i, 0x01000193)
-      return [i, mixed ^ (mixed >>> 15)]
-    })
-    const bytes = new Uint8Array(Int32Array.from(words.flat()).buffer)
-    const dictionary = new TextDictionary()
-    const numbers = words.map((_, i) => dictionary.intern(bytes, i * 8, i * 8 + 8))
-    expect(numbers.indexOf(-1)).toBe(256)
-    expect(dictionary.count).toBe(256)
-    expect(numbers.slice(0, 256)).toEqual(words.slice(0, 256).map((_, i) => i))
+it('the string dictionary is abandoned when many strings collide, before it becomes slow', () => {
+  // The second word cancels the hash of the first, so that all hashes are equal.
+  const words = Array.from({ length: 1000 }, (_, i) => {
+    const mixed = Math.imul(0x811c9dc5 ^ 8 ^ i, 0x01000193)
+    return [i, mixed ^ (mixed >>> 15)]
   })
+  const bytes = new Uint8Array(Int32Array.from(words.flat()).buffer)
+  const dictionary = new TextDictionary()
+  const numbers = words.map((_, i) => dictionary.intern(bytes, i * 8, i * 8 + 8))
+  expect(numbers.indexOf(-1)).toBe(256)
+  expect(dictionary.count).toBe(256)
+  expect(numbers.slice(0, 256)).toEqual(words.slice(0, 256).map((_, i) => i))
 })

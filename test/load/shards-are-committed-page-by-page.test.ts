@@ -233,20 +233,18 @@ describe('a shard that has ended', () => {
   })
 })
 
-describe('an unknown file', () => {
-  it('is removed from among the sealed shards if its name is that of one', async () => {
-    const world = new World([responsesOf(FOLDER, 1, 2, 3)], SHARED)
-    await world.open()
-    await world.commitNext(0)
-    await world.close()
-    for (const name of ['7.0123456789abcdef', '0.0123456789abcdef', 'x'])
-      await write(world.store, `_state/sealed/${name}`, 'left')
-    await world.open()
-    expect(await world.store.list('_state/sealed')).toEqual(['x'])
-    await world.own!.remove('_state/sealed/x')
-    await world.finish()
-    await world.expectComplete()
-  })
+it('an unknown file is removed from among the sealed shards if its name is that of one', async () => {
+  const world = new World([responsesOf(FOLDER, 1, 2, 3)], SHARED)
+  await world.open()
+  await world.commitNext(0)
+  await world.close()
+  for (const name of ['7.0123456789abcdef', '0.0123456789abcdef', 'x'])
+    await write(world.store, `_state/sealed/${name}`, 'left')
+  await world.open()
+  expect(await world.store.list('_state/sealed')).toEqual(['x'])
+  await world.own!.remove('_state/sealed/x')
+  await world.finish()
+  await world.expectComplete()
 })
 
 /** Work whose n-th call fails. */

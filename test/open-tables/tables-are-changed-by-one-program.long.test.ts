@@ -223,25 +223,23 @@ describe('after a commit of another program', () => {
   })
 })
 
-describe('a data set that was moved', () => {
-  it('is refused until its Iceberg table is made anew; Delta needs nothing', async () => {
-    const world = await tableWorld(itemsOf(...DAYS))
-    await world.run()
-    const uuid = (await world.metadata())['table-uuid']
-    await rename(world.out, join(world.folder, 'elsewhere'))
-    world.load = { path: 'elsewhere', table_formats: ['iceberg', 'delta'] }
-    for (const work of [() => world.run(), () => world.tables()]) {
-      expect(await refusal(work())).toMatchObject({
-        kind: 'config',
-        message: expect.stringMatching(/--rebuild. names the shards there, in one snapshot/),
-      })
-    }
-    const [iceberg] = await world.tables(true)
-    expect(iceberg).toMatchObject({ location: `file://${world.folder}/elsewhere/_iceberg`, rows: 3 })
-    const text = await readFile(join(world.folder, 'elsewhere', '_iceberg/metadata/v2.metadata.json'), 'utf8')
-    expect(JSON.parse(text)).toMatchObject({ 'table-uuid': uuid, snapshots: [{ 'sequence-number': 1 }] })
-    expect(await world.run()).toMatchObject({ status: 'complete', error: null })
-  })
+it('a data set that was moved is refused until its Iceberg table is made anew; Delta needs nothing', async () => {
+  const world = await tableWorld(itemsOf(...DAYS))
+  await world.run()
+  const uuid = (await world.metadata())['table-uuid']
+  await rename(world.out, join(world.folder, 'elsewhere'))
+  world.load = { path: 'elsewhere', table_formats: ['iceberg', 'delta'] }
+  for (const work of [() => world.run(), () => world.tables()]) {
+    expect(await refusal(work())).toMatchObject({
+      kind: 'config',
+      message: expect.stringMatching(/--rebuild. names the shards there, in one snapshot/),
+    })
+  }
+  const [iceberg] = await world.tables(true)
+  expect(iceberg).toMatchObject({ location: `file://${world.folder}/elsewhere/_iceberg`, rows: 3 })
+  const text = await readFile(join(world.folder, 'elsewhere', '_iceberg/metadata/v2.metadata.json'), 'utf8')
+  expect(JSON.parse(text)).toMatchObject({ 'table-uuid': uuid, snapshots: [{ 'sequence-number': 1 }] })
+  expect(await world.run()).toMatchObject({ status: 'complete', error: null })
 })
 
 it('the highest version counts, whatever the hint says', async () => {

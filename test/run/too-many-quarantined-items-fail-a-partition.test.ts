@@ -31,35 +31,33 @@ function page(rows: number, rejected: number): Added {
   return { rows, rejected: Array.from({ length: rejected }, (_, index) => item(index)) }
 }
 
-describe('the limit', () => {
-  it('does not depend on pages and runs, and its error shows both counts', () => {
-    const some = fc.nat(2000)
-    const limit = fc.oneof(
-      fc.nat(100).map((items): QuarantineLimit => ({ kind: 'count', items })),
-      fc.integer({ min: 0, max: 400 }).map((n): QuarantineLimit => ({ kind: 'share', percent: n / 4 })),
-    )
-    fc.assert(
-      fc.property(limit, some, some, some, some, (limit, rows, rejected, moreRows, moreRefused) => {
-        const [all, refusedInAll] = [rows + moreRows + rejected + moreRefused, rejected + moreRefused]
-        const isTooMuch =
-          limit.kind === 'count'
-            ? refusedInAll > limit.items
-            : all >= 100 && refusedInAll / all > limit.percent / 100 + 1e-12
-        const transform = { maxQuarantined: limit }
-        const error = excessOf(acme, 3, transform, record(rows, rejected), page(moreRows, moreRefused))
-        expect(error !== null).toBe(isTooMuch && refusedInAll > 0)
-        const all1 = excessOf(acme, 3, transform, undefined, page(rows + moreRows, refusedInAll))
-        const all2 = excessOf(acme, 3, transform, record(rows + moreRows, refusedInAll))
-        expect([all1, all2].map((other) => other?.message)).toEqual([error?.message, error?.message])
-        if (error !== null) {
-          expect(error).toBeInstanceOf(PartitionFault)
-          expect(error).toMatchObject({ kind: 'data', where: KEY, index: 3 })
-          expect(error.what).toContain(`${refusedInAll} of ${all} items break the schema`)
-        }
-      }),
-      { numRuns: cases(2000, 60) },
-    )
-  })
+it('the limit does not depend on pages and runs, and its error shows both counts', () => {
+  const some = fc.nat(2000)
+  const limit = fc.oneof(
+    fc.nat(100).map((items): QuarantineLimit => ({ kind: 'count', items })),
+    fc.integer({ min: 0, max: 400 }).map((n): QuarantineLimit => ({ kind: 'share', percent: n / 4 })),
+  )
+  fc.assert(
+    fc.property(limit, some, some, some, some, (limit, rows, rejected, moreRows, moreRefused) => {
+      const [all, refusedInAll] = [rows + moreRows + rejected + moreRefused, rejected + moreRefused]
+      const isTooMuch =
+        limit.kind === 'count'
+          ? refusedInAll > limit.items
+          : all >= 100 && refusedInAll / all > limit.percent / 100 + 1e-12
+      const transform = { maxQuarantined: limit }
+      const error = excessOf(acme, 3, transform, record(rows, rejected), page(moreRows, moreRefused))
+      expect(error !== null).toBe(isTooMuch && refusedInAll > 0)
+      const all1 = excessOf(acme, 3, transform, undefined, page(rows + moreRows, refusedInAll))
+      const all2 = excessOf(acme, 3, transform, record(rows + moreRows, refusedInAll))
+      expect([all1, all2].map((other) => other?.message)).toEqual([error?.message, error?.message])
+      if (error !== null) {
+        expect(error).toBeInstanceOf(PartitionFault)
+        expect(error).toMatchObject({ kind: 'data', where: KEY, index: 3 })
+        expect(error.what).toContain(`${refusedInAll} of ${all} items break the schema`)
+      }
+    }),
+    { numRuns: cases(2000, 60) },
+  )
 })
 
 /** A service with one chain of pages. The test sets the items of each page, and how many are broken. */
