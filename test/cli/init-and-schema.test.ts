@@ -1,4 +1,4 @@
-import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import { readFileSync, statSync, writeFileSync, mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { readPipeline } from '../../src/pipeline/index.ts'
@@ -57,4 +57,30 @@ it('schema prints a JSON Schema and nothing else', async () => {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
     properties: { service: {}, extract: {}, transform: {}, load: {} },
   })
+})
+
+const demo = (folder: string) =>
+  exits(2, inThisProcess(['demo'], folder), 'The demo would replace what it did not make')
+
+it('the demo refuses a folder that it did not make', async () => {
+  const folder = scratchFolder()
+  const path = join(folder, 'output/demo')
+  mkdirSync(path, { recursive: true })
+  writeFileSync(join(path, '_manifest.json'), '{}')
+  const { stderr } = await demo(folder)
+  expect(stderr).toContain('(output/demo)')
+  expect(readdirSync(path)).toEqual(['_manifest.json'])
+})
+
+it('the demo refuses a database that it did not make, or that was changed since', async () => {
+  const folder = scratchFolder()
+  mkdirSync(join(folder, 'output'))
+  const database = join(folder, 'output/demo.db')
+  writeFileSync(database, 'precious')
+  expect((await demo(folder)).stderr).toContain('(output/demo.db)')
+  mkdirSync(join(folder, 'output/demo'))
+  const made = { database: { bytes: 7, modifiedMs: 1 } }
+  writeFileSync(join(folder, 'output/demo/_demo.json'), JSON.stringify(made))
+  expect((await demo(folder)).stderr).toContain('(output/demo.db)')
+  expect(readFileSync(database, 'utf8')).toBe('precious')
 })

@@ -4,6 +4,8 @@ import { expect, it } from 'vitest'
 import { exits } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
 import { newWorkspace, type PipelineParts, type Workspace } from '../support/workspace.ts'
+import { readdir } from 'node:fs/promises'
+import { shardPaths, sql } from '../support/read-shards.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
 const FILE = {
@@ -55,4 +57,97 @@ it('a run with a domain that the file does not name sends nothing and writes not
   await exits(2, here.call('run', '--domain', 'scaterholt.com'), 'did you mean `scatterholt.com`?')
   expect(here.sandbox.requests).toEqual([])
   expect(existsSync(here.output)).toBe(false)
+})
+
+/** The sandbox has rows from 2024 on. */
+const BEFORE = { from: '2023-01-01', until: '2023-03-01', every: 'month' }
+const parts = (load: PipelineParts['load'] = {}, windows: object = BEFORE): PipelineParts => ({
+  extract: { domains: ['scatterholt.com', 'quillmere.net'], windows },
+  load: { ...load },
+})
+
+const LOADS = [
+  {
+    load: {},
+    path: 'credentials/query=domain.scatterholt.com/import_window=2023-01-01/part-00000.parquet',
+    folders: ['import_window', 'query'],
+  },
+  {
+    load: { format: 'csv', partition_by: 'window' },
+    path: 'credentials/import_window=2023-01-01/part-00000.csv',
+    folders: ['import_window'],
+  },
+  {
+    load: { format: 'csv', compression: 'gzip', partition_by: 'none' },
+    path: 'credentials/part-00000.csv.gz',
+    folders: [],
+  },
+  { load: { engine: 'parquetjs-lite' }, path: null, folders: ['import_window', 'query'] },
+  { load: { engine: 'csv-stringify', format: 'csv' }, path: null, folders: ['import_window', 'query'] },
+]
+
+it.each(some(LOADS, 2))(
+  'an export without rows publishes one shard without rows: $load',
+  async ({ load, path, folders }) => {
+    const here = await newWorkspace(parts(load), { emptyPageRate: 0.3 })
+    const { summary } = await exits(0, here.run())
+    expect(summary).toMatchObject({ status: 'complete', rows: 0, shards: 1 })
+    const { shards, totals, columns } = await here.manifest()
+    expect(shards).toMatchObject([
+      { rows: 0, partitions: ['domain.scatterholt.com/2023-01-01..2023-02-01'], imported_at: null },
+    ])
+    expect(totals).toMatchObject({ rows: 0, shards: 1, bytes: summary.bytes })
+    const found = await shardPaths(here.output)
+    if (path !== null) expect(found).toEqual([path])
+    expect(existsSync(join(here.output, '_SUCCESS'))).toBe(true)
+    expect((await here.call('verify')).code).toBe(0)
+
+    const reader = found[0]?.includes('.csv') === true ? 'read_csv' : 'read_parquet'
+    const table = `${reader}('${here.output}/credentials/**/part-*', hive_partitioning = true)`
+    const names = (await sql(`describe select * from ${table}`)).map(({ column_name }) => column_name)
+    expect(names).toEqual([...columns.map(({ name }) => name), ...folders])
+    expect(await sql(`select count(*)::int as n from ${table}`)).toEqual([{ n: 0 }])
+
+    expect((await here.run()).summary).toMatchObject({ status: 'complete', requests: 0, shards: 0 })
+    expect(await shardPaths(here.output)).toEqual(found)
+  },
+)
+
+it('a partition without rows has no shard and no folder', async () => {
+  const here = await newWorkspace({
+    extract: {
+      domains: ['scatterholt.com', 'nowhere.example'],
+      windows: { from: '2023-11-01', until: '2024-02-01', every: 'month' },
+    },
+  })
+  expect((await here.run()).summary).toMatchObject({ partitions: { total: 6, done: 6 }, shards: 1 })
+  expect(await readdir(join(here.output, 'credentials'))).toEqual(['query=domain.scatterholt.com'])
+  expect((await shardPaths(here.output)).map((path) => path.split('/')[2])).toEqual([
+    'import_window=2024-01-01',
+  ])
+})
+
+it('rows that come later add shards', async () => {
+  const here = await newWorkspace(parts({ partition_by: 'query' }))
+  expect((await here.run()).summary).toMatchObject({ rows: 0, shards: 1 })
+  await here.write(parts({ partition_by: 'query' }, { ...BEFORE, until: '2025-01-01' }))
+  expect((await here.run()).summary).toMatchObject({ status: 'complete', rows: 300, shards: 2 })
+  expect(await shardPaths(here.output)).toEqual([
+    'credentials/query=domain.quillmere.net/part-00000.parquet',
+    'credentials/query=domain.scatterholt.com/part-00000.parquet',
+    'credentials/query=domain.scatterholt.com/part-00001.parquet',
+  ])
+  await here.expectRows(['scatterholt.com', 'quillmere.net'])
+  expect((await here.call('verify')).code).toBe(0)
+
+  await here.write(parts({ partition_by: 'query' }))
+  expect((await here.run('--fresh', '--yes')).summary).toMatchObject({ rows: 0, shards: 1 })
+  expect(await shardPaths(here.output)).toHaveLength(1)
+})
+
+it('a run that is not complete publishes no such shard', async () => {
+  const here = await newWorkspace(parts())
+  const { summary } = await here.run('--max-requests', '1')
+  expect(summary).toMatchObject({ status: 'budget', rows: 0, shards: 0 })
+  expect(await shardPaths(here.output)).toEqual([])
 })

@@ -3,18 +3,12 @@ import { describe, expect, it } from 'vitest'
 import { type InspectedShard, inspectShard, type ShardReader } from '../../src/load/inspect/index.ts'
 import { typeName } from '../../src/rows/index.ts'
 import { cases } from '../support/thorough.ts'
-import { type CellValue, recordBatchOf, specs } from './record-batch-builder.ts'
-import {
-  anyRowGroups,
-  csvFormats,
-  encodePages,
-  encodeShard,
-  everyColumn,
-  parquetFormats,
-  plainCsv,
-  rowsOf,
-  snappyParquet,
-} from './shard-fixture.ts'
+import { type CellValue, recordBatchOf, specs, type Row } from './record-batch-builder.ts'
+import { anyRowGroups, csvFormats, encodePages, encodeShard, everyColumn, parquetFormats, plainCsv, rowsOf, snappyParquet } from './shard-fixture.ts'
+import { runInThisContext } from 'node:vm'
+import { gzipSync } from 'node:zlib'
+import { ExportError, type Format, isExportError } from '../../src/core/index.ts'
+import { decompressors } from '../../src/load/inspect/parquet-reader.ts'
 
 /** A shard in memory that is streamed in chunks of the given size. */
 function readerOf(bytes: Uint8Array, piece = 1000): ShardReader {
@@ -74,3 +68,156 @@ it.each([
     { name: 'extra', type: 'STRING', nullable: extra },
   ])
 })
+
+const SECRET = 'Tr0ub4dor-and-3'
+const columns = specs({
+  id: 'int64',
+  at: 'timestamp',
+  flag: 'boolean?',
+  name: 'text',
+  hash: 'text?',
+  tags: 'list?',
+})
+const rows = Array.from(
+  { length: 60 },
+  (_, i): Row => ({
+    id: i,
+    at: i * 1_000_000,
+    flag: i % 2 === 0,
+    name: `person ${i}`,
+    hash: `${SECRET}${i % 7}`,
+    tags: [SECRET],
+  }),
+)
+const rowGroups = [[recordBatchOf(columns, rows.slice(0, 40))], [recordBatchOf(columns, rows.slice(40))]]
+
+function inspect(
+  bytes: Uint8Array,
+  format: Format,
+  reader: Partial<ShardReader> = {},
+): Promise<InspectedShard> {
+  return inspectShard(
+    {
+      size: bytes.length,
+      slice: async (start, end) => bytes.slice(start, end),
+      async *stream() {
+        yield bytes.slice()
+      },
+      ...reader,
+    },
+    format,
+    { columns, watch: ['hash'], onText: () => {} },
+  )
+}
+
+/** The error of an inspection, after a check that its message has no values. */
+async function failure(bytes: Uint8Array, format: Format): Promise<ExportError | null> {
+  try {
+    await inspect(bytes, format)
+    return null
+  } catch (error) {
+    if (!isExportError(error)) throw error
+    expect(error.cause).toBeUndefined()
+    expect(`${error.message} ${error.stack}`).not.toContain(SECRET)
+    return error
+  }
+}
+
+describe.each(parquetFormats)('parquet by $engine, $encodings, $compression', (format) => {
+  it('is refused when it ends early', async () => {
+    const whole = await encodeShard(format, columns, rowGroups)
+    await fc.assert(
+      fc.asyncProperty(fc.nat(whole.length - 1), async (length) => {
+        expect((await failure(whole.subarray(0, length), format))?.kind).toBe('damaged')
+      }),
+      { numRuns: cases(60, 8) },
+    )
+  })
+
+  it('never fails with an error of another class', async () => {
+    const whole = await encodeShard(format, columns, rowGroups)
+    await fc.assert(
+      fc.asyncProperty(fc.nat(whole.length - 1), fc.integer({ min: 1, max: 255 }), async (at, bits) => {
+        const bytes = Buffer.from(whole)
+        bytes[at] = bytes[at]! ^ bits
+        await failure(bytes, format)
+      }),
+      { numRuns: cases(50, 12) },
+    )
+  })
+})
+
+it.each([
+  ['beyond all that is there', [0xff, 0xff, 0xff, 0x7f]],
+  ['that would be negative', [0xff, 0xff, 0xff, 0xff]],
+  ['that is cut off', [1, 0]],
+])('a Snappy page with a length %s is refused at once', (_, length) => {
+  const page = Uint8Array.of(2, 0xfc, ...length)
+  const holder = globalThis as { readPage?: () => unknown }
+  holder.readPage = () => decompressors.SNAPPY!(page, 2)
+  // A loop without end fails the test in place of hanging it.
+  expect(() => runInThisContext('readPage()', { timeout: 60_000 })).toThrow(/^(?!.*timed out)/)
+  delete holder.readPage
+})
+
+describe.each(csvFormats)('csv by $engine, $compression', (format) => {
+  it('is refused when it ends early, except at the end of a line', async () => {
+    const whole = await encodeShard(format, columns, rowGroups)
+    const gzip = format.compression === 'gzip'
+    await fc.assert(
+      fc.asyncProperty(fc.integer({ min: 1, max: whole.length - 1 }), async (length) => {
+        const lineEnds = !gzip && whole[length - 1] === 0x0a
+        const memberEnds = gzip && whole[length] === 0x1f && whole[length + 1] === 0x8b
+        fc.pre(!lineEnds && !memberEnds)
+        expect((await failure(whole.subarray(0, length), format))?.kind).toBe('damaged')
+      }),
+      { numRuns: cases(120, 10) },
+    )
+  })
+})
+
+describe('csv', () => {
+  const header = 'id,at,flag,name,hash,tags\n'
+  const line = '1,2024-07-22T19:25:52.893439Z,true,x,y,[]'
+  it.each([
+    ['nothing', ''],
+    ['a field too few', `${header}1,2024-07-22T19:25:52.893439Z,true,x,y\n`],
+    ['a field too many', `${header}${line},z\n`],
+    ['an empty line', `${header}\n`],
+    ['a quote inside a field', `${header}${line.replace('x', 'x"y"')}\n`],
+    ['text after a closing quote', `${header}${line.replace('x', '"x"y')}\n`],
+    ['a bare carriage return', `${header}${line}\r\n`],
+    ['a quote that does not close', `${header}${line.replace('x', '"x')}\n`],
+    ['no line feed at the end', `${header}${line}`],
+    ['a null in a required column', `${header}${line.replace('x', '')}\n`],
+    ['no number', `${header}${line.replace('1,', 'one,')}\n`],
+    ['no timestamp', `${header}${line.replace('2024-07-22T', '22.7.2024 ')}\n`],
+    ['no boolean', `${header}${line.replace('true', 'yes')}\n`],
+    ['no list', `${header}${line.replace('[]', 'none')}\n`],
+    ['invalid UTF-8', Buffer.from(`${header}${line.replace('x', '\xff')}\n`, 'latin1')],
+  ])('is refused with %s', async (_, text) => {
+    expect(await inspect(Buffer.from(`${header}${line}\n`), plainCsv)).toMatchObject({ rows: 1 })
+    expect((await failure(Buffer.from(text as string), plainCsv))?.kind).toBe('damaged')
+  })
+
+  it('is refused when it is not a gzip file', async () => {
+    const format = { ...plainCsv, compression: 'gzip' } as const
+    expect((await failure(Buffer.from(header), format))?.kind).toBe('damaged')
+    expect(await inspect(gzipSync(header), format)).toMatchObject({ rows: 0 })
+  })
+})
+
+it.each([snappyParquet, plainCsv, csvFormats[1]!])(
+  "lets the storage's own errors pass ($kind, $compression)",
+  async (format) => {
+    const gone = new ExportError({ kind: 'storage', what: 'The disk is gone', where: 'shard', next: '' })
+    const reader: Partial<ShardReader> = {
+      slice: () => Promise.reject(gone),
+      // biome-ignore lint/correctness/useYield: it fails before there is anything to give
+      async *stream() {
+        throw gone
+      },
+    }
+    await expect(inspect(await encodeShard(format, columns, rowGroups), format, reader)).rejects.toBe(gone)
+  },
+)

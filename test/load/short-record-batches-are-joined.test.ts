@@ -7,6 +7,8 @@ import { cases } from '../support/thorough.ts'
 import { everyColumn, farRow, groupings, ordinaryRow } from './any-rows.ts'
 import { cellsOf } from './cells.ts'
 import { type Row, recordBatchOf } from './record-batch-builder.ts'
+import { chooseRows, countRows, type RowChoice, takeRows } from '../../src/load/take-rows.ts'
+import { anyRecordBatch } from '../rows/record-batches.ts'
 
 const page = fc.array(fc.oneof({ weight: 9, arbitrary: ordinaryRow }, farRow), { minLength: 1, maxLength: 4 })
 const pages = fc.record({
@@ -73,4 +75,69 @@ async function decodedOf(recordBatches: readonly RecordBatch[]): Promise<RecordB
 function numbered(id: number): Row {
   const common = { count: null, moment: 1, seen: null, sure: true, flag: null, note: null, tags: null }
   return { ...common, id, name: 'a', labels: [] }
+}
+
+/** A choice of this many rows: a range, or indexes in any order. */
+function choiceOf(rows: number): fc.Arbitrary<RowChoice> {
+  const range = fc
+    .tuple(fc.nat({ max: rows }), fc.nat({ max: rows }))
+    .map(([a, b]) => ({ from: Math.min(a, b), to: Math.max(a, b) }))
+  const scattered = fc.uint32Array({ minLength: 1, maxLength: 25, max: rows - 1 })
+  return fc.oneof(range, scattered).filter((choice) => countRows(choice) > 0)
+}
+
+const framedTwice = anyRecordBatch
+  .filter(({ rows, groups }) => rows > 0 && groups.every(({ size }) => size > 0))
+  .chain((recordBatch) =>
+    choiceOf(recordBatch.rows).chain((first) =>
+      fc.record({
+        recordBatch: fc.constant(recordBatch),
+        first: fc.constant(first),
+        second: choiceOf(countRows(first)),
+      }),
+    ),
+  )
+
+describe('rows that are taken from a record batch', () => {
+  it('are the record batch that they would be alone', () => {
+    const some = fc
+      .oneof(
+        fc.array(ordinaryRow, { minLength: 1, maxLength: 12 }),
+        fc.array(fc.oneof(ordinaryRow, farRow), { minLength: 1, maxLength: 12 }),
+      )
+      .chain((rows) =>
+        fc.record({ rows: fc.constant(rows), choice: choiceOf(rows.length), groups: groupings }),
+      )
+    fc.assert(
+      fc.property(some, ({ rows, choice, groups }) => {
+        // Repeated rows give tables.
+        const twice = [...rows, ...rows]
+        const taken = takeRows(recordBatchOf(everyColumn, twice, groups), choice)
+        const alone = numbersOf(choice).map((row) => twice[row]!)
+        expect(taken).toEqual(recordBatchOf(everyColumn, alone, groups))
+        expect(encodeRecordBatch(taken)).toEqual(encodeRecordBatch(recordBatchOf(everyColumn, alone, groups)))
+      }),
+      { numRuns: cases(450, 50) },
+    )
+  })
+
+  it('are the same after one step or two', () => {
+    fc.assert(
+      fc.property(framedTwice, ({ recordBatch, first, second }) => {
+        const numbers = numbersOf(first)
+        const atOnce = Uint32Array.from(numbersOf(second), (row) => numbers[row]!)
+        expect(takeRows(takeRows(recordBatch, first), second)).toEqual(takeRows(recordBatch, atOnce))
+        if (second instanceof Uint32Array) return
+        const chosen = chooseRows(first, second.from, second.to)
+        expect(numbersOf(chosen)).toEqual([...atOnce])
+        expect(takeRows(recordBatch, chosen)).toEqual(takeRows(recordBatch, atOnce))
+      }),
+      { numRuns: cases(600, 60) },
+    )
+  })
+})
+
+function numbersOf(rows: RowChoice): number[] {
+  if (rows instanceof Uint32Array) return [...rows]
+  return Array.from({ length: rows.to - rows.from }, (_, at) => rows.from + at)
 }

@@ -1,13 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
-import {
-  CHECKPOINT_PATH,
-  type JournalEntry,
-  LOG_FOLDER,
-  readCheckpoint,
-  saveCheckpoint,
-} from '../../src/state/index.ts'
+import { expect, test, it } from 'vitest'
+import { CHECKPOINT_PATH, type JournalEntry, LOG_FOLDER, readCheckpoint, saveCheckpoint } from '../../src/state/index.ts'
 import { anError } from '../disk/errors.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
 import { chainOfAll, commitLines, HEADER, openLog, own, page, seal } from './lines.ts'
@@ -58,4 +52,49 @@ test('a checkpoint that a reader would refuse does not replace the one before', 
   const state = { ...log.state, runs: [{ ...log.state.runs[0]!, requests: 2 ** 60 }] }
   await expect(saveCheckpoint(await own(store), state)).rejects.toEqual(anError('data', LOG_FOLDER))
   expect(readFileSync(join(root, CHECKPOINT_PATH))).toEqual(before)
+})
+
+const shard: fc.Arbitrary<SealedShard> = fc.record({
+  shard: fc.nat(),
+  path: fc.string({ unit: 'grapheme' }),
+  rows: fc.nat(),
+  bytes: fc.nat({ max: Number.MAX_SAFE_INTEGER }),
+  sha256: fc.stringMatching(/^[0-9a-f]{64}$/),
+  partitions: fc.array(fc.string({ unit: 'grapheme' }), { maxLength: 3 }),
+  imported_at: fc.option(fc.record({ min: fc.maxSafeInteger(), max: fc.maxSafeInteger() })),
+})
+
+it('shards are read back unchanged and in order, however many', () => {
+  fc.assert(
+    fc.property(fc.array(shard, { maxLength: 350, size: 'max' }), (shards) => {
+      const list = new PackedShardList()
+      for (const [index, each] of shards.entries()) {
+        list.push(each)
+        expect(list.length).toBe(index + 1)
+      }
+      expect([...list]).toEqual(shards)
+    }),
+    { numRuns: 30 },
+  )
+})
+
+it('an iteration during additions returns each shard once', () => {
+  const make = (number: number): SealedShard => ({
+    shard: number,
+    path: `credentials/part-${number}.csv`,
+    rows: 1,
+    bytes: 1,
+    sha256: 'ab'.repeat(32),
+    partitions: ['domain.acme.com/all'],
+    imported_at: null,
+  })
+  const list = new PackedShardList()
+  for (let number = 0; number < 150; number++) list.push(make(number))
+  const seen: number[] = []
+  for (const { shard } of list) {
+    seen.push(shard)
+    if (shard < 100) list.push(make(150 + shard))
+  }
+  expect(seen).toEqual([...seen.keys()])
+  expect(seen.length).toBeGreaterThanOrEqual(150)
 })
