@@ -1,11 +1,19 @@
-import { expect, it, describe } from 'vitest'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { cutTo, padTo, widthOf } from '../../src/cli/terminal/screen.ts'
+import {
+  bytes,
+  duration,
+  plainJson,
+  plainLine,
+  plainText,
+  roughly,
+  stopwatch,
+} from '../../src/cli/terminal/text.ts'
+import { shellWord } from '../../src/core/index.ts'
 import { PIPELINE } from '../support/workspace.ts'
 import { hasTerminals, onTerminal } from './terminal.ts'
 import { ONE_SLOT, trial } from './trial.ts'
-import fc from 'fast-check'
-import { cutTo, padTo, widthOf } from '../../src/cli/terminal/screen.ts'
-import { bytes, duration, plainJson, plainLine, plainText, roughly, stopwatch } from '../../src/cli/terminal/text.ts'
-import { shellWord } from '../../src/core/index.ts'
 
 const hasResponse = (screen: string): boolean => screen.includes('2 rows')
 const COLOUR = /\x1b\[[\d;]*m/

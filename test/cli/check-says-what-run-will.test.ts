@@ -3,12 +3,12 @@ import all, { chmodSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { join } from 'node:path'
 import { afterEach, expect, it } from 'vitest'
+import { parse } from 'yaml'
+import { serve } from '../extract/support.ts'
 import { withDiskFault } from '../fault/disk-fault-here.ts'
 import { CLI, exits } from '../support/run-cli.ts'
 import { newWorkspace, PIPELINE, type Workspace } from '../support/workspace.ts'
 import { trial } from './trial.ts'
-import { parse } from 'yaml'
-import { serve } from '../extract/support.ts'
 
 const { fsync } = all
 afterEach(() => {

@@ -70,9 +70,8 @@ it('contains all evidence, no rows and no secrets, and has the same bytes every 
     expect([header.uname ?? '', header.gname ?? '']).toEqual(['', ''])
   }
   const files = await filesOf(path)
-  for (const name of ['_manifest.json', '_manifest.sig', '_SUCCESS']) {
+  for (const name of ['_manifest.json', '_manifest.sig', '_SUCCESS'])
     expect(files.get(name), name).toEqual(await readFile(join(here.output, name)))
-  }
   expect(files.get('_report.html')).toEqual(await readFile(join(here.output, '_report.html')))
   expect(files.get('public-key.pem')!.toString()).toBe(KEY.publicKey.export(PUBLIC).toString())
   // A reader sees the settings, and can check them against the digest in the manifest.
@@ -178,9 +177,8 @@ it('an export without evidence is not packed, and no archive lies in the data se
   await refuses(1, 'does not fit the manifest under this key', ...TO, '--key', 'other.pem')
   await refuses(2, 'holds a private key', ...TO, '--key', 'key.pem')
   await refuses(2, 'the name of a pipeline file', '--output', 'pipeline.yaml')
-  for (const path of ['out/acme.tar', 'out/_state/acme.tar', 'out/_evidence.tar', 'out/_SUCCESS']) {
+  for (const path of ['out/acme.tar', 'out/_state/acme.tar', 'out/_evidence.tar', 'out/_SUCCESS'])
     await refuses(2, 'folder of the data set', '--output', path)
-  }
 
   const manifest = join(here.output, '_manifest.json')
   await writeFile(manifest, (await readFile(manifest, 'utf8')).replace('"retries": 0', '"retries": 1'))

@@ -41,9 +41,8 @@ it('a file that a flag names is in no data set, and neither a pipeline file nor 
     ['run', PIPELINE, '--metrics-file'],
     ['evidence', PIPELINE, '--output'],
   ]) {
-    for (const [name, why] of command[0] === 'run' ? REFUSED : some(REFUSED, 3)) {
+    for (const [name, why] of command[0] === 'run' ? REFUSED : some(REFUSED, 3))
       await exits(2, here.cli(...command, name), why)
-    }
   }
   expect(await treeHashes(here.folder)).toEqual(before)
   expect(here.sandbox.requests).toHaveLength(sent)
@@ -52,9 +51,8 @@ it('a file that a flag names is in no data set, and neither a pipeline file nor 
 it('a device or a pipe is no file, and is not replaced', async () => {
   const { here, path } = await exported()
   expect(spawnSync('mkfifo', [path('pipe')]).status).toBe(0)
-  for (const name of ['/dev/null', 'pipe', '.']) {
+  for (const name of ['/dev/null', 'pipe', '.'])
     await exits(2, here.cli('run', PIPELINE, '--metrics-file', name), 'is no file')
-  }
 })
 
 it('a metrics file in the folder of a data set that is still to be made is refused', async () => {

@@ -37,9 +37,8 @@ it('help, -h, version and -v work as words and letters do elsewhere', async () =
   }
   expect(await command(['help', 'nosuch'])).toMatchObject({ code: 2, stdout: '' })
   const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }
-  for (const words of [['version'], ['-v'], ['--version']]) {
+  for (const words of [['version'], ['-v'], ['--version']])
     expect(await command(words)).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' })
-  }
 })
 
 const WITH_EXAMPLES = 'run plan status verify load query ddl check report sandbox init schema demo'.split(' ')

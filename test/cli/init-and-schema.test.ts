@@ -1,4 +1,4 @@
-import { readFileSync, statSync, writeFileSync, mkdirSync, readdirSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { readPipeline } from '../../src/pipeline/index.ts'

@@ -133,9 +133,8 @@ describe('what a run needs besides its file', () => {
       expect(stderr).toMatch(/AZURE_STORAGE_ACCOUNT.*pipeline\.yaml:17:5\)/s)
     }
     await write({})
-    for (const [command = '', ...flags] of [['verify'], ['load', '--to', 'duckdb:leaks.db']]) {
+    for (const [command = '', ...flags] of [['verify'], ['load', '--to', 'duckdb:leaks.db']])
       await exits(2, call(command, ...flags), ', pipeline.yaml:17:5)')
-    }
     // Or of its section.
     await write({ load: { path: undefined } })
     await exits(2, call('verify'), 'output/trial/_manifest.json, pipeline.yaml:16:3)')

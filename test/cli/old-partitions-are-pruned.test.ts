@@ -106,9 +106,8 @@ it('old partitions are removed with all their files, and exported again only wit
   )
   expect(raw.partitions.filter(({ state }: { state: string }) => state === 'pruned')).toHaveLength(4)
   const said = `4 partitions that ended by ${cut.slice(0, 10)} were removed (prune)`
-  for (const command of ['verify', 'run']) {
+  for (const command of ['verify', 'run'])
     expect((await here.call(command)).stdout.replace(/\s+/g, ' ')).toContain(said)
-  }
 
   // The page covers what is left alone, and says what was removed.
   const { html, figures, reasons } = await summaryPageIn(here.output)
@@ -178,9 +177,8 @@ it.each(some(['query', 'none'], 1))(
     const some = await json(here, 'prune', '--older-than', MARCH, '--yes')
     expect(some).toMatchObject({ partitions: 0, shards: 0, rows: 0 })
     expect(some.kept).toHaveLength(4)
-    for (const { reason, with: other } of some.kept) {
+    for (const { reason, with: other } of some.kept)
       expect([reason, other]).toEqual(['shared', expect.stringContaining('2024-03-01..2024-04-01')])
-    }
     const dryRun = await here.call('prune', '--older-than', MARCH, '--dry-run')
     expect(dryRun.stdout).toContain('lies in one shard with')
     expect(dryRun.stdout).toContain('load.partition_by')

@@ -302,9 +302,8 @@ describe('a wrong key', () => {
     const access = { SPILLWAY_BASE_URL: 'http://127.0.0.1:1', ...env }
     const refused = inThisProcess([...args, '--log-level', 'debug'], folder, access)
     const { stdout, stderr } = await exits(2, refused, why)
-    for (const secret of [...BODIES, OPENED.SPILLWAY_SIGNING_PASSPHRASE]) {
+    for (const secret of [...BODIES, OPENED.SPILLWAY_SIGNING_PASSPHRASE])
       expect(stdout + stderr).not.toContain(secret)
-    }
   })
 })
 
@@ -416,8 +415,7 @@ it('an older signed export is valid, with its time shown, unless --not-before gi
     const { code, stdout } = await verifying(here, 'pub.pem', '--not-before', time)
     expect([code, stdout]).toEqual([1, expect.stringContaining('is older than required')])
   }
-  for (const time of ['yesterday', '2024-02-30', '']) {
+  for (const time of ['yesterday', '2024-02-30', ''])
     await exits(2, verifying(here, 'pub.pem', '--not-before', time), '--not-before')
-  }
   expect((await here.call('verify', '--not-before', '2024-07-01')).code).toBe(2)
 })

@@ -70,9 +70,8 @@ it('no command that reads a data set needs more than its path: no valid file, an
 it('a path without a data set is said to be none, whatever the command', async () => {
   const folder = scratchFolder()
   mkdirSync(join(folder, 'empty'))
-  for (const [command, ...rest] of READERS) {
+  for (const [command, ...rest] of READERS)
     await exits(2, inThisProcess([command!, 'empty', ...rest], folder, {}), 'There is no data set')
-  }
   expect(existsSync(join(folder, 'empty/_state'))).toBe(false)
 })
 
@@ -129,9 +128,8 @@ it('a command that changes a data set is refused with exit 5 while a run has it 
   const files = async () =>
     [...(await treeHashes(here.output))].filter(([path]) => !path.startsWith('_state/lock'))
   const before = await files()
-  for (const [command, ...flags] of CHANGES) {
+  for (const [command, ...flags] of CHANGES)
     await exits(5, here.call(command!, ...flags), 'Another run holds')
-  }
   expect(await files()).toEqual(before)
   await lock.release()
   for (const [command, ...flags] of CHANGES) await exits(0, here.call(command!, ...flags))

@@ -156,9 +156,8 @@ it.runIf(THOROUGH)(
     const here = await world({ backend: 'postgres', url })
     await postgres.kill()
     const [worker, other] = [here.worker(), here.worker()]
-    for (const each of [worker, other]) {
+    for (const each of [worker, other])
       await until('it waits', () => each.log().includes('does not respond (ECONNREFUSED)'))
-    }
     other.kill('SIGTERM')
     await other.ended
     expect(other.log()).not.toContain('worker started')

@@ -18,9 +18,8 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
       ])
       expect(first.code, first.stderr + worker.log()).toBe(0)
       expect(second.code, second.stderr).toBe(0)
-      for (const { pipeline, status, rows, requests } of jsonLines(first.stdout)) {
+      for (const { pipeline, status, rows, requests } of jsonLines(first.stdout))
         expect([status, rows, requests]).toEqual(['complete', 120, here.searches(pipeline).length])
-      }
       for (const organization of here.organizations) {
         await here.expectRows(organization)
         expect(existsSync(join(here.folder, organization, '_SUCCESS'))).toBe(true)

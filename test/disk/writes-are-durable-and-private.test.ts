@@ -25,9 +25,8 @@ describe('files and folders', () => {
     await own.publish('_state/sealed/0', 'credentials/query=a/part-00000.csv')
     const folders = ['', '_state', `_state/open.${id}`, '_state/sealed', 'credentials', 'credentials/query=a']
     for (const folder of folders) expect(modeOf(join(root, folder)), folder).toBe('700')
-    for (const file of ['_manifest.json', 'credentials/query=a/part-00000.csv']) {
+    for (const file of ['_manifest.json', 'credentials/query=a/part-00000.csv'])
       expect(modeOf(join(root, file))).toBe('600')
-    }
   })
 
   it('have the configured modes', async () => {

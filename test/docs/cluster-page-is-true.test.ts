@@ -27,9 +27,8 @@ async function world(...files: string[]) {
       extract: { domains: ['scatterholt.com'] },
       load: { path: `out/${name}` },
     }
-    for (const subfolder of ['.', 'pipelines']) {
+    for (const subfolder of ['.', 'pipelines'])
       writeFileSync(join(folder, subfolder, `${name}.yaml`), JSON.stringify(pipeline))
-    }
   }
   const env = {
     PATH: `${commandFolder(folder)}:${process.env.PATH}`,

@@ -39,9 +39,8 @@ load:
 it('every command and flag that a page names exists', async () => {
   const help = new Map<string, string>()
   const cwd = scratchFolder()
-  for (const name of Object.keys(COMMANDS)) {
+  for (const name of Object.keys(COMMANDS))
     help.set(name, (await inTestOrProcess({ args: [name, '--help'], cwd })).stdout)
-  }
   const wrong: string[] = []
   for (const page of PAGES) {
     for (const [, command = '', rest = ''] of textOf(page).matchAll(/\bspillway ([a-z]+)\b([^`\n|&;#]*)/g)) {

@@ -16,9 +16,8 @@ it('its commands lead from nothing to a query, with a run that is stopped on the
   const [service, exports] = blocks.filter(({ under }) => under.includes(SANDBOX)) as [Block, Block]
   const { env, banner } = await startService(service)
   // The page sets the variables that the sandbox prints, except for the port.
-  for (const line of exports.text.trim().split('\n')) {
+  for (const line of exports.text.trim().split('\n'))
     expect(banner.replace(/127\.0\.0\.1:\d+/g, '127.0.0.1:8787')).toContain(line.replace('export ', ''))
-  }
 
   const shell = newShell(env)
   const [stopped] = blocks.filter(({ under, language }) => under.includes(STOPPED) && language === 'sh')

@@ -9,9 +9,8 @@ import { newWorkspace } from '../support/workspace.ts'
 it('plan and run name parquetjs-lite where it is not installed, before they send a request', async () => {
   const here = await newWorkspace({ load: { engine: 'parquetjs-lite' } })
   // Without the packages beside it.
-  for (const part of ['dist', 'package.json']) {
+  for (const part of ['dist', 'package.json'])
     cpSync(join(PACKAGE, part), join(here.folder, 'alone', part), { recursive: true })
-  }
   for (const command of ['plan', 'run']) {
     const args = [join(here.folder, 'alone/dist/cli/main.js'), command, 'pipeline.yaml']
     const options = { cwd: here.folder, env: { ...process.env, ...here.env } }

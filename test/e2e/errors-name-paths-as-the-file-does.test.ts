@@ -29,9 +29,8 @@ it.each(some(PATHS, 1))(
     const checkpoint = join(output, '_state/checkpoint.jsonl')
     const lines = (await readFile(checkpoint, 'utf8')).split('\n')
     await writeFile(checkpoint, [lines[0], 'no line', ...lines.slice(2)].join('\n'))
-    for (const command of ['run', 'status', 'plan', 'check']) {
+    for (const command of ['run', 'status', 'plan', 'check'])
       await expectPath([command], `${shown}/_state/checkpoint.jsonl`, expect.any(Number))
-    }
     await truncate(checkpoint)
     await expectPath(['run'], `${shown}/_state/checkpoint.jsonl`, 1)
 

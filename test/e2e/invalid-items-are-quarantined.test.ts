@@ -60,9 +60,8 @@ it.each(some(POLICIES, 3))(
       if (typeof secret === 'string') expect(item.hash).toBe(maskSecret(secret, policies.secret, KEY))
       else expect(item.hash).toBe(secret === null ? null : '[REDACTED]')
     }
-    for (const name of await readdir(join(here.output, '_quarantine'))) {
+    for (const name of await readdir(join(here.output, '_quarantine')))
       expect((await stat(join(here.output, '_quarantine', name))).mode & 0o777).toBe(0o600)
-    }
   },
 )
 

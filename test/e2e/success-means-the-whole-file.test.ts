@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs'
+import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { shardPaths, sql } from '../support/read-shards.ts'
 import { exits } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
 import { newWorkspace, type PipelineParts, type Workspace } from '../support/workspace.ts'
-import { readdir } from 'node:fs/promises'
-import { shardPaths, sql } from '../support/read-shards.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
 const FILE = {

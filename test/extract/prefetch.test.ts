@@ -98,9 +98,8 @@ describe('where a chain may prefetch', () => {
     const pages: (string | null)[] = []
     const error = await failure(
       (async () => {
-        for await (const { page } of extractPages(service, domainChain({ mayPrefetch }), decode)) {
+        for await (const { page } of extractPages(service, domainChain({ mayPrefetch }), decode))
           pages.push(page.next)
-        }
       })(),
     )
     expect(error.kind).toBe('quota')

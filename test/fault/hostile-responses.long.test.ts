@@ -161,9 +161,8 @@ describe.concurrent('an endless chain is aborted:', () => {
       json({ items: [credential(number)], next: `c${(offset % 9) + 1}` })
     })
     const codes: (number | null)[] = []
-    for (let run = 0; run < 3; run++) {
+    for (let run = 0; run < 3; run++)
       codes.push((await hunt.call(['run', hunt.pipeline, '--max-requests', '4'])).code)
-    }
     expect(codes).toEqual([4, 4, 1])
     expect(hunt.service.requests).toHaveLength(10)
   })

@@ -83,9 +83,8 @@ describe('a foreign file', () => {
       }
       for (const fresh of [false, true]) {
         expect(await runHere({ fresh })).toMatchObject({ status: 'complete', error: null })
-        for (const [name, text] of Object.entries(others)) {
+        for (const [name, text] of Object.entries(others))
           expect(await readFile(join(workspace.output, name), 'utf8'), name).toBe(text)
-        }
       }
     })
   })

@@ -210,9 +210,8 @@ export async function expectWholeShards(
   { scenario, clean, about }: Expectations,
 ): Promise<void> {
   if (!scenario.sameBytes) return
-  for (const [path, hash] of await shardHashes(workspace.output)) {
+  for (const [path, hash] of await shardHashes(workspace.output))
     expect(hash, `${about}: ${path}`).toBe(clean.shards.get(path))
-  }
 }
 
 /**

@@ -111,8 +111,7 @@ describe('csv', () => {
 
   it('has a header row even without rows, with quotes around names that need them', async () => {
     const columns = specs({ id: 'int64', 'a,"b"': 'text?' })
-    for (const rowGroups of [[], [[]], [[recordBatchOf(columns, [])]]]) {
+    for (const rowGroups of [[], [[]], [[recordBatchOf(columns, [])]]])
       expect((await encodeShard(plainCsv, columns, rowGroups)).toString()).toBe('id,"a,""b"""\n')
-    }
   })
 })

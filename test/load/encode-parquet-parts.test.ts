@@ -2,17 +2,26 @@ import fc from 'fast-check'
 import { snappyUncompress } from 'hyparquet'
 import { deltaBinaryUnpack } from 'hyparquet/src/delta.js'
 import { describe, expect, it } from 'vitest'
+import { int64 } from '../../src/core/index.ts'
 import { ByteBuffer } from '../../src/load/encode/byte-buffer.ts'
 import { snappyCompress } from '../../src/load/encode/parquet/compress.ts'
 import { fitsDelta, writeDeltaBinaryPacked } from '../../src/load/encode/parquet/encodings.ts'
 import { TextDictionary } from '../../src/rows/index.ts'
-import { int64 } from '../../src/core/index.ts'
 import { some } from '../support/thorough.ts'
 import * as large from './large-row-group.ts'
 import { scramble } from './large-row-group.ts'
 import { columnChunksOf, metadataOf, pagesOf, type StoredPage } from './parquet-pages.ts'
 import { type Row, recordBatchOf, specs } from './record-batch-builder.ts'
-import { cells, cellsInDuckdb, createdBy, encodeShard, parquetFormats, shardFolder, snappyParquet, sql } from './shard-fixture.ts'
+import {
+  cells,
+  cellsInDuckdb,
+  createdBy,
+  encodeShard,
+  parquetFormats,
+  shardFolder,
+  snappyParquet,
+  sql,
+} from './shard-fixture.ts'
 
 /** Bytes with runs and with repeats, near and far. */
 const anyBytes = fc

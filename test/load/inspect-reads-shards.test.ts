@@ -1,14 +1,24 @@
-import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
-import { type InspectedShard, inspectShard, type ShardReader } from '../../src/load/inspect/index.ts'
-import { typeName } from '../../src/rows/index.ts'
-import { cases } from '../support/thorough.ts'
-import { type CellValue, recordBatchOf, specs, type Row } from './record-batch-builder.ts'
-import { anyRowGroups, csvFormats, encodePages, encodeShard, everyColumn, parquetFormats, plainCsv, rowsOf, snappyParquet } from './shard-fixture.ts'
 import { runInThisContext } from 'node:vm'
 import { gzipSync } from 'node:zlib'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
 import { ExportError, type Format, isExportError } from '../../src/core/index.ts'
+import { type InspectedShard, inspectShard, type ShardReader } from '../../src/load/inspect/index.ts'
 import { decompressors } from '../../src/load/inspect/parquet-reader.ts'
+import { typeName } from '../../src/rows/index.ts'
+import { cases } from '../support/thorough.ts'
+import { type CellValue, type Row, recordBatchOf, specs } from './record-batch-builder.ts'
+import {
+  anyRowGroups,
+  csvFormats,
+  encodePages,
+  encodeShard,
+  everyColumn,
+  parquetFormats,
+  plainCsv,
+  rowsOf,
+  snappyParquet,
+} from './shard-fixture.ts'
 
 /** A shard in memory that is streamed in chunks of the given size. */
 function readerOf(bytes: Uint8Array, piece = 1000): ShardReader {

@@ -151,9 +151,8 @@ describe('Parquet shards of many different domains', () => {
     })
     const { files } = await exported(snappyParquet, [rows, []], sizes, { from: [0], slow: 0, pages })
     expect(files.size).toBe(1)
-    for (const [path, { bytes }] of expected) {
+    for (const [path, { bytes }] of expected)
       expect(Buffer.compare(files.get(path) ?? Buffer.alloc(0), bytes), path).toBe(0)
-    }
   })
 })
 

@@ -416,9 +416,8 @@ export class World {
     const files = new Map<string, string>()
     const folder = join(this.root, 'credentials')
     if (!existsSync(folder)) return files
-    for (const path of readdirSync(folder, { recursive: true, encoding: 'utf8' }).sort()) {
+    for (const path of readdirSync(folder, { recursive: true, encoding: 'utf8' }).sort())
       if (path.endsWith('.csv')) files.set(`credentials/${path}`, readFileSync(join(folder, path), 'utf8'))
-    }
     return files
   }
 

@@ -2,13 +2,13 @@ import { inspect } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { decodeRecordBatches } from '../../src/load/encode/decode-record-batches.ts'
+import { chooseRows, countRows, type RowChoice, takeRows } from '../../src/load/take-rows.ts'
 import { encodeRecordBatch, type RecordBatch } from '../../src/rows/index.ts'
+import { anyRecordBatch } from '../rows/record-batches.ts'
 import { cases } from '../support/thorough.ts'
 import { everyColumn, farRow, groupings, ordinaryRow } from './any-rows.ts'
 import { cellsOf } from './cells.ts'
 import { type Row, recordBatchOf } from './record-batch-builder.ts'
-import { chooseRows, countRows, type RowChoice, takeRows } from '../../src/load/take-rows.ts'
-import { anyRecordBatch } from '../rows/record-batches.ts'
 
 const page = fc.array(fc.oneof({ weight: 9, arbitrary: ordinaryRow }, farRow), { minLength: 1, maxLength: 4 })
 const pages = fc.record({

@@ -70,9 +70,8 @@ describe.each<Order>(['asc', 'desc'])('rows in order, %s', (order) => {
       return `domain.acme.example~${window}.jsonl domain.acme.example/${window} ${page! + 1} ${id}`
     })
     expect(found.sort()).toEqual(lines.sort())
-    for (const entry of Object.values(files).flat()) {
+    for (const entry of Object.values(files).flat())
       expect(Object.keys(entry)).toEqual(['partition', 'page', 'index', 'id', 'issues', 'item'])
-    }
   })
 
   it('a window with too many quarantined items fails alone, and the next run requests only that', async () => {

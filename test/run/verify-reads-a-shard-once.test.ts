@@ -17,9 +17,8 @@ test.each(['parquet', 'csv'])('in a bucket: one GET and one HEAD for each, as %s
 
   const newRequests = (): Record<string, number> => {
     const counts: Record<string, number> = {}
-    for (const { operation, key } of double.log) {
+    for (const { operation, key } of double.log)
       if (key !== null && /part-\d+\./.test(key)) counts[operation] = (counts[operation] ?? 0) + 1
-    }
     double.log.length = 0
     return counts
   }

@@ -50,9 +50,7 @@ async function pass(
   const chunks: Buffer[] = []
   for await (const chunk of message as AsyncIterable<Buffer>) chunks.push(chunk)
   const { pathname, searchParams } = new URL(message.url ?? '/', 'http://gate')
-  if (message.method === 'GET' && searchParams.has('uploads')) {
-    return refuse(response, 501, 'NotImplemented')
-  }
+  if (message.method === 'GET' && searchParams.has('uploads')) return refuse(response, 501, 'NotImplemented')
   const isPart = searchParams.has('partNumber')
   if (keepsConditions && !isPart) {
     const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = message.headers
@@ -60,9 +58,8 @@ async function pass(
       const found = await forward(port, 'HEAD', pathname, { host: message.headers.host })
       const etag = found.status === 200 ? String(found.headers.etag) : null
       if (ifMatch !== undefined && etag === null) return refuse(response, 404, 'NoSuchKey')
-      if ((ifMatch !== undefined && ifMatch !== etag) || (ifNoneMatch === '*' && etag !== null)) {
+      if ((ifMatch !== undefined && ifMatch !== etag) || (ifNoneMatch === '*' && etag !== null))
         return refuse(response, 412, 'PreconditionFailed')
-      }
     }
   }
   const forwarded = await forward(

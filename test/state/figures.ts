@@ -32,9 +32,8 @@ export function expectRowsToBeInShards({ partitions, shards, openShards }: Check
   const waiting = [...openShards.values()].flatMap(({ batches }) => batches)
   const known = sum([...partitions].map(([, { rows }]) => rows))
   expect(known).toBe(sum([...shards, ...waiting].map(({ rows }) => rows)))
-  for (const { partitions: within } of [...shards, ...openShards.values()]) {
+  for (const { partitions: within } of [...shards, ...openShards.values()])
     for (const key of within) expect(partitions.get(key)?.rows ?? 0).toBeGreaterThan(0)
-  }
 }
 
 function sum(numbers: readonly number[]): number {

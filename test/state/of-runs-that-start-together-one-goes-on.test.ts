@@ -28,9 +28,7 @@ async function winnersOf(open: () => Store, runs: number): Promise<number> {
       expect(result.reason.message).toContain(`process ${process.pid}`)
     }
   }
-  for (const lock of locks) {
-    await lock.release()
-  }
+  for (const lock of locks) await lock.release()
   return locks.length
 }
 

@@ -125,9 +125,8 @@ describe('frozen settings of a data set', () => {
       fc.property(fc.shuffledSubarray(frozen.slice(2), { minLength: 1 }), (some) => {
         const now = some.reduce((pipeline, [, patch]) => changed(patch, pipeline), base)
         const message = refusal(base, now)
-        for (const [name] of frozen.slice(2)) {
+        for (const [name] of frozen.slice(2))
           expect(message.includes(`${name} was`)).toBe(some.some(([changedName]) => changedName === name))
-        }
       }),
     )
     const [message] = [refusal(base, changed(frozen[2]![1]))]

@@ -120,9 +120,8 @@ describe('an invalidation', () => {
         expect([...after.chains.values()].map(plainChain)).toEqual(
           [...before.chains.values()].filter(({ chain }) => !given.chains.has(chain)).map(plainChain),
         )
-        for (const chain of after.chains.values()) {
+        for (const chain of after.chains.values())
           for (const key of keysOf(chain)) expect(given.partitions.has(key)).toBe(false)
-        }
         const kept = ['header', 'runs', 'searchesRemaining', 'queries', 'unknownFields'] as const
         const [was, is] = [plain(before), plain(after)]
         for (const name of kept) expect(is[name]).toEqual(was[name])

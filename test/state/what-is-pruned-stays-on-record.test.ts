@@ -39,9 +39,8 @@ function mayGo(state: CheckpointState, before: number): ReadonlySet<string> {
     const together = new Set([key])
     for (let size = 0; size < together.size; ) {
       size = together.size
-      for (const held of holders) {
+      for (const held of holders)
         if (held.some((other) => together.has(other))) for (const other of held) together.add(other)
-      }
     }
     if ([...together].every(isFit)) going.add(key)
   }

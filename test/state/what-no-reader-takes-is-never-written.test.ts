@@ -1,7 +1,15 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test, it } from 'vitest'
-import { CHECKPOINT_PATH, type JournalEntry, LOG_FOLDER, readCheckpoint, saveCheckpoint } from '../../src/state/index.ts'
+import fc from 'fast-check'
+import { expect, it, test } from 'vitest'
+import { PackedShardList, type SealedShard } from '../../src/state/checkpoint/packed-collections.ts'
+import {
+  CHECKPOINT_PATH,
+  type JournalEntry,
+  LOG_FOLDER,
+  readCheckpoint,
+  saveCheckpoint,
+} from '../../src/state/index.ts'
 import { anError } from '../disk/errors.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
 import { chainOfAll, commitLines, HEADER, openLog, own, page, seal } from './lines.ts'

@@ -42,9 +42,8 @@ export async function readParquet(output: string): Promise<Row[]> {
 
 export async function readCsv(output: string): Promise<Row[]> {
   const rows: Row[] = []
-  for (const path of await shardPaths(output)) {
+  for (const path of await shardPaths(output))
     for (const record of csvRecords(await readText(join(output, path)))) rows.push(typed(record))
-  }
   return rows
 }
 

@@ -23,9 +23,8 @@ export function* expectedCredentials(data: Credentials, search: ExpectedSearch):
   const include = new Set(search.include ?? []) as ReadonlySet<IncludeValue>
   for (let index = low; index < high; index++) {
     const position = selection.positionAt(index)
-    if (selection.matches === null || selection.matches(position)) {
+    if (selection.matches === null || selection.matches(position))
       yield JSON.parse(data.json(position, include)) as CredentialJson
-    }
   }
 }
 

@@ -48,9 +48,8 @@ test('an entry has the time of its item, which decides its window, if it can be 
   expect(at('1970-01-01')).toBe(0)
   // The nearest double.
   expect(at('9999-12-31T23:59:59.999999Z')).toBe(253_402_300_800_000_000)
-  for (const none of [null, undefined, 5, '', 'soon', '2024-02-30', ['2024-07-22'], { at: '2024-07-22' }]) {
+  for (const none of [null, undefined, 5, '', 'soon', '2024-02-30', ['2024-07-22'], { at: '2024-07-22' }])
     expect(at(none)).toBeNull()
-  }
   for (const item of [SECRET, 42, null, ['2024-07-22']]) expect(quarantined(item).at).toBeNull()
 })
 
@@ -136,9 +135,8 @@ test('identifiers beyond 64 bits are quarantined with their digits as a string, 
     const issues = [{ path: 'id', message: 'Invalid input: expected a 64-bit integer' }]
     expect(decoded(id).quarantined).toMatchObject([{ id, item: { id }, issues }])
   }
-  for (const id of ['9007199254740991', '9007199254740993', '9223372036854775807', '-9223372036854775808']) {
+  for (const id of ['9007199254740991', '9007199254740993', '9223372036854775807', '-9223372036854775808'])
     expect(rowsOf(decoded(id))).toMatchObject([{ id: int64(BigInt(id)) }])
-  }
   // Not written as an integer.
   for (const id of ['9007199254740993.0', '9007199254740993.5', '9.007199254740993e15']) {
     expect(decoded(id).quarantined).toMatchObject([

@@ -19,9 +19,8 @@ async function open(file: string, clock: Clock = systemClock, onWait: (wait: Tar
 
 async function modesIn(folder: string): Promise<Record<string, string>> {
   const modes: Record<string, string> = {}
-  for (const name of (await readdir(folder)).sort()) {
+  for (const name of (await readdir(folder)).sort())
     modes[name] = ((await stat(join(folder, name))).mode & 0o777).toString(8)
-  }
   return modes
 }
 

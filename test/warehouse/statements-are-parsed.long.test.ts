@@ -56,9 +56,8 @@ describe.each(Object.keys(GRAMMARS) as (keyof typeof GRAMMARS)[])('%s', (dialect
 })
 
 it.each(TABLES)('bigquery: every statement is valid in its grammar, with a table named %s', (table) => {
-  for (const text of statements('bigquery', table)) {
+  for (const text of statements('bigquery', table))
     expect(() => parseBigQuery(text, { dialect: 'bigquery' }), text).not.toThrow()
-  }
 })
 
 beforeAll(() => init())
@@ -150,7 +149,6 @@ it('the parsers refuse invalid statements', () => {
   expect(new SparkSQL().validate('CREATE TABLE leaks of 2024 (x BIGINT)')).not.toEqual([])
   expect(new HiveSQL().validate('CREATE EXTERNAL TABLE leaks of (x bigint)')).not.toEqual([])
   expect(() => parseBigQuery('CREATE TABLE d.t (hash STRING)', { dialect: 'bigquery' })).toThrow()
-  for (const dialect of ['clickhouse', 'redshift', 'snowflake'] as const) {
+  for (const dialect of ['clickhouse', 'redshift', 'snowflake'] as const)
     expect(() => parse('CREATE TABLE leaks of 2024 (x BIGINT)', dialect)).toThrow()
-  }
 })

@@ -15,9 +15,7 @@ async function session(here: Workspace, statements: readonly string[]): Promise<
   const connection = await database.connect()
   try {
     let rows: Record<string, JS>[] = []
-    for (const statement of statements) {
-      rows = (await connection.runAndReadAll(statement)).getRowObjectsJS()
-    }
+    for (const statement of statements) rows = (await connection.runAndReadAll(statement)).getRowObjectsJS()
     return rows
   } finally {
     connection.closeSync()

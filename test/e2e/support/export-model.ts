@@ -39,9 +39,8 @@ export class ExportModel {
 
   /** `--redo` exports pruned partitions again, those of queries that are still in the pipeline. */
   redo(pattern: string, isPlanned: (query: string) => boolean): void {
-    for (const partition of [...this.pruned.keys()]) {
+    for (const partition of [...this.pruned.keys()])
       if (isPlanned(partition.split('/')[0]!) && isMatch(pattern, partition)) this.pruned.delete(partition)
-    }
   }
 
   /** `--fresh` exports pruned rows again; forgotten people stay forgotten. */

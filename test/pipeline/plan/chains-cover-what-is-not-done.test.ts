@@ -228,9 +228,8 @@ function expectEachWindowOnce(planned: Case): void {
   }
   for (const { windows } of fresh) for (const window of windowsOf(windows)) take(window)
   for (const { chain, wanted } of again) {
-    for (const window of windowsOf(history.chains[chain]!.windows).slice(0, wanted)) {
+    for (const window of windowsOf(history.chains[chain]!.windows).slice(0, wanted))
       if (open.has(windowRange(window))) take(window)
-    }
   }
   expect(new Map([...taken].sort())).toEqual(new Map([...open.keys()].sort().map((name) => [name, 1])))
   // Windows that chains keep block no other, also for queries outside the plan.
@@ -238,9 +237,8 @@ function expectEachWindowOnce(planned: Case): void {
     const { keep = null, wanted = 0 } = again.find((one) => one.chain === chain) ?? {}
     const kept = windowsOf(windows).slice(0, keep ?? windows.count)
     expect(wanted).toBeLessThanOrEqual(kept.length)
-    for (const window of kept) {
+    for (const window of kept)
       for (const other of fresh) expect(overlap(window, other.windows.range)).toBe(false)
-    }
   }
 }
 

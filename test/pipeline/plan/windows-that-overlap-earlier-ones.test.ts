@@ -83,14 +83,12 @@ describe('windows that overlap those of earlier runs', () => {
           .filter(({ from, until }) => !planned.some((p) => p.from === from && p.until === until))
         for (const { from, until } of other) expect(until <= windows.from || from >= windows.until).toBe(true)
         const all = [...planned, ...other].sort((a, b) => a.from - b.from)
-        for (const [index, { from }] of all.entries()) {
+        for (const [index, { from }] of all.entries())
           if (index > 0) expect(from).toBeGreaterThanOrEqual(all[index - 1]?.until ?? 0)
-        }
         // Every boundary is on a full hour, so the hours stand for all instants.
         const times: number[] = []
-        for (let hour = windows.from; hour < windows.until; hour += HOUR) {
+        for (let hour = windows.from; hour < windows.until; hour += HOUR)
           times.push(planned.filter(({ from, until }) => from <= hour && hour < until).length)
-        }
         expect(new Set(times)).toEqual(new Set([1]))
         for (const one of begun) {
           if (one.window.until <= windows.from || one.window.from >= windows.until) continue

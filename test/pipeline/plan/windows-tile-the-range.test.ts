@@ -96,9 +96,8 @@ describe('windows', () => {
         const windows = splitWindows(settings({ from, until, every: { unit } }), LATER)
         const breaks = windows.slice(1).map((window) => window.from)
         const firsts: Micros[] = []
-        for (let day = (Math.floor(from / DAY) + 1) * DAY; day < until; day += DAY) {
+        for (let day = (Math.floor(from / DAY) + 1) * DAY; day < until; day += DAY)
           if (isFirst(new Date(day / 1000))) firsts.push(day)
-        }
         expect(breaks).toEqual(firsts)
       }),
       { numRuns: 60 },

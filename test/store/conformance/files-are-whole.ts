@@ -119,9 +119,7 @@ export function filesAreWhole(make: MakeWorld): void {
         }
         return wrong
       })()
-      for (let round = 1; round <= 10; round++) {
-        await writer.replace('_manifest.json', [contents[round % 2]!])
-      }
+      for (let round = 1; round <= 10; round++) await writer.replace('_manifest.json', [contents[round % 2]!])
       writing = false
       expect(await reading).toEqual([])
     })

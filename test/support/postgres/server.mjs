@@ -128,8 +128,7 @@ async function binaries(folder) {
     verbatimSymlinks: true,
   })
   const links = JSON.parse(await readFile(join(folder, 'native/pg-symlinks.json'), 'utf8'))
-  for (const { source, target } of links) {
+  for (const { source, target } of links)
     if (!existsSync(join(folder, target))) symlinkSync(join(folder, source), join(folder, target))
-  }
   return join(folder, 'native/bin')
 }
