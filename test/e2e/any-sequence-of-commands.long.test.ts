@@ -419,26 +419,16 @@ async function shardsOf({ output }: World): Promise<string[]> {
   return (await shardPaths(output)).filter((path) => /\.(?:csv|parquet)$/.test(path))
 }
 
-function hasState({ output }: World): boolean {
-  return existsSync(join(output, '_state/checkpoint.jsonl'))
-}
+const hasState = ({ output }: World): boolean => existsSync(join(output, '_state/checkpoint.jsonl'))
 
-function succeed(world: World, ...words: string[]) {
-  return exits(0, cli(world, ...words))
-}
+const succeed = (world: World, ...words: string[]) => exits(0, cli(world, ...words))
 
-function cli({ call }: World, ...[name, ...flags]: string[]) {
-  return call(name!, '--json', ...flags)
-}
+const cli = ({ call }: World, ...[name, ...flags]: string[]) => call(name!, '--json', ...flags)
 
 function budgetOf(maxRequests: number | null): string[] {
   return maxRequests === null ? [] : ['--max-requests', String(maxRequests)]
 }
 
-function pick<T>(all: readonly T[], choice: number): T | undefined {
-  return all[choice % all.length]
-}
+const pick = <T>(all: readonly T[], choice: number): T | undefined => all[choice % all.length]
 
-function firstOf(month: number): string {
-  return `2024-${String(month).padStart(2, '0')}-01`
-}
+const firstOf = (month: number): string => `2024-${String(month).padStart(2, '0')}-01`

@@ -150,10 +150,6 @@ test('a feed that is read again for a refused cursor leaves out what was pruned'
   await here.expectExactly(rowsOf(here, null))
 })
 
-async function planned(here: Workspace): Promise<unknown> {
-  return (await here.json('plan')).value
-}
+const planned = async (here: Workspace): Promise<unknown> => (await here.json('plan')).value
 
-async function statusOf(here: Workspace) {
-  return statusShape.parse((await here.json('status')).value)
-}
+const statusOf = async (here: Workspace) => statusShape.parse((await here.json('status')).value)

@@ -28,9 +28,7 @@ function runAt(here: Workspace, origin: string, env: Environment, ...flags: stri
   })
 }
 
-function sandboxPort(here: Workspace): number {
-  return Number(new URL(here.sandbox.baseUrl).port)
-}
+const sandboxPort = (here: Workspace): number => Number(new URL(here.sandbox.baseUrl).port)
 
 async function expectAllRows(here: Workspace, { code, stderr }: Ended): Promise<void> {
   const planned = expect.stringMatching(/^trial: 1 of 1 partition to do, [^\n]*\n$/)

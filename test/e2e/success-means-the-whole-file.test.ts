@@ -12,9 +12,7 @@ const FILE = {
   extract: { domains: DOMAINS, windows: { from: '2024-01-01', until: '2024-03-01', every: 'month' } },
 }
 
-function succeeded({ output }: Workspace): boolean {
-  return existsSync(join(output, '_SUCCESS'))
-}
+const succeeded = ({ output }: Workspace): boolean => existsSync(join(output, '_SUCCESS'))
 
 type Run = readonly [flags: string, code: number, isWhole: boolean]
 const ALL: Run = ['', 0, true]

@@ -32,9 +32,7 @@ beforeAll(() => {
 afterAll(() => void vi.restoreAllMocks())
 
 /** The beginning of a day (UTC), so many days from now. */
-function day(days: number): string {
-  return new Date(NOON_MS + days * DAY).toISOString().slice(0, 10)
-}
+const day = (days: number): string => new Date(NOON_MS + days * DAY).toISOString().slice(0, 10)
 
 const DAYS: PipelineParts = {
   service: { allow_http: true, retries: 0, requests_per_second: 1000 },

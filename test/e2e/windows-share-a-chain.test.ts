@@ -41,9 +41,7 @@ function leastSearches(
 
 type Range = { readonly from: string; readonly until: string }
 
-function domainNames(count: number): string[] {
-  return Array.from({ length: count }, (_, i) => `d${i}.example`)
-}
+const domainNames = (count: number): string[] => Array.from({ length: count }, (_, i) => `d${i}.example`)
 
 const CASES = [
   { what: 'many domains with a few rows a month', domains: 8, records: 50, every: 'month', months: 6 },

@@ -23,9 +23,7 @@ async function takeAll(limit: ReturnType<typeof rateLimit>, clock: Clock, count:
   return times
 }
 
-function gaps(times: readonly number[]): number[] {
-  return times.slice(1).map((time, index) => time - times[index]!)
-}
+const gaps = (times: readonly number[]): number[] => times.slice(1).map((time, index) => time - times[index]!)
 
 /** A clock whose timers are late, as real ones are. */
 function lateClock(lateMs: () => number): ReturnType<typeof fakeClock> {

@@ -166,11 +166,13 @@ test.for(some(THOROUGH ? CASES : CASES.filter(([, layout]) => layout !== 'in a b
       ...numbers.filter((number) => always?.test(calls[number - 1]!)),
       ...some(numbers, layout === 'in a bucket' ? 3 : 6),
     ])
+    const known: Partial<Record<Idle, ReturnType<typeof treesOf>>> = {}
     let turn = 0
     for (const number of points) {
       // What a run has begun another one goes on with.
       const idle = change === 'redo' ? 'run' : (Object.keys(IDLE) as Idle[])[turn % 3]!
-      const trees = await treesOf(world, change, idle)
+      known[idle] ??= treesOf(world, change, idle)
+      const trees = await known[idle]
       const mode = turn++ % 2 === 0 ? 'dead' : 'eio'
       await world.onCopy(async (copy) => {
         const about = `${change}, ${layout}: ${mode} ${number} ${calls[number - 1]}, then ${idle}`

@@ -341,9 +341,7 @@ export async function carriedOut({ command }: Copy, words: readonly string[], ab
 }
 
 /** Empty for folders. */
-async function latin1(path: string): Promise<string> {
-  return readFile(path, 'latin1').catch(() => '')
-}
+const latin1 = async (path: string): Promise<string> => readFile(path, 'latin1').catch(() => '')
 
 /**
  * A plain run brings everything to its end; whose rows are gone is in no file of the data set.

@@ -128,9 +128,7 @@ load: { format: csv, compression: ${compression}, path: out, partition_by: ${par
   },
 )
 
-async function exportAll(pipeline: Pipeline) {
-  return runPipeline(pipeline, await runOptions(pipeline, { env }))
-}
+const exportAll = async (pipeline: Pipeline) => runPipeline(pipeline, await runOptions(pipeline, { env }))
 
 function onlyExpected(error: unknown): void {
   if (!isExportError(error, 'damaged', 'config')) throw error

@@ -141,9 +141,7 @@ describe.concurrent('JSON that is valid but unusual', () => {
   })
 })
 
-function nested(depth: number): string {
-  return '['.repeat(depth) + ']'.repeat(depth)
-}
+const nested = (depth: number): string => '['.repeat(depth) + ']'.repeat(depth)
 
 function pageJson(items: readonly string[], next: string | null = null): string {
   return `{"items":[${items.join()}],"next":${JSON.stringify(next)}}`

@@ -19,9 +19,7 @@ export async function rowsOf(output: string): Promise<Map<string, number>> {
   return rows
 }
 
-function csvRows(bytes: Uint8Array): readonly unknown[] {
-  return parse(Buffer.from(bytes), { from: 2 })
-}
+const csvRows = (bytes: Uint8Array): readonly unknown[] => parse(Buffer.from(bytes), { from: 2 })
 
 function parquetRows(bytes: Uint8Array): Promise<readonly unknown[]> {
   const { buffer, byteOffset, byteLength } = bytes

@@ -113,6 +113,4 @@ it.each([
 })
 
 /** The footer with the metadata, at the end of the file. */
-function footerOf(file: Buffer): Buffer {
-  return file.subarray(file.length - 8 - file.readUInt32LE(file.length - 8))
-}
+const footerOf = (file: Buffer): Buffer => file.subarray(file.length - 8 - file.readUInt32LE(file.length - 8))

@@ -21,9 +21,7 @@ type Source = { readonly id: number; readonly description: number }
 
 const QUERY = Buffer.from('acme.com')
 
-function sourceOf(name: string, bytes: number): Source {
-  return { id: name.length, description: bytes }
-}
+const sourceOf = (name: string, bytes: number): Source => ({ id: name.length, description: bytes })
 
 const PLAIN = sourceOf('plain', 10)
 const OTHER: Row = { domain: 5000, urls: 0, source: sourceOf('other', 500_000) }

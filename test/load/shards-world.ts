@@ -105,9 +105,7 @@ export function keyOf(query: number, window: number): string {
   return partitionKey(queryOf(query).name, windowAt(window))
 }
 
-function timeOf({ window, row }: Row): number {
-  return windowAt(window).from + row
-}
+const timeOf = ({ window, row }: Row): number => windowAt(window).from + row
 
 function rowsOf(query: number, { pages }: Responses): Row[][] {
   let row = 0

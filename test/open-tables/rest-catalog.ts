@@ -205,9 +205,7 @@ class Problem extends Error {
   }
 }
 
-function bad(message: string): Problem {
-  return new Problem(400, 'BadRequestException', message)
-}
+const bad = (message: string): Problem => new Problem(400, 'BadRequestException', message)
 
 function answerOf(work: () => Answer): Answer {
   try {

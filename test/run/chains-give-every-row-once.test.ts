@@ -28,9 +28,7 @@ async function world(
   return { service, here: await worldAt(service.url, extract) }
 }
 
-async function ids(here: World): Promise<number[]> {
-  return (await here.rows()).sort((a, b) => a - b)
-}
+const ids = async (here: World): Promise<number[]> => (await here.rows()).sort((a, b) => a - b)
 
 const folder = (month: string) => `query=domain.acme.example/import_window=${month}-01`
 const inOrder = (order: Order, items: readonly Fields[]) => (order === 'asc' ? items : items.toReversed())

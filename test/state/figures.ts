@@ -36,6 +36,4 @@ export function expectRowsToBeInShards({ partitions, shards, openShards }: Check
     for (const key of within) expect(partitions.get(key)?.rows ?? 0).toBeGreaterThan(0)
 }
 
-function sum(numbers: readonly number[]): number {
-  return numbers.reduce((total, number) => total + number, 0)
-}
+const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0)

@@ -21,9 +21,7 @@ async function owner({ store }: TemporaryStore, former?: string) {
   return { id, owned, open, journal: await open() }
 }
 
-function filesIn({ root }: TemporaryStore): readonly string[] {
-  return readdirSync(join(root, LOG_FOLDER))
-}
+const filesIn = ({ root }: TemporaryStore): readonly string[] => readdirSync(join(root, LOG_FOLDER))
 
 /** The files of the first owner, from that of its claim on. */
 const pathIn = (index: number): string => commitPath(claimFile(1) + index)

@@ -201,6 +201,4 @@ export function plainShard({ partitions, batches: records, ...shard }: FoldedSha
 }
 
 /** Where bytes are may change, what they are never. */
-function contentOf({ bytes, crc }: BlobRef) {
-  return { bytes, crc }
-}
+const contentOf = ({ bytes, crc }: BlobRef) => ({ bytes, crc })

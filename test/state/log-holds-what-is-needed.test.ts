@@ -53,9 +53,7 @@ async function textsIn(store: Store, state: CheckpointState) {
   return new Map(texts)
 }
 
-async function contentIn(store: Store) {
-  return textsIn(store, await stateIn(store))
-}
+const contentIn = async (store: Store) => textsIn(store, await stateIn(store))
 
 async function textAt(log: Journal, ref: BlobRef): Promise<string | null> {
   const bytes = await log.read(ref)

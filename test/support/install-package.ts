@@ -95,6 +95,4 @@ function npm(cwd: string, ...words: string[]) {
   return execute('npm', words, { cwd, env, maxBuffer: 1 << 24 })
 }
 
-async function json(path: string) {
-  return JSON.parse(await readFile(path, 'utf8'))
-}
+const json = async (path: string) => JSON.parse(await readFile(path, 'utf8'))

@@ -50,9 +50,7 @@ test('an id is new only once, whatever the order', () => {
   )
 })
 
-function idsOf(words: Int32Array): bigint[] {
-  return [...new BigInt64Array(words.slice().buffer)]
-}
+const idsOf = (words: Int32Array): bigint[] => [...new BigInt64Array(words.slice().buffer)]
 
 function isNewTo(known: Set<bigint>, id: number | bigint): boolean {
   if (known.has(BigInt(id))) return false

@@ -18,9 +18,7 @@ function masked(secret: SecretPolicy, ...values: readonly (string | null)[]): re
   ).map((row) => row.hash)
 }
 
-function hmac(text: string): string {
-  return createHmac('sha256', MASK_KEY).update(text).digest('hex')
-}
+const hmac = (text: string): string => createHmac('sha256', MASK_KEY).update(text).digest('hex')
 
 describe('secret policies', () => {
   test('redact gives the constant, and null without a secret', () => {

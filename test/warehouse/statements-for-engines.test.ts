@@ -16,9 +16,7 @@ import { CSV, inputOf } from './ddl-input.ts'
 import { exportHere, loadHere } from './in-process.ts'
 import { inDuckdb } from './targets.ts'
 
-function statements(name: DialectName, over: Partial<DdlInput> = {}): string {
-  return DIALECTS[name](inputOf(over))
-}
+const statements = (name: DialectName, over: Partial<DdlInput> = {}): string => DIALECTS[name](inputOf(over))
 
 /** A text with runs of lines that stand in another one replaced by their numbers there. */
 function beside(text: string, other: string): string {

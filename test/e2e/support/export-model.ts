@@ -154,9 +154,7 @@ function byKey(rows: readonly ModelRow[]): Map<string, ModelRow> {
   return new Map(rows.map((row) => [keyOf(row.query, row.id), row]))
 }
 
-function partitionOf(row: ModelRow): string {
-  return `${row.query}/${row.month}`
-}
+const partitionOf = (row: ModelRow): string => `${row.query}/${row.month}`
 
 function isMatch(pattern: string, partition: string): boolean {
   if (pattern === '*/*') return true
@@ -164,6 +162,4 @@ function isMatch(pattern: string, partition: string): boolean {
 }
 
 /** Identities are compared without regard to case, spaces around them and the form of Unicode. */
-function folded(identity: string): string {
-  return identity.normalize().trim().toLowerCase()
-}
+const folded = (identity: string): string => identity.normalize().trim().toLowerCase()

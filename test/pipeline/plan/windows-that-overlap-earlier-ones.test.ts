@@ -6,9 +6,10 @@ import { type BegunQueries, splitWindows } from '../../../src/pipeline/plan/plan
 import { cases } from '../../support/thorough.ts'
 import { at, type BegunWindow, begunOf, HOUR, NOW, pipelineOf } from './pipeline.ts'
 
-function begunAs(windows: readonly BegunWindow[]): BegunQueries {
-  return () => begunOf(windows)
-}
+const begunAs =
+  (windows: readonly BegunWindow[]): BegunQueries =>
+  () =>
+    begunOf(windows)
 
 function windowsOf(partitions: Iterable<Partition>): Window[] {
   return [...partitions].map(({ window }) => {
@@ -17,9 +18,7 @@ function windowsOf(partitions: Iterable<Partition>): Window[] {
   })
 }
 
-function window(from: string, until: string): Window {
-  return { from: at(from), until: at(until) }
-}
+const window = (from: string, until: string): Window => ({ from: at(from), until: at(until) })
 
 const monthly = {
   from: at('2024-01-01'),

@@ -94,6 +94,4 @@ export function inOrder(keys: Iterable<string>): string[] {
   return [...keys].sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
 }
 
-function md5(bytes: Uint8Array): Buffer {
-  return createHash('md5').update(bytes).digest()
-}
+const md5 = (bytes: Uint8Array): Buffer => createHash('md5').update(bytes).digest()

@@ -70,10 +70,6 @@ export function encoded(text: string): string {
   )
 }
 
-function order(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0
-}
+const order = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 
-function sha256(data: string | Uint8Array): string {
-  return createHash('sha256').update(data).digest('hex')
-}
+const sha256 = (data: string | Uint8Array): string => createHash('sha256').update(data).digest('hex')
