@@ -12,7 +12,7 @@ describe.each([...S3_SERVERS, SECOND_SERVER])('$name', (kind) => {
   describe.skipIf(!kind.isThere)('holds', () => {
     const makeWorld = s3World(kind, (location) => bucketStore(s3Driver(location)))
     storeConformance('a store in a bucket', makeWorld, {
-      sequences: kind.isDouble ? cases(25, 5) : cases(5, 1),
+      sequences: kind.isDouble ? cases(25, 3) : cases(5, 1),
     })
     bucketsOfOthers(makeWorld)
   })

@@ -171,6 +171,16 @@ export function filesAreWhole(make: MakeWorld): void {
     })
   })
 
+  it('a file is never published over another one', async () => {
+    const world = await make()
+    const own = await nextOwner(world)
+    await own.create(SHARD, ['else'])
+    await own.create(SEALED, ['rows'])
+    await expect(own.publish(SEALED, SHARD)).rejects.toEqual(anError('storage', SHARD))
+    expect(await textOf(world.open(), SHARD)).toBe('else')
+    expect(await textOf(world.open(), SEALED)).toBe('rows')
+  })
+
   it('files are published concurrently', async () => {
     const world = await make()
     const own = await nextOwner(world)
