@@ -1,4 +1,7 @@
 import { describe, expect, it, test } from 'vitest'
+import type { Clock } from '../../src/core/index.ts'
+import { readPlan } from '../../src/data-set/index.ts'
+import { runOptions } from '../../src/run-options.ts'
 import { sendPage, serveSearches } from '../extract/support.ts'
 import { THOROUGH } from '../support/thorough.ts'
 import { exportsTo, itemAt, sandboxOf, worldAt } from './world.ts'
@@ -149,7 +152,7 @@ async function world(onRequest: (count: number, at: (time: string) => void) => v
     nowMs = Date.parse(time)
   }
   at('2024-01-30')
-  const server = await serve((_request, response, index) => {
+  const server = await serveSearches((_request, response, index) => {
     onRequest(index + 1, at)
     response.setHeader('x-flare-global-searches-remaining', 1000 - index)
     sendPage(response, index + 1 < PAGES ? `c${index}` : null, [])

@@ -1,6 +1,6 @@
 import { domainToASCII } from 'node:url'
 import fc from 'fast-check'
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { addressesIn } from '../../src/data-set/match/identities.ts'
 import { normalIdentity } from '../../src/transform/index.ts'
 import { normalizePlain } from '../../src/transform/mask/normal-form.ts'
