@@ -150,15 +150,15 @@ describe('the service of the environment', () => {
   it.each([
     [{}, 'SPILLWAY_BASE_URL is not set'],
     [BASE, 'SPILLWAY_TOKEN is not set'],
-    [{ SPILLWAY_BASE_URL: 'somewhere', SPILLWAY_TOKEN: 'x' }, 'SPILLWAY_BASE_URL is no base URL'],
-    [{ SPILLWAY_BASE_URL: 'http://api.example.com/x', SPILLWAY_TOKEN: 'x' }, 'unencrypted'],
-    [{ ...BASE, SPILLWAY_TOKEN: '"x"' }, 'what SPILLWAY_TOKEN holds is in quotes'],
+    [{ SPILLWAY_BASE_URL: 'somewhere', SPILLWAY_TOKEN: 'made-up-token' }, 'SPILLWAY_BASE_URL is no base URL'],
+    [{ SPILLWAY_BASE_URL: 'http://api.example.com/x', SPILLWAY_TOKEN: 'made-up-token' }, 'unencrypted'],
+    [{ ...BASE, SPILLWAY_TOKEN: '"made-up-token"' }, 'what SPILLWAY_TOKEN holds is in quotes'],
   ])('%o: %s', (env, message) => {
     return expect(serviceFromEnvironment(env)).rejects.toThrow(message)
   })
 
   it('has the defaults of a pipeline file', async () => {
-    expect(await serviceFromEnvironment({ ...BASE, SPILLWAY_TOKEN: 'x' })).toMatchObject({
+    expect(await serviceFromEnvironment({ ...BASE, SPILLWAY_TOKEN: 'made-up-token' })).toMatchObject({
       baseUrl: BASE.SPILLWAY_BASE_URL,
       auth: { kind: 'token', secretIn: 'SPILLWAY_TOKEN' },
       basicRequestsPerSecond: 4,
