@@ -1,9 +1,52 @@
 import { expect, it } from 'vitest'
+import { statusShape } from '../support/json-shapes.ts'
 import { exits } from '../support/run-cli.ts'
-import { newWorkspace } from '../support/workspace.ts'
+import { some } from '../support/thorough.ts'
+import { newWorkspace, type Workspace } from '../support/workspace.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
-const parts = (from: string, until: string, every?: string) => ({
+const RANGE = { from: '2024-01-01', until: '2024-03-01' }
+const parts = (domains: readonly string[], load = {}) => ({
+  extract: { domains, windows: { ...RANGE, every: 'month' }, page_size: 5 },
+  load,
+})
+
+async function retired(here: Workspace): Promise<unknown> {
+  const { value } = await exits(0, here.json('status'))
+  return statusShape.parse(value).retired
+}
+
+const LOADS = [
+  { where: 'folders of their own', load: {} },
+  { where: 'one folder', load: { partition_by: 'none' } },
+]
+
+it.each(some(LOADS, 1))(
+  'a domain removed from the file keeps its rows in $where, is listed as retired and stops nothing',
+  async ({ load }) => {
+    const here = await newWorkspace(parts(DOMAINS, load))
+    // One window of the removed domain is unfinished.
+    expect((await here.run('--domain', 'quillmere.net', '--max-requests', '2')).code).toBe(4)
+    await here.write(parts(['scatterholt.com'], load))
+    await exits(0, here.run())
+    const [gone] = (await retired(here)) as { query: string; rows: number }[]
+    expect(gone).toMatchObject({ query: 'domain.quillmere.net' })
+    expect(gone?.rows).toBeGreaterThan(0)
+    expect((await here.manifest()).retired).toEqual([gone])
+    const printed = await here.call('status')
+    expect(printed.stdout).toContain('retired, kept: domain.quillmere.net')
+    expect((await here.json('verify')).code).toBe(0)
+
+    // When it is added again, it resumes where it stopped.
+    await here.write(parts(DOMAINS, load))
+    expect((await here.run()).code).toBe(0)
+    expect(await retired(here)).toEqual([])
+    expect((await here.manifest()).retired).toEqual([])
+    await here.expectRows(DOMAINS, RANGE)
+  },
+)
+
+const ranged = (from: string, until: string, every?: string) => ({
   extract: { domains: DOMAINS, windows: { from, until, every }, page_size: 50 },
 })
 
@@ -15,10 +58,10 @@ const CHANGES = [
 ] as const
 
 it('other ranges and windows add the missing rows, and no row twice', async () => {
-  const here = await newWorkspace(parts('2024-01-01', '2024-03-15', 'month'))
+  const here = await newWorkspace(ranged('2024-01-01', '2024-03-15', 'month'))
   expect((await here.run()).code).toBe(0)
   for (const [from, until, every] of CHANGES) {
-    await here.write(parts(from, until, every))
+    await here.write(ranged(from, until, every))
     const { summary } = await exits(0, here.run())
     expect(summary.requests).toBeGreaterThan(0)
   }

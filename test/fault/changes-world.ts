@@ -233,10 +233,9 @@ function diskPlace(output: string): Place {
     async undergo(fault, work) {
       if (fault === 'none') return { ...(await work()), calls: [] }
       const { result, calls } = await withDiskFault(diskFault(output, fault), work)
-      if (fault !== 'count') {
+      if (fault !== 'count')
         for (const left of await readdir(join(output, '_state')).catch(() => []))
           if (OF_THE_KILLED.test(left)) await rm(join(output, '_state', left), { recursive: true })
-      }
       return { ...result, calls }
     },
     close: async () => {},

@@ -86,10 +86,9 @@ async function parquetText(path: string): Promise<Buffer> {
     const texts: string[] = []
     for (const from of ['read_parquet', 'parquet_metadata', 'parquet_kv_metadata']) {
       const rows = await connection.runAndReadAll(`SELECT * FROM ${from}('${path}')`)
-      for (const row of rows.getRows()) {
+      for (const row of rows.getRows())
         for (const value of row)
           texts.push(value instanceof Object && 'bytes' in value ? String(value.bytes) : String(value))
-      }
     }
     return Buffer.from(texts.join('\n'))
   } finally {

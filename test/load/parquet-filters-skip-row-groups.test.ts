@@ -99,10 +99,9 @@ it.each([
   const ruined = Buffer.from(file)
   for (const name of columns.map(({ name }) => name)) {
     const columnChunks = columnChunksOf(file, name)
-    for (const columnChunk of [columnChunks[0]!, columnChunks[2]!]) {
+    for (const columnChunk of [columnChunks[0]!, columnChunks[2]!])
       for (const { offset, bytes } of pagesOf(file, columnChunk))
         ruined.fill(0xff, offset, offset + bytes.length)
-    }
   }
   const path = write('ruined.parquet', ruined)
   await expect(sql(`select count(distinct ${column}) from '${path}'`)).rejects.toThrow()

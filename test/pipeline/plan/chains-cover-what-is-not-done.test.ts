@@ -227,10 +227,9 @@ function expectEachWindowOnce(planned: Case): void {
     taken.set(windowRange(window), (taken.get(windowRange(window)) ?? 0) + 1)
   }
   for (const { windows } of fresh) for (const window of windowsOf(windows)) take(window)
-  for (const { chain, wanted } of again) {
+  for (const { chain, wanted } of again)
     for (const window of windowsOf(history.chains[chain]!.windows).slice(0, wanted))
       if (open.has(windowRange(window))) take(window)
-  }
   expect(new Map([...taken].sort())).toEqual(new Map([...open.keys()].sort().map((name) => [name, 1])))
   // Windows that chains keep block no other, also for queries outside the plan.
   for (const { chain, windows } of history.chains) {

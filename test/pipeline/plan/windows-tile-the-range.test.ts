@@ -1,13 +1,16 @@
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, test } from 'vitest'
 import {
   formatInstant,
   isExportError,
   type Micros,
+  parseWindow,
   type Window,
   type WindowLength,
   type WindowSettings,
+  windowRange,
 } from '../../../src/core/index.ts'
+import { windowAt } from '../../../src/pipeline/index.ts'
 import { splitWindows } from '../../../src/pipeline/plan/plan.ts'
 import { cases } from '../../support/thorough.ts'
 import { at, HOUR } from './pipeline.ts'
@@ -178,5 +181,28 @@ it('limits the number of windows', () => {
   const hourly = settings({ from: at('0001-01-01'), every: { unit: 'hour', count: 1 } })
   expect(() => splitWindows(hourly, LATER)).toThrow(
     expect.toSatisfy((error) => isExportError(error, 'config')),
+  )
+})
+
+const ofFeed = fc.constantFrom<WindowLength>(
+  { unit: 'month' },
+  { unit: 'year' },
+  { unit: 'week' },
+  { unit: 'day', count: 3 },
+  { unit: 'hour', count: 7 },
+)
+// From the year 1 to the year 9999; beyond 2^53 as a 64-bit integer.
+const anyInstant = fc
+  .bigInt({ min: -62_135_596_800_000_000n, max: 253_402_300_798_999_999n })
+  .map((at) => (Number.isSafeInteger(Number(at)) ? Number(at) : at))
+
+test('the window of an instant holds it, is that of its own bounds, and can be read from its name', () => {
+  fc.assert(
+    fc.property(anyInstant, ofFeed, (at, every) => {
+      const window = windowAt(at, every)
+      expect(window.from <= at && at < window.until).toBe(true)
+      expect(windowAt(window.from, every)).toEqual(window)
+      expect(parseWindow(windowRange(window))).toEqual(window)
+    }),
   )
 })
