@@ -27,7 +27,7 @@ export type OwnedStore = Store & {
   /** Creates a file that must not exist, whole and durable. @returns false: one exists, and nothing was changed */
   create(path: string, chunks: FileChunks): Promise<boolean>
   /**
-   * The same of chunks that come one after the other, each in the memory of the last. After a crash nothing of it is left.
+   * The same of chunks that come one after the other, each in the memory of the last. A crash leaves nothing that counts.
    * @param path below `_state/sealed`, asked for after the last one: it says what the file holds
    */
   build(chunks: AsyncIterable<Uint8Array>, path: () => string): Promise<void>

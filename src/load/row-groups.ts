@@ -18,6 +18,14 @@ export async function* rowGroups(
   let group: RecordBatch[] = []
   let rows = 0
   let bytes = 0
+  // It is not kept here while it is encoded, and others after it.
+  const ended = (): readonly RecordBatch[] => {
+    const full = group
+    group = []
+    rows = 0
+    bytes = 0
+    return full
+  }
   for await (const batch of batches) {
     const sizes = byteSizes(batch)
     for (let from = 0, to = 0; from < batch.rows; from = to) {
@@ -28,14 +36,10 @@ export async function* rowGroups(
         isFull = rows === maxRows || (rows % STEP_ROWS === 0 && bytes >= MAX_BYTES)
       }
       group.push(to - from === batch.rows ? batch : takeRows(batch, { from, to }))
-      if (!isFull) continue
-      yield group
-      group = []
-      rows = 0
-      bytes = 0
+      if (isFull) yield ended()
     }
   }
-  if (group.length > 0) yield group
+  if (group.length > 0) yield ended()
 }
 
 /** Bytes of the strings of each row, as if it were alone. */
