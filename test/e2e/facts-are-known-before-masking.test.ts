@@ -95,7 +95,7 @@ it('what a data set was begun with stays: another policy is refused, and command
   await exits(
     2,
     here.run(),
-    'transform.secret_facts was "min_length 9, classes 2" and is now "min_length 9, classes 3"',
+    'transform.secret_facts had the policy min_length 9, classes 2 and now has min_length 9, classes 3',
   )
   await here.write({})
   const { value } = await here.json('query', 'SELECT count(secret_kind) AS kinds FROM credentials')
