@@ -84,7 +84,7 @@ async function whileHeld(work: (attempt: Trial, holder: Holder) => Promise<void>
         send = kill
       },
     })
-    while (attempt.sandbox.requests.length < 5) await delay(5)
+    while (attempt.sandbox.requests.filter(({ kind }) => kind === 'search').length < 5) await delay(5)
     try {
       await work(attempt, { pid, send, ended })
     } finally {

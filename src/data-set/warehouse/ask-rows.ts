@@ -73,13 +73,16 @@ function asNumber(value: unknown): number | null {
 function groupsOf(rows: readonly (readonly unknown[])[], total: number, none: string): Groups {
   const shown = (text: unknown): string =>
     text == null ? none : oneLine(unlessSecret(String(text))) || '(blank)'
-  const groups = rows.map(([, name, id, count, , , namesakes]) => ({
-    name: Number(namesakes) > 1 ? `${shown(name)} (${shown(id)})` : shown(name),
-    rows: Number(count),
-  }))
+  // Texts that differ in blanks alone are shown alike.
+  const sums = new Map<string, number>()
+  for (const [, name, id, count, , , namesakes] of rows) {
+    const text = Number(namesakes) > 1 ? `${shown(name)} (${shown(id)})` : shown(name)
+    sums.set(text, (sums.get(text) ?? 0) + Number(count))
+  }
+  const groups = [...sums].map(([name, rows]) => ({ name, rows })).sort((a, b) => b.rows - a.rows)
   return {
     groups,
-    more: Number(rows[0]?.[5] ?? 0) - groups.length,
+    more: Number(rows[0]?.[5] ?? 0) - rows.length,
     others: groups.reduce((left, { rows }) => left - rows, total),
   }
 }
