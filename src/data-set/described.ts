@@ -10,10 +10,10 @@ import {
   schemaFromJson,
   usedSchemas,
 } from '../state/index.ts'
-import { columnChanges, settingsSince } from './open-checkpoint.ts'
-import { namingLocations, openDataSet } from './open-data-set.ts'
+import { columnChanges, settingsSince } from './open/open-checkpoint.ts'
+import { namingLocations, openStore } from './open-store.ts'
+import { otherScope, withScope } from './plan/scope.ts'
 import { withNames } from './queries.ts'
-import { otherScope, withScope } from './scope.ts'
 
 export type Place = {
   /** What the file says. Only the place, tables, `load.keep` and the name of the mask key are taken from it. */
@@ -40,7 +40,7 @@ export type Use = 'read' | 'status' | 'change'
 /** Before anything is exported, the file decides. @throws ExportError `config` when it does not say what to export */
 export function describeDataSet({ pipeline, unknown, invalid = null }: Place, use: Use): Promise<Described> {
   return namingLocations(pipeline, async () => {
-    const store = openDataSet(pipeline)
+    const store = openStore(pipeline)
     const told = await toldBy(store, use)
     if (use === 'change' && unknown !== null && mayHaveTables(await store.list('')))
       throw new ExportError({

@@ -12,15 +12,15 @@ import {
   type SwapEntry,
   splitPath,
 } from '../state/index.ts'
-import { withCatalog } from './catalog.ts'
-import { readState } from './find-state.ts'
-import { refuseLinks } from './links.ts'
-import { requireOwnCheckpoint } from './open-checkpoint.ts'
-import { holdDataSet, namingLocations, openDataSet } from './open-data-set.ts'
+import { readState } from './open/find-state.ts'
+import { refuseLinks } from './open/links.ts'
+import { openChecked } from './open/open-checked.ts'
+import { requireOwnCheckpoint } from './open/open-checkpoint.ts'
+import { holdDataSet, namingLocations, openStore } from './open-store.ts'
 import type { DataSetOptions } from './options.ts'
-import { openChecked } from './recover.ts'
 import { FreeNumbers, type Located, rewriteShards, standsFor, writingOf } from './rewriting.ts'
-import { settle, stopped, UNCHANGED } from './settle.ts'
+import { withCatalog } from './settle/catalog.ts'
+import { settle, stopped, UNCHANGED } from './settle/settle.ts'
 
 export type ChangeOptions = Pick<
   DataSetOptions,
@@ -77,7 +77,7 @@ export function swapShards<Result>(
   command: Command<Result>,
 ): Promise<Result> {
   return namingLocations(pipeline, async () => {
-    const store = openDataSet(pipeline)
+    const store = openStore(pipeline)
     const { clock, stop, onLog, dryRun = false } = options
     if (dryRun || !(await isThere(store))) {
       const state = await readState(store)

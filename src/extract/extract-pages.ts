@@ -8,10 +8,10 @@ import {
   withPage,
 } from '../rows/index.ts'
 import type { Chain } from './chain.ts'
-import { NotServed } from './failures.ts'
-import type { ResponseOutcome } from './outgoing.ts'
 import { MIN_PAGE_SIZE } from './pace/page-sizes.ts'
 import { pageRequests } from './page-requests.ts'
+import { NotServed } from './sending/failures.ts'
+import type { ResponseOutcome } from './sending/outgoing.ts'
 import type { RequestGroup, Service, ServiceRequest } from './service.ts'
 
 export type ExtractedPage = {

@@ -12,8 +12,8 @@ import {
 } from '../core/index.ts'
 import type { ChainRequest } from './chain.ts'
 import type { Endpoints } from './endpoints.ts'
-import { BASIC } from './outgoing.ts'
-import { TENANT } from './responses.ts'
+import { BASIC } from './sending/outgoing.ts'
+import { TENANT } from './sending/responses.ts'
 import type { Service, ServiceRequest } from './service.ts'
 
 type RequestFor = (cursor: string | null, about: string, size: number) => ServiceRequest

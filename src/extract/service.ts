@@ -11,13 +11,13 @@ import {
 } from '../core/index.ts'
 import { always, httpClient, type RequestSignals, type Token, type TokenSource } from '../http/index.ts'
 import { type Endpoints, endpoint, endpointsOf, rateLimits, whereOf } from './endpoints.ts'
-import { BASIC, type Outgoing, type ReadResponse, type SenderParts } from './outgoing.ts'
 import { Budget, type ThisMonth } from './pace/budget.ts'
 import type { RunLimits } from './pace/limits.ts'
 import { SearchCount } from './pace/search-count.ts'
-import { isWebPage, ResponseError } from './responses.ts'
-import { Sender } from './sender.ts'
-import { exchangedToken, serviceTokens, type TokenInfo, testedToken } from './tokens.ts'
+import { BASIC, type Outgoing, type ReadResponse, type SenderParts } from './sending/outgoing.ts'
+import { isWebPage, ResponseError } from './sending/responses.ts'
+import { Sender } from './sending/sender.ts'
+import { exchangedToken, serviceTokens, type TokenInfo, testedToken } from './sending/tokens.ts'
 
 export type ServiceDeps = {
   readonly clock: Clock

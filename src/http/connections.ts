@@ -1,7 +1,7 @@
 import { Agent, type buildConnector, type Dispatcher, Pool, ProxyAgent } from 'undici'
 import { ADDRESS_ATTEMPT_MS } from '../core/index.ts'
-import type { HttpProxy, ProxyOf } from './proxies.ts'
-import { refusedBy, unreachableProxy } from './proxy-errors.ts'
+import type { HttpProxy, ProxyOf } from './proxies/proxies.ts'
+import { refusedBy, unreachableProxy } from './proxies/proxy-errors.ts'
 
 type ConnectionOptions = {
   readonly connections: number

@@ -1,4 +1,3 @@
-export { clientCredentials } from './client-credentials.ts'
 export {
   type HttpClient,
   type HttpRequest,
@@ -9,13 +8,9 @@ export {
   type RequestSignals,
   ResponseTimeout,
 } from './http-client.ts'
-export { jsonBody } from './json-body.ts'
-export { type JsonRequest, JsonRequests, type JsonResponse } from './json-requests.ts'
-export { UnreachableError } from './network-error.ts'
-export { proxyAgents } from './proxy-agents.ts'
-export { retry } from './retry.ts'
-export { backoffMs, retryAfterMs } from './retry-waits.ts'
-export { serverTexts } from './server-texts.ts'
+export { clientCredentials } from './json/client-credentials.ts'
+export { jsonBody } from './json/json-body.ts'
+export { type JsonRequest, JsonRequests, type JsonResponse } from './json/json-requests.ts'
 export {
   always,
   givenToken,
@@ -24,4 +19,9 @@ export {
   type Token,
   type TokenSource,
   tokenSource,
-} from './tokens.ts'
+} from './json/tokens.ts'
+export { UnreachableError } from './network-error.ts'
+export { proxyAgents } from './proxies/proxy-agents.ts'
+export { retry } from './retry.ts'
+export { backoffMs, retryAfterMs } from './retry-waits.ts'
+export { serverTexts } from './server-texts.ts'

@@ -1,4 +1,4 @@
-export { requireRoom } from './chains/halt.ts'
+export { requireRoom } from './follow/halt.ts'
 export {
   flagsOf,
   type OpeningStep,

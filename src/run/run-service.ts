@@ -1,8 +1,8 @@
 import { type Clock, hidesQueries, isExportError, type NamedPipeline, rulesOf } from '../core/index.ts'
 import { Service } from '../extract/index.ts'
 import { type CheckpointState, type RunBy, searchesByMonth } from '../state/index.ts'
-import type { Halt } from './chains/halt.ts'
-import type { RunContext } from './chains/run-context.ts'
+import type { Halt } from './follow/halt.ts'
+import type { RunContext } from './follow/run-context.ts'
 import { type TokenTest, tokenTest } from './service-calls.ts'
 
 export function runService(

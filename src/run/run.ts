@@ -18,7 +18,7 @@ import {
   manySmallShards,
   namePipeline,
   namingLocations,
-  openDataSet,
+  openStore,
   planFor,
   planRedo,
   type QuerySecrets,
@@ -53,10 +53,10 @@ import {
   NEW_RUN,
   partitionCounts,
 } from '../state/index.ts'
-import { exportChains, statusFor } from './chains/export-chains.ts'
-import { Halt } from './chains/halt.ts'
-import type { RunContext } from './chains/run-context.ts'
-import { Tally } from './chains/tally.ts'
+import { exportChains, statusFor } from './follow/export-chains.ts'
+import { Halt } from './follow/halt.ts'
+import type { RunContext } from './follow/run-context.ts'
+import { Tally } from './follow/tally.ts'
 import type { RunOptions } from './options.ts'
 import { askFirst, dependsOnNow, runService } from './run-service.ts'
 import { openSession, type Session } from './session.ts'
@@ -92,7 +92,7 @@ async function runOnDataSet(
   const { clock, stop, abort, fresh, redo, onLog, onOpening } = options
   await requireFolder(pipeline.load.location)
   // A pattern that matches nothing is refused before the lock makes the folder.
-  if (redo.length > 0 && (await openDataSet(pipeline).size(CHECKPOINT_PATH)) === null)
+  if (redo.length > 0 && (await openStore(pipeline).size(CHECKPOINT_PATH)) === null)
     await planRedo(pipeline, null, redo, clock.now())
   const holding = {
     clock,

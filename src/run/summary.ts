@@ -18,8 +18,8 @@ import {
   sumOfPartitions,
   type Verdict,
 } from '../state/index.ts'
-import { type Ending, statusFor } from './chains/export-chains.ts'
-import type { FailureCause, Tally } from './chains/tally.ts'
+import { type Ending, statusFor } from './follow/export-chains.ts'
+import type { FailureCause, Tally } from './follow/tally.ts'
 import type { Session } from './session.ts'
 
 /** Why a run is not complete: what stopped it, or the most frequent fault of its partitions; null: it is. */

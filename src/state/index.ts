@@ -32,7 +32,6 @@ export {
 export { endEntry, type FoldedRun, NEW_RUN, searchesByMonth } from './checkpoint/folded-run.ts'
 export { PathMap, type SealedShard, splitPath } from './checkpoint/packed-collections.ts'
 export * from './commit-log.ts'
-export { entriesOfManifest, headerOfManifest, stateOfManifest } from './from-manifest.ts'
 export type * from './journal-entry.ts'
 export { runError } from './journal-entry.ts'
 export { type Hold, type Holder, type Lock, readHolder, takeLock } from './lock/lock.ts'
@@ -40,6 +39,7 @@ export { createPrivateFolder, sweepPrivateFolders } from './lock/private-folder.
 export { LOG_FOLDER, readBlob } from './log/commit.ts'
 export { Journal } from './log/journal.ts'
 export { emptyLog, hasCommits } from './log/read-log.ts'
+export { entriesOfManifest, headerOfManifest, stateOfManifest } from './manifest/from-manifest.ts'
 export {
   fitsManifest,
   holdingsOf,
@@ -60,9 +60,9 @@ export {
   SIGNATURE_PATH,
   signatureOf,
   writeManifest,
-} from './manifest.ts'
-export { MANIFEST_LINES, manifestLines, SHA256SUMS_OF_MANIFEST } from './manifest-lines.ts'
-export { type ManifestPartition, publishedStates } from './manifest-scope.ts'
+} from './manifest/manifest.ts'
+export { MANIFEST_LINES, manifestLines, SHA256SUMS_OF_MANIFEST } from './manifest/manifest-lines.ts'
+export { type ManifestPartition, publishedStates } from './manifest/manifest-scope.ts'
 export * from './partition-states.ts'
 export * from './run-status.ts'
 export { asExported, asExportedBy, schemaFromJson, schemaKey, schemaToJson, usedSchemas } from './schemas.ts'

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { exits } from '../support/run-cli.ts'
-import { type Fault, repeatedSearches } from '../support/sandbox.ts'
+import { type Fault, repeatedSearches, searchesOf } from '../support/sandbox.ts'
 import { THOROUGH } from '../support/thorough.ts'
 import { type Ended, lockFiles } from './support.ts'
 import { expectSameResult, scenario, type Trial, trial, type Undisturbed, undisturbed } from './trial.ts'
@@ -84,7 +84,7 @@ async function whileHeld(work: (attempt: Trial, holder: Holder) => Promise<void>
         send = kill
       },
     })
-    while (attempt.sandbox.requests.filter(({ kind }) => kind === 'search').length < 5) await delay(5)
+    while (searchesOf(attempt.sandbox.requests).length < 5) await delay(5)
     try {
       await work(attempt, { pid, send, ended })
     } finally {

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { exits } from '../support/run-cli.ts'
-import { type Fault, type LoggedRequest, repeatedSearches } from '../support/sandbox.ts'
+import { type Fault, type LoggedRequest, repeatedSearches, searchesOf } from '../support/sandbox.ts'
 import { THOROUGH } from '../support/thorough.ts'
 import { withoutDeadline } from '../support/without-deadline.ts'
 import type { Ended } from './support.ts'
@@ -121,7 +121,12 @@ async function stopsInTrouble(signal: Signal, { fault, env = {} }: Trouble): Pro
   const troubled = withoutTimeouts({ ...SMALL, sandbox: { ...SMALL.sandbox, faults } })
   await trial(troubled, async (attempt) => {
     const inTrouble = fault === undefined ? 1 : 4
-    const stopped = await stopAfter(attempt, signal, env, ({ requests }) => requests.length >= inTrouble)
+    const stopped = await stopAfter(
+      attempt,
+      signal,
+      env,
+      ({ requests }) => searchesOf(requests).length >= inTrouble,
+    )
     expectOrderlyEnd(stopped, signal)
     const { status, requests } = await lastRun(attempt)
     expect(status).toBe('interrupted')

@@ -3,6 +3,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import { exits, runCli as startCli } from '../support/run-cli.ts'
+import { searchesOf } from '../support/sandbox.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { newWorkspace } from '../support/workspace.ts'
 import { concurrently, diskFault } from './support.ts'
@@ -93,7 +94,7 @@ test('a disk without room for the pages in flight ends a run before a page is lo
     expect(requests).toBeLessThan(clean.searches)
     expect(rows).toBeGreaterThan(0)
     expect((await attempt.run({ env })).code).toBe(1)
-    expect(attempt.sandbox.requests).toHaveLength(requests)
+    expect(searchesOf(attempt.sandbox.requests)).toHaveLength(requests)
     expect(await attempt.runHere()).toMatchObject({ status: 'complete', error: null })
     // Every page that was paid for is committed.
     await expectSameResult(attempt, { scenario: FAILING, clean, about: 'room', interruptions: 0 })

@@ -12,11 +12,11 @@ import {
   type WindowRun,
   windowRange,
 } from '../../src/core/index.ts'
-import { publishCommitted } from '../../src/data-set/publish.ts'
-import { openChecked } from '../../src/data-set/recover.ts'
+import { openChecked } from '../../src/data-set/open/open-checked.ts'
 import { type Invalidation, invalidationOf, redoEntry } from '../../src/data-set/redo/invalidate.ts'
 import { replaceRedone } from '../../src/data-set/redo/replace.ts'
-import { removeUnnamed } from '../../src/data-set/settle.ts'
+import { publishCommitted } from '../../src/data-set/settle/publish.ts'
+import { removeUnnamed } from '../../src/data-set/settle/settle.ts'
 import type { ShardEncoder } from '../../src/load/encode/encoder.ts'
 import { rowObjects } from '../../src/load/encode/record-batch-column.ts'
 import {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { WindowRun } from '../../src/core/index.ts'
 import { nameQuery, type PlannedChain } from '../../src/pipeline/index.ts'
-import { ChainQueue } from '../../src/run/chains/chain-queue.ts'
+import { ChainQueue } from '../../src/run/follow/chain-queue.ts'
 import { exportsTo, sandboxOf } from './world.ts'
 
 const chain = (name: string): PlannedChain => ({

@@ -10,8 +10,8 @@ import {
   type RejectedItem,
   type Times,
 } from '../../src/rows/index.ts'
-import { ChainProgress } from '../../src/run/chains/chain-progress.ts'
-import { type SplitPage, splitByWindow } from '../../src/run/chains/split-by-window.ts'
+import { ChainProgress } from '../../src/run/follow/chain-progress.ts'
+import { type SplitPage, splitByWindow } from '../../src/run/follow/pages/split-by-window.ts'
 import { JournalFold } from '../../src/state/checkpoint/fold-journal.ts'
 import { chainEntry, type JournalEntry } from '../../src/state/index.ts'
 import { emptyPage } from '../extract/support.ts'

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import type { OwnedStore } from '../../src/core/index.ts'
-import { openChecked } from '../../src/data-set/recover.ts'
+import { openChecked } from '../../src/data-set/open/open-checked.ts'
 import { sealedPath } from '../../src/load/index.ts'
 import { anError } from '../disk/errors.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'

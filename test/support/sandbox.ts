@@ -80,6 +80,11 @@ function withoutNull(page: Buffer): Buffer {
     : page
 }
 
+/** Requests that cost: without tests of the token. */
+export function searchesOf(requests: readonly LoggedRequest[]): readonly LoggedRequest[] {
+  return requests.filter(({ kind }) => kind === 'search')
+}
+
 /**
  * The number of searches that repeat an earlier one. Their total is not exact: where pages are slower than the rate limit,
  * a chain may hand windows to an idle slot, which costs one search more.

@@ -6,7 +6,7 @@ import { manifestShape, summaryShape } from './json-shapes.ts'
 import { readRows } from './read-shards.ts'
 import { expectedOfDomains, expectSame, type Row } from './rows.ts'
 import { type Ended, type Running, start } from './run-cli.ts'
-import { type LoggedRequest, type Sandbox, type SandboxOptions, startSandbox } from './sandbox.ts'
+import { type LoggedRequest, type Sandbox, type SandboxOptions, searchesOf, startSandbox } from './sandbox.ts'
 
 type Section = Readonly<Record<string, unknown>>
 
@@ -114,7 +114,7 @@ function workspaceIn(folder: string, sandbox: Sandbox, env: Environment, carry: 
     rows: () => readRows(here.output),
     expectExactly: async (rows) => expectSame(await here.rows(), rows),
     expectRows: (domains, expected) => here.expectExactly(expectedOfDomains(sandbox, domains, expected)),
-    searches: () => sandbox.requests.filter(({ kind }) => kind === 'search'),
+    searches: () => searchesOf(sandbox.requests),
     with: (more) => workspaceIn(folder, sandbox, { ...here.env, ...more }, carry),
   }
   return here

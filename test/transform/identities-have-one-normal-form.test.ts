@@ -1,7 +1,7 @@
 import { domainToASCII } from 'node:url'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { addressesIn } from '../../src/data-set/match/identities.ts'
+import { addressesIn } from '../../src/data-set/commands/match/identities.ts'
 import { normalIdentity } from '../../src/transform/index.ts'
 import { normalizePlain } from '../../src/transform/mask/normal-form.ts'
 import { RowTexts } from '../../src/transform/row-texts.ts'

@@ -7,7 +7,7 @@ import {
   type JournalEntry,
   presentOf,
 } from '../../state/index.ts'
-import { planFor } from '../plan-state.ts'
+import { planFor } from '../plan/plan-state.ts'
 
 /**
  * @param patterns keys of partitions, or globs; one without a slash matches all windows of a query

@@ -1,7 +1,7 @@
 import type { OwnedStore } from '../../core/index.ts'
 import { changedSinceSealed, isAsSealed } from '../../load/index.ts'
 import { type CheckpointState, isOver, type Journal, type SealedShard } from '../../state/index.ts'
-import { unmark } from '../success-mark.ts'
+import { unmark } from '../settle/success-mark.ts'
 import { invalidationOf, redoEntry } from './invalidate.ts'
 
 /**

@@ -1,13 +1,13 @@
-import { bigquery, bigquerySync } from './bigquery.ts'
-import { clickhouse, clickhouseSync } from './clickhouse.ts'
-import { databricks, databricksSync } from './databricks.ts'
-import { dbt } from './dbt.ts'
 import { type Dialect, overParquet, type SyncDialect } from './dialect.ts'
-import { duckdb, duckdbSync } from './duckdb.ts'
-import { athena, spark, trino } from './hive.ts'
-import { postgres } from './postgres.ts'
-import { redshift, redshiftSync } from './redshift.ts'
-import { snowflake, snowflakeSync } from './snowflake.ts'
+import { bigquery, bigquerySync } from './engines/bigquery.ts'
+import { clickhouse, clickhouseSync } from './engines/clickhouse.ts'
+import { databricks, databricksSync } from './engines/databricks.ts'
+import { dbt } from './engines/dbt.ts'
+import { duckdb, duckdbSync } from './engines/duckdb.ts'
+import { athena, spark, trino } from './engines/hive.ts'
+import { postgres } from './engines/postgres.ts'
+import { redshift, redshiftSync } from './engines/redshift.ts'
+import { snowflake, snowflakeSync } from './engines/snowflake.ts'
 
 /** Every dialect by its name. A new one is a file here and an entry. */
 export const DIALECTS = {

@@ -1,0 +1,177 @@
+import {
+  ExportError,
+  isExportError,
+  type OwnedStore,
+  type Pipeline,
+  type Store,
+  SUMMARY_PAGE_PATH,
+  SUMMARY_PAGE_START,
+} from '../../../core/index.ts'
+import {
+  type CheckpointState,
+  MANIFEST_PATH,
+  manifestDigest,
+  parseManifest,
+  type Verdict,
+} from '../../../state/index.ts'
+import type { SummaryInput } from '../../../summary/index.ts'
+import type { Described } from '../../described.ts'
+import { beginsWith } from '../../open/clear-data-set.ts'
+import {
+  type HoldOptions,
+  holdDataSet,
+  namingLocations,
+  nothingExported,
+  openStore,
+  withLocation,
+} from '../../open-store.ts'
+import type { DataSetOptions } from '../../options.ts'
+import { leftOutClauses, leftOutOf } from '../../plan/left-out.ts'
+import { knownState, standingOf, verdictOf } from '../../plan/verdict.ts'
+import { readSteadily } from '../../read-manifest.ts'
+
+type PageOptions = Pick<DataSetOptions, 'version' | 'onLog'>
+
+/** Loaded when a page is written: most commands write none. */
+const pages = () => import('../../../summary/index.ts')
+
+/** Call it after everything else is on disk: it says whether there is `_SUCCESS`. All errors but `locked` are logged. */
+export async function bringSummaryPage(
+  pipeline: Pipeline,
+  store: OwnedStore,
+  state: CheckpointState,
+  { version, onLog }: PageOptions,
+): Promise<void> {
+  try {
+    const bytes = await store.read(MANIFEST_PATH)
+    if (bytes === null) return
+    const verdict = verdictOf(pipeline, state, await standingOf(store, state, { fault: null, isHeld: false }))
+    const page = await pageIn(store)
+    if (page.includes(manifestDigest(bytes))) await bringVerdict(pipeline, store, state, verdict)
+    else await writePage(store, inputFrom(bytes, shown(pipeline, state, verdict), version))
+  } catch (error) {
+    if (!isExportError(error) || isExportError(error, 'locked')) throw error
+    onLog('warn', `the summary page could not be written: ${withLocation(pipeline, error).message}`)
+  }
+}
+
+/** Changes the verdict in the page, if there is one; all else in it stays. */
+export async function bringVerdict(
+  pipeline: Pipeline,
+  store: OwnedStore,
+  state: CheckpointState,
+  verdict: Verdict,
+): Promise<void> {
+  const page = await pageIn(store)
+  if (!page.startsWith(SUMMARY_PAGE_START)) return
+  const { withVerdict } = await pages()
+  const changed = withVerdict(page, state.header.pipeline, shown(pipeline, state, verdict))
+  if (changed !== page) await store.replace(SUMMARY_PAGE_PATH, [changed])
+}
+
+async function pageIn(store: Store): Promise<string> {
+  return Buffer.from((await store.read(SUMMARY_PAGE_PATH)) ?? []).toString()
+}
+
+/** Fields and rules are for those who look into the quarantine. */
+function shown({ transform }: Pipeline, state: CheckpointState, verdict: Verdict): Verdict {
+  return { ...verdict, leftOut: leftOutClauses({ ...leftOutOf(transform, state), reasons: [] }) }
+}
+
+export async function isSummaryPageBehind(store: Store, manifest: Uint8Array): Promise<boolean> {
+  return !(await pageIn(store)).includes(manifestDigest(manifest))
+}
+
+/** @throws ExportError `storage` when it cannot be written, or another file has its name */
+async function writePage(store: OwnedStore, input: SummaryInput): Promise<void> {
+  const isTaken = (await store.size(SUMMARY_PAGE_PATH)) !== null
+  if (isTaken && !(await beginsWith(store, SUMMARY_PAGE_PATH, SUMMARY_PAGE_START)))
+    throw new ExportError({
+      kind: 'storage',
+      what: 'The file is no summary page of spillway, so it is not overwritten',
+      where: SUMMARY_PAGE_PATH,
+      next: 'Move it away; `spillway summary` writes the page then.',
+    })
+  const { summaryPage } = await pages()
+  await store.replace(SUMMARY_PAGE_PATH, [summaryPage(input)])
+}
+
+function inputFrom(bytes: Uint8Array, verdict: Verdict, version: string): SummaryInput {
+  return {
+    manifest: parseManifest(bytes),
+    manifestSha256: manifestDigest(bytes),
+    verdict,
+    version,
+    rows: null,
+  }
+}
+
+export async function pageOfManifest(
+  pipeline: Pipeline,
+  bytes: Uint8Array,
+  state: CheckpointState,
+  verdict: Verdict,
+  version: string,
+): Promise<Uint8Array> {
+  const { summaryPage } = await pages()
+  return Buffer.from(summaryPage(inputFrom(bytes, shown(pipeline, state, verdict), version)))
+}
+
+export type SummarizedDataSet = {
+  readonly pipeline: string
+  readonly rows: number
+  readonly shards: number
+  /** Whether its rows were asked, which needs DuckDB. */
+  readonly hasFacts: boolean
+  readonly verdict: Verdict
+  readonly markdown: string
+}
+
+export type SummarizeOptions = HoldOptions & {
+  readonly version: string
+  /** Only for the page the data set is locked. */
+  readonly format: 'html' | 'markdown'
+}
+
+/** Markdown writes nothing. @throws ExportError `locked` during a run; `config` when nothing was exported yet */
+export async function summarizeDataSet(
+  { pipeline, planned }: Pick<Described, 'pipeline' | 'planned'>,
+  options: SummarizeOptions,
+): Promise<SummarizedDataSet> {
+  const { format, version, stop } = options
+  return namingLocations(pipeline, async () => {
+    const data = openStore(pipeline)
+    const summarized = async (store: Store, isHeld: boolean): Promise<SummaryInput> => {
+      const bytes = await store.read(MANIFEST_PATH)
+      if (bytes === null) throw nothingExported(pipeline)
+      const { state, fault } = await knownState(store)
+      const standing = await standingOf(store, state, { fault, isHeld })
+      const verdict = verdictOf(planned, state, standing)
+      const input = inputFrom(bytes, state === null ? verdict : shown(planned, state, verdict), version)
+      // Loaded here, so that runs start faster.
+      const { askRows } = await import('../warehouse/ask-rows.ts')
+      return { ...input, rows: await askRows(pipeline, input.manifest, stop) }
+    }
+    if (format === 'markdown') return resultOf(await readSteadily(data, () => summarized(data, true)))
+    // Before the lock, which would create the folder.
+    if ((await data.size(MANIFEST_PATH)) === null) throw nothingExported(pipeline)
+    return holdDataSet(pipeline, options, async ({ store }) => {
+      const input = await summarized(store, false)
+      await writePage(store, input)
+      return resultOf(input)
+    })
+  })
+}
+
+async function resultOf(input: SummaryInput): Promise<SummarizedDataSet> {
+  const { summaryMarkdown } = await pages()
+  const { manifest, verdict, rows } = input
+  return {
+    pipeline: manifest.pipeline,
+    rows: manifest.totals.rows,
+    shards: manifest.totals.shards,
+    hasFacts: rows !== null,
+    verdict,
+    markdown: summaryMarkdown(input),
+  }
+}

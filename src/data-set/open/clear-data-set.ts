@@ -1,0 +1,99 @@
+import {
+  type Log,
+  nullIf,
+  type OwnedStore,
+  ROW_FOLDERS,
+  type Store,
+  SUMMARY_PAGE_PATH,
+  SUMMARY_PAGE_START,
+} from '../../core/index.ts'
+import { listSealed, moveToOrphans, QUARANTINE_FOLDER, SEALED_FOLDER } from '../../load/index.ts'
+import { removeTables } from '../../open-tables/index.ts'
+import {
+  CHECKPOINT_PATH,
+  CHECKPOINT_START,
+  emptyLog,
+  MANIFEST_PATH,
+  MANIFEST_START,
+  readCheckpoint,
+  readManifest,
+  SIGNATURE_BYTES,
+  SIGNATURE_PATH,
+} from '../../state/index.ts'
+import { LOADS_FOLDER } from '../commands/warehouse/loaded.ts'
+import { LIKE_A_SHARD, rowFiles } from '../row-files.ts'
+import { SUCCESS_PATH } from '../settle/success-mark.ts'
+import { tableOwner } from '../settle/table-owner.ts'
+import { bringSuppression } from '../suppression.ts'
+import { CLEARING_PATH } from './find-state.ts'
+import { removeFailedStart } from './start.ts'
+
+/** What is not known to be Spillway's own moves to `_state/orphans`. @param accept may refuse before anything goes */
+export async function clearDataSet(
+  store: OwnedStore,
+  log: Log,
+  accept: () => Promise<unknown>,
+): Promise<void> {
+  const state = await readCheckpoint(store).catch(nullIf())
+  // Before the checkpoint goes, which names people whom a killed `forget` had committed. A list that is gone may stay so.
+  if (state !== null) await bringSuppression(store, state).catch(nullIf('damaged'))
+  await accept()
+  await store.create(CLEARING_PATH, [])
+  const manifest = await readManifest(store).catch(nullIf())
+  const shards = [...(state?.shards ?? []), ...(manifest?.shards ?? [])]
+  const known = new Set([...(state?.invalidated ?? []), ...shards.map(({ path }) => path)])
+  const aside: string[] = []
+  const clear = async (path: string, isOurs: boolean): Promise<void> => {
+    if (isOurs) await store.remove(path)
+    else aside.push(await moveToOrphans(store, path))
+  }
+  const clearManifest = async (): Promise<void> => {
+    const signature = await store.size(SIGNATURE_PATH)
+    if (signature !== null) await clear(SIGNATURE_PATH, signature === SIGNATURE_BYTES)
+    await clearFile(store, MANIFEST_PATH, MANIFEST_START, clear)
+  }
+  await clearFile(store, SUCCESS_PATH, '', clear)
+  await clearFile(store, SUMMARY_PAGE_PATH, SUMMARY_PAGE_START, clear)
+  // Before the shards that they name.
+  await removeTables(store, await tableOwner(store))
+  if (state !== null) await clearManifest()
+  for (const resource of ROW_FOLDERS) {
+    for await (const path of rowFiles(store, resource))
+      if (LIKE_A_SHARD.test(path)) await clear(path, known.has(path))
+  }
+  for (const name of await store.list(QUARANTINE_FOLDER))
+    if (name.endsWith('.jsonl')) await store.remove(`${QUARANTINE_FOLDER}/${name}`)
+  for (const name of await store.list(LOADS_FOLDER)) await store.remove(`${LOADS_FOLDER}/${name}`)
+  await removeFailedStart(store)
+  for (const name of await listSealed(store)) await store.remove(`${SEALED_FOLDER}/${name}`)
+  await emptyLog(store, state?.logEnd.file ?? 0)
+  await clearManifest()
+  // What it names is known as Spillway's own.
+  await clearFile(store, CHECKPOINT_PATH, CHECKPOINT_START, clear)
+  await store.remove(CLEARING_PATH)
+  if (aside.length === 0) return
+  const more = aside.length > 1 ? ` and ${aside.length - 1} more` : ''
+  log('warn', `what is not known to be spillway's own was kept: ${aside[0]}${more}`)
+}
+
+/** Removes what is left of a data set that was given up. */
+export function finishClearing(store: OwnedStore): Promise<void> {
+  const nothing = async (): Promise<void> => {}
+  return clearDataSet(store, () => {}, nothing)
+}
+
+type Clear = (path: string, isOurs: boolean) => Promise<void>
+
+/** @param start the beginning of Spillway's own file; '': it is empty */
+async function clearFile(store: Store, path: string, start: string, clear: Clear): Promise<void> {
+  const size = await store.size(path)
+  if (size === null) return
+  const isOurs = start === '' ? size === 0 : await beginsWith(store, path, start)
+  await clear(path, isOurs)
+}
+
+export async function beginsWith(store: Store, path: string, start: string): Promise<boolean> {
+  // It may be a folder, for example.
+  const bytes = await store.read(path, 0, start.length).catch(nullIf())
+  return Buffer.from(bytes ?? []).toString() === start
+}

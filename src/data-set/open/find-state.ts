@@ -1,0 +1,73 @@
+import { ExportError, isExportError, type Store } from '../../core/index.ts'
+import {
+  CHECKPOINT_PATH,
+  type CheckpointState,
+  type Found,
+  findCheckpoint,
+  hasCommits,
+  LOG_FOLDER,
+  type Manifest,
+  readManifest,
+  SUPPRESSION_PATH,
+  stateOfManifest,
+} from '../../state/index.ts'
+import { readSuppressionFile } from '../suppression.ts'
+
+type FoundState = {
+  readonly found: Found | null
+  /** The manifest that stands in for a checkpoint which is lost, or which another version wrote; null: nothing is lost. */
+  readonly manifest: Manifest | null
+  /** As one of these tells it; null: the data set has not begun. */
+  readonly state: CheckpointState | null
+  /** Whether the data set was given up, and not all of it is gone: its state is then that of none. */
+  readonly isClearing: boolean
+}
+
+/** Changes nothing. @throws ExportError `damaged`; `config` if another version wrote it and there is no manifest */
+export async function findState(store: Store): Promise<FoundState> {
+  if (await isClearing(store)) return { found: null, manifest: null, state: null, isClearing: true }
+  let otherVersion: ExportError | null = null
+  const found = await findCheckpoint(store).catch((error: unknown) => {
+    if (!isExportError(error, 'config') || error.where !== CHECKPOINT_PATH) throw error
+    otherVersion = error
+    return null
+  })
+  const state = found?.fold.state ?? null
+  // A checkpoint that has only just begun may have been meant to take the place of a lost one.
+  if (state !== null && state.runs.length > 0) return { found, manifest: null, state, isClearing: false }
+  const manifest = await readManifest(store)
+  const isOfIt = state === null || state.header.data_set_id === manifest?.data_set_id
+  if (manifest !== null && manifest.runs.length > 0 && isOfIt)
+    return { found, manifest, state: stateOfManifest(manifest), isClearing: false }
+  if (otherVersion !== null) throw otherVersion
+  if (state === null && (await hasCommits(store)) && (await store.size(CHECKPOINT_PATH)) === null)
+    throw new ExportError({
+      kind: 'damaged',
+      what: 'There is a log but no checkpoint and no manifest, so the export cannot resume',
+      where: LOG_FOLDER,
+      next: 'Restore _state from a backup, choose another load.path, or start over with --fresh.',
+    })
+  return { found, manifest: null, state, isClearing: false }
+}
+
+/** There from the moment at which a data set is given up until all of it is gone: any command removes the rest. */
+export const CLEARING_PATH = '_state/clearing'
+
+export async function isClearing(store: Store): Promise<boolean> {
+  return (await store.size(CLEARING_PATH)) !== null
+}
+
+export async function readState(store: Store): Promise<CheckpointState | null> {
+  return (await findState(store)).state
+}
+
+/** @throws ExportError `config` when the list of forgotten people is lost: they would come back */
+export async function requireSuppression(store: Store, { forgotten }: Manifest): Promise<void> {
+  if (forgotten.length === 0 || (await readSuppressionFile(store)) !== null) return
+  throw new ExportError({
+    kind: 'config',
+    what: 'The checkpoint is lost, and with it the list of the people who were forgotten in this data set',
+    where: SUPPRESSION_PATH,
+    next: 'Restore it from a backup: without it, their rows would come back. Or export to another load.path, and run `forget` there first.',
+  })
+}

@@ -1,0 +1,45 @@
+import { type NamedPipeline, searchesOf } from '../../core/index.ts'
+import { type CheckpointState, presentOf } from '../../state/index.ts'
+
+/** Columns that the pipeline has and some partitions were exported without, and what these would cost anew. */
+export type LackingColumns = {
+  readonly columns: readonly string[]
+  readonly partitions: number
+  readonly rows: number
+  readonly requests: number
+  readonly searches: number
+}
+
+/** null: every shard has the columns of the pipeline */
+export function lackingColumns(
+  { transform, service }: NamedPipeline,
+  state: Pick<CheckpointState, 'schemas' | 'shards' | 'partitions' | 'redo'> | null,
+): LackingColumns | null {
+  if (state === null) return null
+  const lacking = state.schemas.map(({ columns }) =>
+    transform.columns.filter((name) => !columns.includes(name)),
+  )
+  if (lacking.every(({ length }) => length === 0)) return null
+  const columns = new Set<string>()
+  const partitions = new Set<string>()
+  for (const { schema = 0, rows, partitions: within } of state.shards) {
+    const names = lacking[schema]!
+    if (rows === 0 || names.length === 0) continue
+    for (const name of names) columns.add(name)
+    for (const key of within) partitions.add(key)
+  }
+  if (partitions.size === 0) return null
+  let [rows, requests, searches] = [0, 0, 0]
+  for (const key of partitions) {
+    const folded = presentOf(state, key)
+    const pages = Math.max(1, folded?.pages ?? 1)
+    rows += folded?.rows ?? 0
+    requests += pages
+    searches += Math.max(pages, searchesOf(folded?.rows ?? 0, service.rowsPerSearch))
+  }
+  return {
+    columns: transform.columns.filter((name) => columns.has(name)),
+    partitions: partitions.size,
+    ...{ rows, requests, searches },
+  }
+}

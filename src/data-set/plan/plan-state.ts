@@ -1,0 +1,156 @@
+import {
+  getOrInsert,
+  type NamedPipeline,
+  nullIf,
+  type Pipeline,
+  partitionKey,
+  rulesOf,
+} from '../../core/index.ts'
+import { folderOf, ownsFolder } from '../../load/index.ts'
+import { type BegunChain, type Plan, planFeeds, planPartitions } from '../../pipeline/index.ts'
+import {
+  type CheckpointState,
+  hasBegun,
+  hasEnded,
+  holdingsOf,
+  isOver,
+  NO_PARTITIONS,
+  type PlanStates,
+  presentOf,
+  type RetiredQuery,
+} from '../../state/index.ts'
+
+export function planFor(pipeline: NamedPipeline, nowMs: number, state: CheckpointState | null): Plan {
+  if (rulesOf(pipeline.extract.resource).reading === 'feed') return planOfFeeds(pipeline, state)
+  if (state === null) return planPartitions(pipeline, nowMs * 1000, () => null)
+  // Chains that begin from now on belong to queries that the plan has already passed.
+  const chains = new Map<string, BegunChain[]>()
+  for (const chain of state.chains.values()) getOrInsert(chains, chain.query, () => []).push(chain)
+  return planPartitions(pipeline, nowMs * 1000, (query) => {
+    const parts = state.partitions.branches.get(query)
+    if (parts === undefined) return null
+    const windows = new Map<string, { done: boolean }>()
+    for (const [name, exported] of parts) {
+      const key = `${query}/${name}`
+      // What is exported again keeps its window.
+      if (!hasBegun(exported) && !state.redo.partitions.has(key)) continue
+      const folded = presentOf(state, key)
+      windows.set(name, { done: folded !== undefined && hasEnded(folded) })
+    }
+    return { windows, chains: chains.get(query) ?? [] }
+  })
+}
+
+/** A run that goes on after an interruption does not read the feeds again that it has read to their ends. */
+function planOfFeeds(pipeline: NamedPipeline, state: CheckpointState | null): Plan {
+  return planFeeds(
+    pipeline,
+    (query) => {
+      if (state === null) return null
+      const parts = state.partitions.branches.get(query)
+      if (parts === undefined) return null
+      const isDone = (name: string): boolean => {
+        const folded = presentOf(state, `${query}/${name}`)
+        return folded !== undefined && isOver(folded)
+      }
+      const windows = new Map([...parts.keys()].map((name) => [name, { done: isDone(name) }]))
+      return { windows, chains: [...state.chains.values()].filter((chain) => chain.query === query) }
+    },
+    (query) =>
+      state?.runs.at(-1)?.finished_at === null &&
+      presentOf(state, partitionKey(query, null))?.state === 'done',
+    () => [...(state?.chains.values() ?? [])].map(({ query }) => query),
+  )
+}
+
+/** The pipeline of the file, without the flags that change what this run exports. */
+export function asInFile(pipeline: NamedPipeline): NamedPipeline {
+  const { extract } = pipeline
+  return extract.unfiltered === null
+    ? pipeline
+    : { ...pipeline, extract: { ...extract, ...extract.unfiltered } }
+}
+
+/**
+ * The meaning of `_SUCCESS`: flags of a run, queries that the file no longer has and pruned partitions do not count.
+ * @param asOfMs windows that end later are not planned yet
+ */
+export function isPlanDone(
+  pipeline: NamedPipeline,
+  state: CheckpointState,
+  asOfMs = lastBegun(state),
+): boolean {
+  const plan = planAsOf(pipeline, state, asOfMs)
+  if (plan === null) return false
+  for (const { key } of plan.partitions()) {
+    const folded = state.partitions.get(key)
+    if (folded === undefined || !isOver(folded)) return false
+  }
+  // After a crash, a used-up budget or a signal, the shard of a shared folder may still be open.
+  for (const { partitions } of state.openShards.values()) {
+    for (const key of partitions) {
+      if (state.partitions.get(key)?.state === 'done' && !state.redo.partitions.has(key)) return false
+    }
+  }
+  return true
+}
+
+/** null: its windows would cut partly exported ones. */
+export function planAsOfLastRun(pipeline: NamedPipeline, state: CheckpointState): Plan | null {
+  return planAsOf(pipeline, state, lastBegun(state))
+}
+
+/** Epoch ms. */
+export function lastBegun(state: CheckpointState): number {
+  return Date.parse(state.runs.at(-1)?.started_at ?? state.header.created_at)
+}
+
+function planAsOf(pipeline: NamedPipeline, state: CheckpointState, asOfMs: number): Plan | null {
+  try {
+    return planFor(asInFile(pipeline), asOfMs, state)
+  } catch (error) {
+    return nullIf('config')(error)
+  }
+}
+
+export function retiredQueries(pipeline: NamedPipeline, state: CheckpointState): readonly RetiredQuery[] {
+  const requested = new Set(asInFile(pipeline).extract.queries.map(({ name }) => name))
+  const retired: RetiredQuery[] = []
+  for (const query of state.partitions.branches.keys()) {
+    const holdings = requested.has(query) ? null : holdingsOf(query, state)
+    if (holdings !== null) retired.push(holdings)
+  }
+  return retired.sort((a, b) => (a.query < b.query ? -1 : 1))
+}
+
+export type PlanCounts = PlanStates & {
+  /** Unfinished partitions that have rows or are the current one of a chain. */
+  readonly begun: number
+  /** Unfinished partitions by shared folder; folders without any are absent. */
+  readonly unfinished: Map<string, number>
+}
+
+/** @param viewOf what counts of a partition that is exported again; default: what is exported again so far */
+export function countPartitions(
+  pipeline: Pipeline,
+  plan: Plan,
+  state: CheckpointState | null,
+  viewOf: typeof presentOf = presentOf,
+): PlanCounts {
+  const { extract, load } = pipeline
+  const shared = !ownsFolder(extract.resource, load.partitionBy)
+  const unfinished = new Map<string, number>()
+  const counts = { ...NO_PARTITIONS, total: 0, begun: 0 }
+  for (const partition of plan.partitions()) {
+    const folded = state === null ? undefined : viewOf(state, partition.key)
+    const where = folded?.state ?? 'pending'
+    counts[where]++
+    if (where !== 'pruned') counts.total++
+    if (folded !== undefined && hasEnded(folded)) continue
+    if (folded !== undefined && (where === 'partial' || hasBegun(folded))) counts.begun++
+    if (!shared) continue
+    const folder = folderOf(extract.resource, partition, load.partitionBy)
+    unfinished.set(folder, (unfinished.get(folder) ?? 0) + 1)
+  }
+  return { ...counts, unfinished }
+}

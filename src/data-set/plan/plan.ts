@@ -1,0 +1,253 @@
+import {
+  counted,
+  countText,
+  ExportError,
+  getOrInsert,
+  isSecondSearch,
+  type Measures,
+  monthOf,
+  type NamedPipeline,
+  NOT_MEASURED,
+  type Pipeline,
+  parseWindow,
+  plainError,
+  type ResponseTime,
+  rulesOf,
+  searchesOf,
+  type Window,
+} from '../../core/index.ts'
+import { requireEngine } from '../../load/index.ts'
+import type { Plan, PlannedChain } from '../../pipeline/index.ts'
+import { type CheckpointState, type PlanStates, searchesByMonth, type Verdict } from '../../state/index.ts'
+import { refuseLinks } from '../open/links.ts'
+import { type Continuation, readOwnCheckpoint } from '../open/open-checkpoint.ts'
+import { requirePolicies } from '../open/require-policies.ts'
+import { namingLocations, openStore, requireReachable } from '../open-store.ts'
+import type { DataSetOptions } from '../options.ts'
+import { namePipeline, readQuerySecrets, requireSendableToken } from '../queries.ts'
+import { requireOwnTables } from '../settle/update-tables.ts'
+import { readSuppression } from '../suppression.ts'
+import { type LackingColumns, lackingColumns } from './lacking-columns.ts'
+import { countPartitions, planFor } from './plan-state.ts'
+import {
+  type PartitionFilter,
+  type PartitionStatus,
+  type QueryStatus,
+  statusByQuery,
+  statusOfEach,
+} from './status.ts'
+import { standingOf, verdictOf } from './verdict.ts'
+
+export type PlanResult = {
+  /** `partial`: with committed rows, or the current ones of chains; `pending`: the others that are not done. */
+  readonly partitions: Omit<PlanStates, 'failed'>
+  /** At least one request for each chain. */
+  readonly minRequests: number
+  /** The time for `minRequests` at the tier's rate. */
+  readonly minSeconds: number
+  /** Estimates by earlier windows of the data set; null: there are none. */
+  readonly expectedRequests: number | null
+  readonly expectedSeconds: number | null
+  /** By `service.rows_per_search`; null also where the endpoint has no quota. */
+  readonly expectedSearches: number | null
+  /** What a full page costs; null: the endpoint has no quota. */
+  readonly searchesAPage: number | null
+  readonly pageSize: number
+  /** Whether slow responses leave slots idle that parts of long chains could use. */
+  readonly isBoundByChains: boolean
+  /** Searches that earlier runs have spent in this month. */
+  readonly searchesThisMonth: number
+  /** Searches left, as the service last reported; null: never. */
+  readonly searchesRemaining: number | null
+  /** What is exported without some columns of the pipeline; null: nothing is. */
+  readonly lacking: LackingColumns | null
+  readonly verdict: Verdict
+  /** The status of each partition, in the order of export; made on demand. */
+  each(): Iterable<PartitionStatus>
+  /** Totals of each query, over the wanted partitions (default: all). */
+  queries(isWanted?: PartitionFilter): readonly QueryStatus[]
+}
+
+/** Plans a run, changes nothing; works during one. @throws ExportError when a run could not begin, but for the lock */
+export async function readPlan(
+  given: Pipeline,
+  options: Continuation & Pick<DataSetOptions, 'readSecret'> & { readonly allowPlaintext: boolean },
+): Promise<PlanResult> {
+  requirePolicies(given, options)
+  requireEngine(given.load.format)
+  const pipeline = namePipeline(given, options.maskKey)
+  await readQuerySecrets(pipeline, options, false)
+  await requireSendableToken(pipeline, options)
+  const state = await namingLocations(pipeline, async () => {
+    await requireReachable(pipeline)
+    const store = openStore(pipeline)
+    await refuseLinks(store)
+    await requireOwnTables(pipeline, store, false)
+    const found = await readOwnCheckpoint(pipeline, store, options)
+    await readSuppression(pipeline, store, found, options)
+    return found
+  })
+  const nowMs = options.clock.now()
+  const plan = planFor(pipeline, nowMs, state)
+  const { total, done, begun, pruned } = countPartitions(pipeline, plan, state)
+  const { chains, divisible, expected, searches } = costOf(plan, pipeline, state)
+  const { extract, service } = pipeline
+  const rate = requestRate(pipeline)
+  const measures = state?.service ?? NOT_MEASURED
+  const pageSize = pageSizeOf(pipeline, measures)
+  // If responses are slow, each chain has one request in flight.
+  const ms = millisecondsAPage(measures.times, pageSize) ?? 0
+  const secondsAPage = ms / 1000 / Math.min(extract.concurrency, Math.max(1, chains))
+  const isFree =
+    rulesOf(extract.resource).reading !== 'search' ||
+    measures.reportsSearchesLeft === false ||
+    isSecondSearch(service.addresses.search_path)
+  return {
+    partitions: { total, done, partial: begun, pending: total - done - begun, pruned },
+    minRequests: chains,
+    minSeconds: chains / rate,
+    expectedRequests: expected,
+    expectedSeconds: expected === null ? null : expected * Math.max(1 / rate, secondsAPage),
+    expectedSearches: isFree ? null : searches,
+    searchesAPage: isFree ? null : searchesOf(pageSize, service.rowsPerSearch),
+    pageSize,
+    isBoundByChains: divisible && chains < extract.concurrency && secondsAPage > 1 / rate,
+    searchesThisMonth: searchesByMonth(state?.runs ?? []).get(monthOf(nowMs)) ?? 0,
+    searchesRemaining: state?.searchesRemaining ?? null,
+    lacking: lackingColumns(pipeline, state),
+    verdict: verdictOf(pipeline, state, await standingOf(openStore(pipeline), state, AS_PLANNED)),
+    each: () => statusOfEach(plan, state),
+    queries: (isWanted = () => true) => statusByQuery(plan, state, isWanted),
+  }
+}
+
+/** A run may be at work. */
+const AS_PLANNED = { fault: null, isHeld: true }
+
+/** The cost of all chains; null: no estimate. */
+type Cost = {
+  readonly chains: number
+  /** Whether one of them may have enough pages and windows to be divided. */
+  readonly divisible: boolean
+  /** Requests. */
+  readonly expected: number | null
+  readonly searches: number | null
+}
+
+/** A part of a chain costs a request more, which should not matter. */
+const MIN_PAGES_A_PART = 20
+
+function costOf(plan: Plan, pipeline: NamedPipeline, state: CheckpointState | null): Cost {
+  const seen = forecast(pipeline, state)
+  const size = pageSizeOf(pipeline, state?.service ?? NOT_MEASURED)
+  let chains = 0
+  let divisible = false
+  let expected: number | null = 0
+  let searches: number | null = 0
+  for (const chain of plan.chains()) {
+    if (chain.kind === 'begun' && chain.wanted === 0) continue
+    chains++
+    const rows = rowsOf(chain, seen, state)
+    const pages = rows === null ? null : Math.max(1, Math.ceil(rows / size))
+    divisible ||= chain.kind === 'new' && chain.windows.count > 1 && (pages ?? 0) >= 2 * MIN_PAGES_A_PART
+    expected = expected === null || pages === null ? null : expected + pages
+    // Each page costs one search at least.
+    const cost = rows === null ? null : Math.max(pages!, searchesOf(rows, pipeline.service.rowsPerSearch))
+    searches = searches === null || cost === null ? null : searches + cost
+  }
+  return { chains, divisible, expected, searches }
+}
+
+/** Of a run that stopped at its budget or the quota: with what is left, and in how many runs. */
+export function withRest(
+  error: ExportError,
+  pipeline: NamedPipeline,
+  nowMs: number,
+  state: CheckpointState,
+): ExportError {
+  if (error.kind !== 'quota') return error
+  const plan = planFor(pipeline, nowMs, state)
+  const { total, done } = countPartitions(pipeline, plan, state)
+  const { expected } = costOf(plan, pipeline, state)
+  const { maxRequests } = pipeline.extract
+  const runs = expected === null || maxRequests === null ? 0 : Math.ceil(expected / maxRequests)
+  const requests = expected === null ? '' : `, about ${counted(expected, 'request')}`
+  const left = `${countText(total - done)} of ${counted(total, 'partition')} left${requests}${runs > 0 ? ` (${counted(runs, 'run')} at this budget)` : ''}`
+  const { cause, untilMs } = error
+  return new ExportError({ ...plainError(error), what: `${error.what}; ${left}`, cause, untilMs })
+}
+
+function pageSizeOf({ extract }: NamedPipeline, { limit }: Measures): number {
+  return Math.min(extract.pageSize, limit ?? extract.pageSize)
+}
+
+function rowsOf(chain: PlannedChain, seen: Forecast, state: CheckpointState | null): number | null {
+  if (chain.kind === 'new') return seen.rowsOf(chain.query.name, chain.windows.range)
+  const folded = state?.chains.get(chain.chain)
+  if (folded === undefined) return null
+  return seen.rowsOf(chain.query.name, folded.windows.part(folded.watermark, chain.wanted).range)
+}
+
+/** Milliseconds that a page of this size takes; null: not measured. */
+function millisecondsAPage(times: readonly ResponseTime[], size: number): number | null {
+  const sameSize = times.filter(([requested]) => requested === size)
+  const sorted = (sameSize.length > 0 ? sameSize : times).map(([, ms]) => ms).sort((a, b) => a - b)
+  return sorted[sorted.length >> 1] ?? null
+}
+
+export function requestRate({ extract, service }: Pick<Pipeline, 'extract' | 'service'>): number {
+  const isListed = rulesOf(extract.resource).reading === 'list'
+  return isListed ? service.basicRequestsPerSecond : service.requestsPerSecond
+}
+
+/** Estimates the rows of new windows from earlier ones. */
+export type Forecast = {
+  /** By the median of rows a day in its last windows, or in those of all queries; null: there are none. */
+  rowsOf(query: string, range: Window | null): number | null
+}
+
+const LAST = 12
+const SAMPLE = 1000
+
+const MICROS_A_DAY = 86_400_000_000
+
+export function forecast(pipeline: NamedPipeline, state: CheckpointState | null): Forecast {
+  const rates = new Map<string, number | null>()
+  const rateOf = (query: string): number | null => getOrInsert(rates, query, () => rowsADay(state, query))
+  let common: number | null | undefined
+  const commonRate = (): number | null => {
+    const sample = pipeline.extract.queries.slice(0, SAMPLE)
+    common ??= median(sample.flatMap(({ name }) => rateOf(name) ?? []))
+    return common
+  }
+  return {
+    rowsOf(query, range) {
+      if (range === null) return null
+      const rate = rateOf(query) ?? commonRate()
+      return rate === null ? null : (rate * (range.until - range.from)) / MICROS_A_DAY
+    },
+  }
+}
+
+function rowsADay(state: CheckpointState | null, query: string): number | null {
+  const windows = state?.partitions.branches.get(query)
+  if (windows === undefined) return null
+  const done: string[] = []
+  for (const [name, folded] of windows) if (folded.state === 'done') done.push(name)
+  // Names begin with the beginning of the window, so they sort by time.
+  const last = done.sort().slice(-LAST)
+  return median(
+    last.flatMap((name) => {
+      const window = parseWindow(name)
+      if (window === null) return []
+      return (windows.get(name)!.rows * MICROS_A_DAY) / (window.until - window.from)
+    }),
+  )
+}
+
+function median(values: readonly number[]): number | null {
+  if (values.length === 0) return null
+  const sorted = [...values].sort((a, b) => a - b)
+  const middle = sorted.length >> 1
+  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
+}

@@ -1,0 +1,214 @@
+import {
+  counted,
+  countText,
+  type ExportError,
+  isExportError,
+  nullIf,
+  type Pipeline,
+  type PlainError,
+  type Store,
+} from '../../core/index.ts'
+import { waitingWindows } from '../../pipeline/index.ts'
+import {
+  type CheckpointState,
+  coverage,
+  hasBegun,
+  NO_PARTITIONS,
+  type PartitionCounts,
+  partitionCounts,
+  presentOf,
+  publishedStates,
+  rangeOf,
+  readManifest,
+  stateOfManifest,
+  type TimeRange,
+  type Verdict,
+} from '../../state/index.ts'
+import { readState } from '../open/find-state.ts'
+import { readFailedStart } from '../open/start.ts'
+import { namingLocations, openStore } from '../open-store.ts'
+import { withNames } from '../queries.ts'
+import { isMarked } from '../settle/success-mark.ts'
+import { leftOutClauses, leftOutOf } from './left-out.ts'
+import { lastBegun, planAsOfLastRun } from './plan-state.ts'
+import { scopeOf } from './scope.ts'
+
+/** What the checkpoint alone does not tell. */
+export type Standing = {
+  readonly isMarked: boolean
+  /** Why a start could not begin, if none has begun since, or what it would meet now; null: nothing. */
+  readonly obstacle: PlainError | null
+  /** Whether the last run may still be at work, if it has no end. */
+  readonly isHeld: boolean
+}
+
+/** The verdict on a data set for what the given file plans, as of the last run. @param state null: nothing is exported */
+export function verdictOf(
+  given: Pipeline,
+  state: CheckpointState | null,
+  { isMarked, obstacle, isHeld }: Standing,
+): Verdict {
+  if (state === null) return NOTHING
+  const { partitions, outside, failure, covers } = countsOf(given, state)
+  const complete = isMarked && (partitions === null || partitions.done === partitions.total)
+  const ending = obstacle ?? endOf(state, isHeld)
+  const told = {
+    covers,
+    waiting: waitingIn(given, lastBegun(state)),
+    partitions,
+    complete,
+    leftOut: leftOutClauses(leftOutOf(given.transform, state)),
+    outside,
+  }
+  const extent = extentOf(partitions, complete)
+  // A run goes on after the failure of a partition.
+  if (ending !== null && (complete || presentOf(state, ending.where)?.state !== 'failed')) {
+    const { kind, what, where, next } = ending
+    if (kind === 'damaged')
+      return { state: 'damaged', headline: `DAMAGED: ${what}`, why: where, next, ...told }
+    const headline = `STOPPED: ${extent.replace(/^.*?: /, '')}${complete ? ' exported' : ''}`
+    return { state: 'stopped', headline, why: where === '' ? what : `${what} (${where})`, next, ...told }
+  }
+  if (complete) return { state: 'complete', headline: extent, why: '', next: '', ...told }
+  const atWork = isHeld && state.runs.at(-1)?.finished_at === null
+  const why =
+    failure?.cause ??
+    (atWork ? `A run began at ${state.runs.at(-1)?.started_at}: it is at work, or was killed` : '')
+  const next =
+    failure?.next ?? (atWork ? '`status` tells which.' : 'Run it again: the next run exports the rest.')
+  return { state: 'incomplete', headline: extent, why, next, ...told }
+}
+
+const NOTHING: Verdict = {
+  state: 'incomplete',
+  headline: 'INCOMPLETE: nothing is exported yet',
+  why: '',
+  next: 'Run it.',
+  covers: null,
+  waiting: [],
+  partitions: null,
+  complete: false,
+  leftOut: [],
+  outside: { partitions: 0, rows: 0 },
+}
+
+/** How the last run ended, if not as it should; null: well, or not yet. */
+function endOf({ runs }: CheckpointState, isHeld: boolean): PlainError | null {
+  const last = runs.at(-1)
+  if (last === undefined || last.status === 'complete') return null
+  if (last.finished_at === null) return isHeld ? null : withoutEnd(last.started_at)
+  return last.error ?? withoutEnd(last.started_at)
+}
+
+function withoutEnd(startedAt: string): PlainError {
+  return {
+    kind: 'interrupted',
+    what: `The run that began at ${startedAt} has left no end: it was killed, or could not write`,
+    where: '',
+    next: 'Run it again: it goes on from the last committed page. `check` tells whether it can write.',
+  }
+}
+
+function extentOf(partitions: PartitionCounts | null, complete: boolean): string {
+  if (partitions === null)
+    return complete ? 'complete: all that was planned' : 'INCOMPLETE: it has no _SUCCESS'
+  const { total, done, failed, pending } = partitions
+  if (complete)
+    return total === 1 ? 'complete: its one partition' : `complete: all ${countText(total)} partitions`
+  if (done === total) return 'INCOMPLETE: it has no _SUCCESS'
+  const of = ` of ${counted(total, 'partition')}`
+  const parts = [
+    ...(failed > 0 ? [`${countText(failed)}${of} failed`] : []),
+    ...(pending > 0 ? [`${countText(pending)}${failed > 0 ? '' : of} not done`] : []),
+  ]
+  return `INCOMPLETE: ${parts.join(', ')}`
+}
+
+type Counts = Pick<Verdict, 'partitions' | 'outside' | 'covers'> & {
+  /** The most frequent one of its partitions. */
+  readonly failure: { readonly cause: string; readonly next: string } | null
+}
+
+function countsOf(given: Pipeline, state: CheckpointState): Counts {
+  const pipeline = withNames(given)
+  const plan = pipeline === null ? null : planAsOfLastRun(pipeline, state)
+  if (pipeline === null || plan === null)
+    return { partitions: null, outside: NOTHING.outside, covers: null, failure: null }
+  const stateOf = publishedStates(state)
+  const states = { ...NO_PARTITIONS }
+  const causes = new Map<string, { cause: string; next: string; partitions: number }>()
+  const outside = { partitions: 0, rows: 0 }
+  for (const [, { rows, ...folded }] of state.partitions) {
+    if (folded.state === 'pruned' || !hasBegun({ rows, ...folded })) continue
+    outside.partitions++
+    outside.rows += rows
+  }
+  const planned: { key: string; state: keyof typeof states }[] = []
+  for (const { key } of plan.partitions()) {
+    const where = stateOf(key)
+    states[where]++
+    planned.push({ key, state: where })
+    const folded = state.partitions.get(key)
+    if (folded === undefined) continue
+    if (where !== 'pruned' && hasBegun(folded)) {
+      outside.partitions--
+      outside.rows -= folded.rows
+    }
+    if (where !== 'failed' || folded.error === null) continue
+    const { cause, next } = folded.error
+    const known = causes.get(cause) ?? { cause, next, partitions: 0 }
+    known.partitions++
+    causes.set(cause, known)
+  }
+  const { done, failed, partial, pending } = states
+  const [failure = null] = [...causes.values()].sort((a, b) => b.partitions - a.partitions)
+  return {
+    partitions: partitionCounts(done + failed + partial + pending, { done, failed }),
+    outside,
+    failure,
+    covers: coverage(scopeOf(pipeline), planned),
+  }
+}
+
+/** @param nowMs when the last run began */
+export function waitingIn(given: Pipeline, nowMs: number): readonly TimeRange[] {
+  const { windows, unfiltered } = given.extract
+  const settings = unfiltered === null ? windows : unfiltered.windows
+  if (settings === null) return []
+  const found = waitingWindows(settings, nowMs * 1000)
+  return found.map(({ from, until }) => rangeOf(from, until))
+}
+
+/** The verdict for a command that reads. @param planned with the queries and windows of the file */
+export function readVerdict(planned: Pipeline): Promise<Verdict> {
+  return namingLocations(planned, async () => {
+    const store = openStore(planned)
+    const { state, fault } = await knownState(store)
+    return verdictOf(planned, state, await standingOf(store, state, { fault, isHeld: true }))
+  })
+}
+
+/** Where the checkpoint cannot be read, the manifest stands in for it. */
+export async function knownState(
+  store: Store,
+): Promise<{ readonly state: CheckpointState | null; readonly fault: ExportError | null }> {
+  try {
+    return { state: await readState(store), fault: null }
+  } catch (error) {
+    if (!isExportError(error, 'damaged', 'config')) throw error
+    const manifest = await readManifest(store).catch(nullIf('damaged'))
+    return { state: manifest === null ? null : stateOfManifest(manifest), fault: error }
+  }
+}
+
+export async function standingOf(
+  store: Store,
+  state: CheckpointState | null,
+  { fault, isHeld }: { readonly fault: PlainError | null; readonly isHeld: boolean },
+): Promise<Standing> {
+  return {
+    isMarked: await isMarked(store),
+    obstacle: fault ?? (state === null ? null : await readFailedStart(store, state)),
+    isHeld,
+  }
+}

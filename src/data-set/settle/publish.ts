@@ -1,0 +1,52 @@
+import { nameInUse, type OwnedStore, sideBySide } from '../../core/index.ts'
+import { isAsSealed, listSealed, publishSealed, SEALED_FOLDER, sealedPath, stands } from '../../load/index.ts'
+import { type CheckpointState, type SealedShard, splitPath } from '../../state/index.ts'
+import { unmark } from './success-mark.ts'
+
+/** @param accept gets shards that are not what was sealed; it may refuse them before anything is published */
+export async function publishCommitted(
+  store: OwnedStore,
+  state: CheckpointState,
+  accept: (changed: readonly SealedShard[]) => void = () => {},
+): Promise<{ readonly published: readonly SealedShard[]; readonly changed: readonly SealedShard[] }> {
+  const names = new Set(await listSealed(store))
+  const [published, changed]: [SealedShard[], SealedShard[]] = [[], []]
+  if (names.size > 0) {
+    const left = [...state.shards].filter(({ shard, sha256 }) =>
+      names.has(splitPath(sealedPath(shard, sha256))[1]),
+    )
+    const sound: SealedShard[] = []
+    await sideBySide(left, async (shard) => {
+      if ((await store.size(shard.path)) !== null) {
+        // A name is no identity: a file system that folds case gives it another shard's.
+        if (!(await stands(store, shard))) throw nameInUse(shard.path)
+        return
+      }
+      const isSound = await isAsSealed(store, shard)
+      ;(isSound ? sound : changed).push(shard)
+    })
+    accept(changed)
+    if (left.length > 0 && !state.isSettled) await unmark(store)
+    await sideBySide(sound, async (shard) => {
+      await publishSealed(store, shard)
+      published.push(shard)
+    })
+  }
+  return { published, changed }
+}
+
+/** Removes sealed shards that are published, or that no commit names. */
+export async function removeSealed(store: OwnedStore, state: CheckpointState): Promise<void> {
+  const names = await listSealed(store)
+  if (names.length === 0) return
+  const known = new Set([...state.redo.sealed.values()].map(({ shard, sha256 }) => sealedPath(shard, sha256)))
+  for (const { shard, sha256, path, bytes } of state.shards) {
+    const sealed = sealedPath(shard, sha256)
+    if (names.includes(splitPath(sealed)[1]) && !(await stands(store, { path, bytes, sha256 })))
+      known.add(sealed)
+  }
+  for (const name of names) {
+    const path = `${SEALED_FOLDER}/${name}`
+    if (!known.has(path)) await store.remove(path)
+  }
+}

@@ -1,0 +1,61 @@
+import { type Log, type NamedPipeline, nullIf, type OwnedStore } from '../../core/index.ts'
+import { moveToOrphans } from '../../load/index.ts'
+import {
+  type CheckpointState,
+  isManifestOf,
+  MANIFEST_PATH,
+  manifestDifference,
+  SIGNATURE_BYTES,
+  SIGNATURE_PATH,
+  writeManifest,
+} from '../../state/index.ts'
+import { lastBegun, planAsOfLastRun, retiredQueries } from '../plan/plan-state.ts'
+import { scopeOf } from '../plan/scope.ts'
+import { waitingIn } from '../plan/verdict.ts'
+
+/**
+ * The former signature goes first: it must never be found beside the new manifest. A signed manifest from which only the
+ * list of runs differs stays, with its signature. Returns whether it was written.
+ */
+export async function replaceManifest(
+  pipeline: NamedPipeline,
+  store: OwnedStore,
+  state: CheckpointState,
+  log: Log,
+): Promise<boolean> {
+  const plan = {
+    scope: state.scope ?? scopeOf(pipeline),
+    planned: [...(planAsOfLastRun(pipeline, state)?.partitions() ?? [])].map(({ key }) => key),
+    retired: retiredQueries(pipeline, state),
+    waiting: waitingIn(pipeline, lastBegun(state)),
+  }
+  const before = await store.read(MANIFEST_PATH)
+  const difference = before === null ? 'all' : manifestDifference(before, pipeline, state, plan)
+  if (difference === 'none') return false
+  const isSigned = (await store.size(SIGNATURE_PATH)) === SIGNATURE_BYTES
+  if (difference === 'runs' && isSigned && isIntact(before!, pipeline, state)) return false
+  await removeSignature(store, log)
+  await writeManifest(store, pipeline, state, plan)
+  return true
+}
+
+/** Whether bytes are the manifest as of an earlier run, to their end. */
+function isIntact(bytes: Uint8Array, pipeline: NamedPipeline, state: CheckpointState): boolean {
+  try {
+    return isManifestOf(bytes, pipeline, state)
+  } catch (error) {
+    return nullIf('damaged')(error) ?? false
+  }
+}
+
+async function removeSignature(store: OwnedStore, log: Log): Promise<void> {
+  const size = await store.size(SIGNATURE_PATH)
+  if (size === null) return
+  if (size === SIGNATURE_BYTES) {
+    await store.remove(SIGNATURE_PATH)
+    log('info', 'the manifest changed, so its former signature was removed')
+    return
+  }
+  const aside = await moveToOrphans(store, SIGNATURE_PATH)
+  log('warn', `${SIGNATURE_PATH} is no signature of spillway; moved to ${aside}`)
+}

@@ -1,0 +1,147 @@
+import {
+  ExportError,
+  isExportError,
+  type NamedPipeline,
+  nullIf,
+  type OwnedStore,
+  plainError,
+  sideBySide,
+} from '../../core/index.ts'
+import { changedSinceSealed } from '../../load/index.ts'
+import type { CheckpointState, Journal, ManifestShard } from '../../state/index.ts'
+import { bringSummaryPage } from '../commands/summary-page/write-summary-page.ts'
+import { requireShards, withRows } from '../open/look.ts'
+import type { DataSetOptions } from '../options.ts'
+import { isPlanDone } from '../plan/plan-state.ts'
+import { replaceRedone } from '../redo/replace.ts'
+import { bringSuppression } from '../suppression.ts'
+import { fillEmptyDataSet, renewEmptyShards } from './fill-empty-data-set.ts'
+import { publishCommitted, removeSealed } from './publish.ts'
+import { bringQuarantine } from './quarantine-files.ts'
+import { replaceManifest } from './replace-manifest.ts'
+import { mark, unmark } from './success-mark.ts'
+import { type TableOptions, updateTables } from './update-tables.ts'
+
+export type SettleOptions = Pick<
+  DataSetOptions,
+  'clock' | 'stop' | 'onLog' | 'version' | 'build' | 'readSecret' | 'catalog'
+> &
+  Pick<TableOptions, 'rebuild' | 'onTables'> & {
+    /** Called with the shard without rows of a data set that has none. */
+    readonly onFilled?: (shard: ManifestShard) => void
+    /** Called when every shard is published, before the manifest tells of the run. */
+    readonly onPublished?: () => Promise<void>
+    /** The run that changed the data set, for the snapshots of tables; default: another command did. */
+    readonly runId?: string
+  }
+
+/**
+ * Nothing is named before it stands under its final name, and nothing is removed that is still named. What stands behind
+ * a failed step waits for the next command. Settling twice changes nothing.
+ */
+export async function settle(
+  pipeline: NamedPipeline,
+  store: OwnedStore,
+  journal: Journal,
+  options: SettleOptions,
+): Promise<void> {
+  const { state } = journal
+  await bringSuppression(store, state)
+  await publishShards(store, journal, options)
+  const isStanding = await requireStanding(pipeline, store, journal, options)
+  const whole = isStanding && isPlanDone(pipeline, state)
+  if (whole) await fillEmptyDataSet(pipeline, store, journal, options)
+  // While shards are there beside those that they replace, rows are there twice.
+  if (!whole || state.invalidated.size > 0) await unmark(store)
+  await bringQuarantine(store, journal)
+  await options.onPublished?.()
+  await replaceManifest(pipeline, store, state, options.onLog)
+  const failure = await failureOfRemoval(store, state, async () => {
+    await updateTables(pipeline, store, journal, options)
+    if (isStanding) await removeUnnamed(store, state, options.stop)
+  })
+  const isClean = failure === null && isStanding
+  const isComplete = whole && (isClean || state.invalidated.size === 0)
+  if (isComplete) await mark(store)
+  await bringSummaryPage(pipeline, store, state, options)
+  if (isClean && !state.isSettled) await journal.append([{ kind: 'settled' }])
+  await journal.erase()
+  if (failure !== null) throw failure
+}
+
+/**
+ * Before every shard stands under its final name nothing is removed or marked. One without rows is made again.
+ * @returns false: some do not that are to be replaced by what is exported again
+ * @throws ExportError `damaged` when another does not
+ */
+async function requireStanding(
+  pipeline: NamedPipeline,
+  store: OwnedStore,
+  journal: Journal,
+  options: SettleOptions,
+): Promise<boolean> {
+  const { state } = journal
+  const isReplaced = (shard: number): boolean => state.redo.shards.has(shard)
+  const seen = await requireShards(store, state, isReplaced, () => unmark(store))
+  await renewEmptyShards(pipeline, store, journal, options)
+  return withRows(seen).length === 0
+}
+
+/** Shards that replace others come first; a run that is stopped leaves these to the next one. @throws ExportError */
+async function publishShards(
+  store: OwnedStore,
+  journal: Journal,
+  { stop, onLog }: Pick<SettleOptions, 'stop' | 'onLog'>,
+): Promise<void> {
+  if (!stop.aborted) await replaceRedone(store, journal)
+  const { published, changed } = await publishCommitted(store, journal.state)
+  for (const { path } of published) onLog('info', 'shard published', { event: 'shard.published', path })
+  if (changed.length > 0) throw changedSinceSealed(changed[0]!)
+}
+
+/** Why files stay that the checkpoint no longer names: the tables could not follow, or one cannot be removed. */
+async function failureOfRemoval(
+  store: OwnedStore,
+  { invalidated }: CheckpointState,
+  remove: () => Promise<void>,
+): Promise<ExportError | null> {
+  try {
+    await remove()
+    return null
+  } catch (error) {
+    if (!isExportError(error) || error.kind === 'locked') throw error
+    const left: string[] = []
+    await sideBySide(invalidated, async (path) => {
+      if ((await store.size(path).catch(nullIf())) !== null) left.push(path)
+    })
+    if (left.length === 0) return error
+    const what = `${error.what}. Until then these files stay, although the data set no longer has their rows: ${left.sort().join(', ')}`
+    return new ExportError({ ...plainError(error), what, cause: error })
+  }
+}
+
+export async function removeUnnamed(
+  store: OwnedStore,
+  state: CheckpointState,
+  stop: AbortSignal,
+): Promise<void> {
+  const failures: unknown[] = []
+  await sideBySide(state.invalidated, async (path) => {
+    if (stop.aborted) return
+    // The others go all the same.
+    await store.remove(path).catch((error: unknown) => failures.push(error))
+  })
+  if (failures.length > 0) throw failures[0]
+  if (stop.aborted && state.invalidated.size > 0) throw stopped()
+  await removeSealed(store, state)
+}
+
+/** Of a command that was stopped before its commit. */
+export const UNCHANGED = 'Run it again: nothing was changed.'
+
+/** @param next by default for a change that is committed, and that any command finishes */
+export function stopped(
+  next = 'Run it again, or any other command that changes the data set: it finishes the work.',
+): ExportError {
+  return new ExportError({ kind: 'interrupted', what: 'The command was stopped', where: '', next })
+}

@@ -1,0 +1,102 @@
+import type { Log, OwnedStore, Pipeline, Store } from '../../core/index.ts'
+import {
+  mayHaveTables,
+  requireOwnTables as requireOwn,
+  type TableState,
+  updateTables as updateAll,
+} from '../../open-tables/index.ts'
+import { columnsOf } from '../../rows/index.ts'
+import {
+  asExportedBy,
+  type Journal,
+  MANIFEST_PATH,
+  manifestDigest,
+  parseManifest,
+} from '../../state/index.ts'
+import type { DataSetOptions } from '../options.ts'
+import { readShard, type ShardFile } from '../read-shard.ts'
+import { tableOwner } from './table-owner.ts'
+
+export type TableOptions = Pick<DataSetOptions, 'clock' | 'catalog'> & {
+  readonly onLog: Log
+  /** Of the run that changed shards; default: another command did. */
+  readonly runId?: string | null
+  /** Makes the tables anew, for readers that see the data set at another address. Default: false. */
+  readonly rebuild?: boolean
+  /** Called when they are in line, before the catalog is told. */
+  readonly onTables?: (tables: readonly TableState[]) => void
+}
+
+/**
+ * Call it after the manifest is written, and before files of shards that it no longer lists are removed: whoever reads a
+ * current snapshot finds every shard. Metadata that the catalog still points to stays until it has moved on.
+ * @throws ExportError `config` for another program's table or other addresses, `storage` if another program committed,
+ *   `damaged`; CatalogError when the catalog does not follow
+ */
+export async function updateTables(
+  pipeline: Pipeline,
+  store: OwnedStore,
+  journal: Journal,
+  { onLog, runId = null, rebuild = false, clock, catalog, onTables }: TableOptions,
+): Promise<void> {
+  const { load } = pipeline
+  // In a bucket each request costs.
+  if (load.tables.formats.length === 0 && !mayHaveTables(await store.list(''))) return
+  const bytes = await store.read(MANIFEST_PATH)
+  if (bytes === null) return
+  const manifest = parseManifest(bytes)
+  const { data_set_id: dataSetId, shards, forgotten } = manifest
+  const columns = columnsOf(asExportedBy(manifest, pipeline))
+  const last = forgotten.at(-1)
+  const forgottenMs = last === undefined ? null : Date.parse(last.at)
+  const manifestSha256 = manifestDigest(bytes)
+  // Loaded only here: most commands read no footers.
+  const { readStatistics } = await import('../../load/inspect/index.ts')
+  const statisticsOf = remembered(load.tables.formats.length, (shard: ShardFile) =>
+    // Of a footer nothing else is read.
+    readShard(store, shard, (reader) => readStatistics(reader, columns), 0),
+  )
+  await updateAll(
+    store,
+    { ...load.tables, dataSetId },
+    { columns, shards, manifestSha256, forgottenMs, runId },
+    {
+      statisticsOf,
+      nowMs: clock.now(),
+      rebuild,
+      marks: () => journal.state.tables,
+      keepMarks: (format, marks) => journal.append([{ kind: 'table', format, marks }]),
+      warn: (message) => onLog('warn', message),
+      async onCommitted(states) {
+        onTables?.(states)
+        const shown = states.find(({ format }) => format === 'iceberg')?.metadataLocation ?? null
+        if (shown !== null) await catalog?.show(dataSetId, shown)
+      },
+    },
+  )
+}
+
+/**
+ * @param wherever the tables are about to be removed or made anew, so their addresses do not matter
+ * @throws ExportError `config` when something else stands in their places, or they name other addresses
+ */
+export async function requireOwnTables(pipeline: Pipeline, store: Store, wherever: boolean): Promise<void> {
+  const { tables } = pipeline.load
+  if (tables.formats.length > 0)
+    await requireOwn(store, { ...tables, ...(await tableOwner(store)) }, wherever)
+}
+
+/** Keeps each result until as many callers had it, so that no footer is read twice. */
+function remembered<T>(callers: number, read: (shard: ShardFile) => Promise<T>) {
+  const known = new Map<string, Promise<T>>()
+  return (shard: ShardFile): Promise<T> => {
+    const found = known.get(shard.path)
+    if (found === undefined) {
+      const reading = read(shard)
+      if (callers > 1) known.set(shard.path, reading)
+      return reading
+    }
+    known.delete(shard.path)
+    return found
+  }
+}

@@ -1,0 +1,255 @@
+import { ExportError, isExportError } from '../../core/index.ts'
+import {
+  type HttpResponse,
+  interrupted,
+  isSuccess,
+  ResponseTimeout,
+  retry,
+  type Token,
+} from '../../http/index.ts'
+import type { Reservation } from '../pace/budget.ts'
+import type { SearchRequest } from '../pace/search-count.ts'
+import { ErrorResponses, FailedAttempt, failedAttempt } from './failures.ts'
+import type { Outgoing, ReadResponse, SenderParts } from './outgoing.ts'
+import { isHtml } from './responses.ts'
+import { exhausted, Retries, type Sending } from './retries.ts'
+
+const MAX_STALE_TOKENS = 3
+
+/** Sends requests: each is attempted until its response is read, or no other attempt may help. */
+export class Sender {
+  readonly #parts: SenderParts
+  readonly #errorResponses: ErrorResponses
+  readonly #retries: Retries
+
+  constructor(parts: SenderParts) {
+    this.#parts = parts
+    this.#errorResponses = new ErrorResponses(parts)
+    this.#retries = new Retries(parts)
+  }
+
+  /** @throws ExportError as `Service.request` does. Every kind of stop becomes the same error */
+  async send<T>(outgoing: Outgoing, read: ReadResponse<T>): Promise<T> {
+    const { signal, where } = outgoing
+    try {
+      return await this.#repeat(outgoing, read)
+    } catch (error) {
+      // After a stop there is no time for a retry, which may have succeeded.
+      const isStopped =
+        signal.aborted &&
+        (error === signal.reason ||
+          !(error instanceof ExportError) ||
+          isExportError(error, 'transient', 'shape'))
+      throw isStopped ? interrupted(where) : error
+    }
+  }
+
+  async #repeat<T>(given: Outgoing, read: ReadResponse<T>): Promise<T> {
+    const { clock, contact } = this.#parts
+    const sending: Sending = { outgoing: given, hasRenewed: false, attempts: 0, failures: 0 }
+    let isRetrying = false
+    const attempt = (attempts: number): Promise<T> => {
+      sending.attempts = attempts
+      return this.#attempt(sending, read)
+    }
+    const waitMs = (error: unknown): number | null => {
+      const ms = error instanceof FailedAttempt ? this.#retries.waitMs(sending, error) : null
+      if (ms !== null && !isRetrying) {
+        isRetrying = true
+        contact.retrying++
+      }
+      return ms
+    }
+    try {
+      return await retry(attempt, { clock, signal: given.signal, waitMs })
+    } catch (error) {
+      throw error instanceof FailedAttempt ? exhausted(error, sending) : error
+    } finally {
+      if (isRetrying) contact.retrying--
+    }
+  }
+
+  /** One attempt, within the budget and with a permit. @throws FailedAttempt; else what no other attempt can change */
+  async #attempt<T>(sending: Sending, read: ReadResponse<T>): Promise<T> {
+    const { outgoing } = sending
+    for (;;) {
+      const reservation = await this.#reserve(outgoing)
+      try {
+        const sent = await this.#exchange(sending, reservation)
+        if (sent !== null) return await this.#read(sent, outgoing, reservation.search, read)
+      } finally {
+        reservation.release()
+      }
+    }
+  }
+
+  async #reserve(outgoing: Outgoing): Promise<Reservation> {
+    const { budget } = this.#parts
+    const { metered, where } = outgoing
+    if (metered) return budget.reserve(outgoing)
+    budget.checkOpen(where)
+    const holds = (): boolean => {
+      budget.checkOpen(where)
+      return true
+    }
+    return { search: null, holds, spend: () => {}, release: () => {} }
+  }
+
+  /** A permit, and a token that was valid when it came. */
+  async #admitted(outgoing: Outgoing) {
+    const { tokens, tier, signal } = outgoing
+    for (let stale = 0; ; stale++) {
+      const token = tokens.held() ?? (await tokens.current())
+      const permit = await this.#parts.pace[tier].permit(signal)
+      // The wait can be long. A token that expires during each wait must not keep the request here.
+      if (tokens.held() === token || stale === MAX_STALE_TOKENS) return { token, permit }
+      permit.end()
+    }
+  }
+
+  /** @returns a response of 2xx; null: nothing was sent, as limits or a pause have come since */
+  async #exchange(sending: Sending, reservation: Reservation): Promise<Sent | null> {
+    const { contact, http } = this.#parts
+    const { outgoing, attempts } = sending
+    const { metered, size } = outgoing
+    const { token, permit } = await this.#admitted(outgoing)
+    let sentMs = 0
+    let hasEnded = (_outcome: Readonly<Record<string, string | number>>): number => 0
+    let response: HttpResponse | null
+    try {
+      const onWrite = (): boolean => {
+        if (!reservation.holds() || !permit.take()) return false
+        reservation.spend()
+        contact.isReached = true
+        if (metered && attempts > 1) contact.retries++
+        sentMs = this.#parts.clock.monotonicMs()
+        hasEnded = this.#begin(outgoing, attempts)
+        return true
+      }
+      const onHead = (): void => this.#parts.pace[outgoing.tier].responded(sentMs)
+      response = await http.send({ ...outgoing, headers: requestHeaders(outgoing, token) }, onWrite, onHead)
+    } catch (error) {
+      hasEnded({ reason: isExportError(error) ? error.what : 'unexpected error' })
+      throw failedAttempt(error, size !== null && error instanceof ResponseTimeout ? 'size' : null)
+    } finally {
+      permit.end()
+    }
+    if (response === null) return null
+    const ms = hasEnded({ status: response.status })
+    const isUsable = isSuccess(response.status) && !isHtml(response)
+    this.#readLimits(response, outgoing, reservation.search, isUsable)
+    this.#readDate(response)
+    if (isUsable) return { response, ms }
+    const error = this.#errorResponses.failure(response, outgoing, sentMs)
+    const isRejected = response.status === 401 && isExportError(error, 'credentials')
+    throw isRejected ? await this.#renewed(sending, token, error) : error
+  }
+
+  /** Replaces a rejected token, once. @returns what to throw to try again @throws the refusal: there is no other */
+  async #renewed(sending: Sending, token: Token, refusal: Error): Promise<Error> {
+    const { outgoing } = sending
+    if (sending.hasRenewed) throw refusal
+    sending.hasRenewed = true
+    await outgoing.tokens.replace(token, refusal)
+    return new FailedAttempt(tokenExpired(outgoing.where), null)
+  }
+
+  /** @returns a function to call with the outcome when the response is there or will not come */
+  #begin({ method, url, about, onSent }: Outgoing, attempt: number) {
+    const { clock, log } = this.#parts
+    const startMs = clock.monotonicMs()
+    onSent?.()
+    return (outcome: Readonly<Record<string, string | number>>): number => {
+      const duration_ms = Math.round(clock.monotonicMs() - startMs)
+      const request = { request: about, method, path: url.pathname, attempt }
+      log('debug', 'request', { event: 'request', ...request, ...outcome, duration_ms })
+      return duration_ms
+    }
+  }
+
+  /** Reads the limits in the response's headers, whatever its status. */
+  #readLimits(
+    { headers }: HttpResponse,
+    { about }: Outgoing,
+    search: SearchRequest | null,
+    isUsable: boolean,
+  ): void {
+    const { searches, log } = this.#parts
+    if (search !== null || searches.isReported === false) {
+      const header = headers['x-flare-global-searches-remaining']
+      const remaining = searchesLeft(header)
+      if (remaining === null && isUsable) {
+        // Once a run: from then on nothing is counted.
+        if (header !== undefined && searches.isReported === null)
+          log('warn', 'the number of searches left cannot be read, so searches are not counted', {
+            request: about,
+          })
+        searches.notReported()
+      }
+      if (search !== null) searches.responded(search, remaining)
+    }
+    const batchReached = headers['x-flare-global-searches-batch-reached']
+    if (batchReached !== undefined && batchReached !== 'false') {
+      log('debug', 'the next request of this search may be charged as another search', { request: about })
+    }
+  }
+
+  async #read<T>(
+    { response, ms }: Sent,
+    { where, size, metered, tier }: Outgoing,
+    search: SearchRequest | null,
+    read: ReadResponse<T>,
+  ): Promise<T> {
+    const hasRows = (rows: number): void => {
+      if (search !== null) this.#parts.searches.read(search, rows)
+    }
+    try {
+      const value = await read(response.body, where, { ms, size, hasRows })
+      this.#retries.succeeded()
+      this.#errorResponses.succeeded(tier)
+      this.#parts.contact.hasSucceeded ||= metered
+      return value
+    } catch (error) {
+      throw failedAttempt(error)
+    } finally {
+      response.release()
+    }
+  }
+
+  #readDate({ headers }: HttpResponse): void {
+    const { contact, clock } = this.#parts
+    const dateMs = Date.parse(headers.date ?? '')
+    if (!Number.isNaN(dateMs)) contact.clockOffsetMs = dateMs - clock.now()
+  }
+}
+
+type Sent = {
+  readonly response: HttpResponse
+  readonly ms: number
+}
+
+/** null: the service does not report it, or reports an impossible number (-1 as an unsigned 64-bit integer). */
+function searchesLeft(header: string | undefined): number | null {
+  if (header === undefined || !/^\d+$/.test(header)) return null
+  const left = Number(header)
+  return Number.isSafeInteger(left) ? left : null
+}
+
+function requestHeaders({ body }: Outgoing, token: Token): Record<string, string> {
+  return {
+    authorization: token.header,
+    accept: 'application/json',
+    'accept-encoding': 'gzip',
+    'user-agent': 'spillway',
+    ...(body === null ? {} : { 'content-type': 'application/json' }),
+  }
+}
+
+function tokenExpired(where: string): ExportError {
+  return new ExportError({
+    kind: 'transient',
+    what: 'The token was rejected and has been renewed',
+    where,
+    next: 'Run again: the export resumes where it stopped.',
+  })
+}

@@ -1,0 +1,227 @@
+import { ExportError, isExportError, isFeed, rulesOf, searchesOf, settleAll } from '../../core/index.ts'
+import type { PlanCounts } from '../../data-set/index.ts'
+import {
+  PageSizes,
+  type RunLimits,
+  requestsLeft,
+  type Service,
+  searchesToSpend,
+} from '../../extract/index.ts'
+import { ownsFolder } from '../../load/index.ts'
+import type { PlannedChain } from '../../pipeline/index.ts'
+import { hasEnded, partitionEntry, presentOf, type RunCounts, type RunStatus } from '../../state/index.ts'
+import type { AllowedRequests, Progress } from '../options.ts'
+import { ChainProgress } from './chain-progress.ts'
+import { ChainQueue } from './chain-queue.ts'
+import { ChainRun } from './chain-run.ts'
+import type { Halt } from './halt.ts'
+import { Measurements } from './measurements.ts'
+import { FeedWindows } from './pages/feed-windows.ts'
+import { excessOf } from './pages/quarantine.ts'
+import type { ChainsContext, RunContext } from './run-context.ts'
+import type { Tally } from './tally.ts'
+
+export type Ending = Omit<RunCounts, 'rows' | 'quarantined'> & {
+  readonly status: RunStatus
+  /** What stopped the run early; null: nothing. */
+  readonly error: ExportError | null
+}
+
+/** Faster changes cannot be read. */
+const PROGRESS_MS = 250
+
+/** Follows the chains, `concurrency` at a time. An error that concerns all ends the run, once pages are committed. */
+export async function exportChains(run: RunContext, service: Service, halt: Halt): Promise<Ending> {
+  const { pipeline, plan, session, counts, tally, options } = run
+  const reportProgress = (): void => options.onProgress(progressOf(run, service))
+  const { concurrency } = pipeline.extract
+  const sizes = new PageSizes(pipeline.extract.pageSize, session.journal.state.service)
+  const measurements = new Measurements(service, sizes, run.earlier)
+  const queue = new ChainQueue(plan.chains(), concurrency)
+  const work = async (shared: ChainsContext): Promise<void> => {
+    try {
+      for (;;) {
+        const next = halt.halted ? null : queue.next()
+        if (next === null || halt.halted) break
+        const chain = await beginOrResumeChain(next, run)
+        if (chain === null) continue
+        await new ChainRun(chain, shared).follow()
+        shared.onPage()
+      }
+    } catch (error) {
+      halt.abort()
+      throw error
+    } finally {
+      queue.leave()
+      shared.onPage()
+    }
+  }
+  reportProgress()
+  const reporting = setInterval(reportProgress, PROGRESS_MS).unref()
+  try {
+    await settleEnded(run)
+    // A crash may have occurred between the last page of a folder and the seal of its shard.
+    await sealFinished(run)
+    let onPage = (): void => {}
+    // What is wrong with the service, the first request shows.
+    const begun = new Promise<void>((resolve) => {
+      onPage = resolve
+    })
+    const shared = { ...run, service, sizes, measurements, halt, queue, onPage }
+    if (service.counters.hasSucceeded) onPage()
+    const others = Array.from({ length: concurrency - 1 }, () => begun.then(() => work(shared)))
+    await settleAll([work(shared), ...others])
+    // More rows of feeds are for the next run, in shards of their own, also after the end of a budget.
+    const isWell = halt.error === null || halt.error.kind === 'quota'
+    if (isWell && rulesOf(pipeline.extract.resource).reading === 'feed')
+      await session.shards.seal(session.shards.openFolders)
+    // Shards that a failed partition shares with others are sealed, so that the others' rows can be read.
+    if (halt.error === null && tally.failed > 0) await sealShared(run, () => true)
+    await measurements.enterMonth(session.journal)
+    await session.journal.append(measurements.entries(null))
+    await session.shards.settled()
+  } catch (error) {
+    if (!isExportError(error)) throw error
+    halt.stopFor(error)
+  } finally {
+    clearInterval(reporting)
+    reportProgress()
+  }
+  const { requests, retries, searchesSpent, searchesRemaining } = service.counters
+  const error = halt.error ?? interruption(options.stop, tally, counts)
+  return { status: statusOf(error, tally), error, requests, retries, searchesSpent, searchesRemaining }
+}
+
+/** Partitions that failed for what came of them: they are done if this run permits it, else they fail again. */
+async function settleEnded({ plan, counts, session, pipeline, tally, options }: RunContext): Promise<void> {
+  const { journal } = session
+  if (counts.failed === 0) return
+  for (const partition of plan.partitions()) {
+    const folded = presentOf(journal.state, partition.key)
+    if (folded?.state !== 'failed' || !hasEnded(folded)) continue
+    const fault = excessOf(partition, 0, pipeline.transform, folded)
+    if (fault === null) {
+      await journal.append([partitionEntry(partition.key, { ...folded, state: 'done', error: null })])
+      tally.done++
+    } else {
+      const alike = tally.partitionFailed(partition.key, fault)
+      const { kind } = fault
+      const fields = { event: 'partition.failed', partition: partition.key, kind, requests: 0, alike }
+      options.onLog('error', fault.message, fields)
+    }
+  }
+  tally.failuresInRow = 0
+}
+
+/** null: this run does not follow it. The windows that it gives to another chain are committed before its pages. */
+async function beginOrResumeChain(
+  planned: PlannedChain,
+  { session, pipeline }: RunContext,
+): Promise<ChainProgress | null> {
+  const { every } = pipeline.extract.windows ?? {}
+  const feedWindows = isFeed(planned.query) ? new FeedWindows(every ?? { unit: 'month' }) : null
+  const { journal } = session
+  const { state } = journal
+  if (planned.kind === 'new') {
+    const { query, windows } = planned
+    const chain = session.nextChain()
+    const schema = session.own.number
+    return new ChainProgress(state, { chain, query, windows, wanted: windows.count, feedWindows, schema })
+  }
+  const { chain, query, wanted, keep } = planned
+  if (keep !== null) await journal.append([{ kind: 'shorten', chain, windows: keep }])
+  const folded = state.chains.get(chain)
+  if (folded === undefined || wanted === 0) return null
+  const schema = feedWindows === null ? folded.schema : session.own.number
+  return new ChainProgress(state, { chain, query, windows: folded.windows, wanted, feedWindows, schema })
+}
+
+export function statusFor(error: ExportError): RunStatus {
+  if (error.kind === 'quota') return 'budget'
+  return error.kind === 'interrupted' ? 'interrupted' : 'failed'
+}
+
+function statusOf(error: ExportError | null, tally: Tally): RunStatus {
+  if (error !== null) return statusFor(error)
+  return tally.failed > 0 ? 'failed' : 'complete'
+}
+
+/** A signal may come between two partitions, where nothing throws. */
+function interruption(stop: AbortSignal, tally: Tally, { total }: PlanCounts): ExportError | null {
+  if (!stop.aborted || tally.done + tally.failed === total) return null
+  return new ExportError({
+    kind: 'interrupted',
+    what: 'The run was stopped',
+    where: '',
+    next: 'Run it again to resume.',
+  })
+}
+
+async function sealFinished(run: RunContext): Promise<void> {
+  const { pipeline, session, counts } = run
+  if (!ownsFolder(pipeline.extract.resource, pipeline.load.partitionBy)) {
+    return sealShared(run, (folder) => !counts.unfinished.has(folder))
+  }
+  const { state } = session.journal
+  const isFinished = (key: string): boolean => {
+    const folded = presentOf(state, key)
+    return folded !== undefined && hasEnded(folded)
+  }
+  const finished = [...state.openShards.values()].filter((shard) => [...shard.partitions].every(isFinished))
+  await session.shards.seal(finished.map(({ folder }) => folder))
+}
+
+async function sealShared(
+  { pipeline, session }: RunContext,
+  which: (folder: string) => boolean,
+): Promise<void> {
+  if (ownsFolder(pipeline.extract.resource, pipeline.load.partitionBy)) return
+  const folders = session.shards.openFolders.filter(which)
+  if (folders.length > 0) await session.shards.seal(folders)
+}
+
+function progressOf(
+  { pipeline: { extract, service }, tally, counts, earlier }: RunContext,
+  { counters }: Service,
+): Progress {
+  const { requests } = counters
+  const isCounted = rulesOf(extract.resource).reading === 'search'
+  const searchesRemaining = isCounted ? counters.searchesRemaining : null
+  const spending = { requests, searchesRemaining }
+  return {
+    partitionsTotal: counts.total,
+    partitionsDone: tally.done,
+    partitionsDoneBefore: tally.doneBefore,
+    partitionsAdvanced: tally.advanced,
+    partitionsFailed: tally.failed,
+    rows: tally.rows,
+    requests: counters.requests,
+    retries: counters.retries,
+    quarantined: tally.quarantined,
+    searchesSpent: counters.searchesSpent,
+    searchesRemaining: counters.searchesRemaining,
+    requestsAllowed: allowedRequests({ ...extract, sentBefore: earlier.requests }, spending, {
+      size: extract.pageSize,
+      rowsPerSearch: service.rowsPerSearch,
+    }),
+    pausedUntilMs: counters.pausedUntilMs,
+    retrying: counters.retrying,
+  }
+}
+
+/** The lower limit, for display; null: none. `searchesRemaining` null: requests cost nothing, or it is not known. */
+export function allowedRequests(
+  limits: Pick<RunLimits, 'maxRequests' | 'sentBefore' | 'minSearchesRemaining'>,
+  service: { readonly requests: number; readonly searchesRemaining: number | null },
+  page: { readonly size: number; readonly rowsPerSearch: number | null },
+): AllowedRequests | null {
+  const { requests, searchesRemaining } = service
+  const budget = requestsLeft(limits, requests)
+  const quota =
+    searchesRemaining === null
+      ? Number.POSITIVE_INFINITY
+      : Math.max(0, searchesToSpend(limits, searchesRemaining)) / searchesOf(page.size, page.rowsPerSearch)
+  const allowed = Math.min(budget, quota)
+  if (!Number.isFinite(allowed)) return null
+  return { requests: Math.floor(allowed), by: budget <= quota ? 'budget' : 'quota' }
+}

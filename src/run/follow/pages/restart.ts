@@ -1,0 +1,97 @@
+import {
+  ExportError,
+  type Int64,
+  type Int64Json,
+  int64,
+  int64FromJson,
+  int64ToJson,
+  type Order,
+  type SearchQuery,
+} from '../../../core/index.ts'
+import { countOfIds, neededBefore, type PageIds, type Position } from '../../../rows/index.ts'
+import { countOfBlob, type FoldedChain } from '../../../state/index.ts'
+
+/** Rows may come so late, after others by their time: what goes by the order of rows waits for them. */
+const HOUR = 3_600_000_000
+/** 8 MB. */
+const MAX_KEPT_IDS = 1_000_000
+
+/** For each page whose ids a chain keeps, the last instant up to it: `LoggedIds.until`. */
+export type Untils = readonly (bigint | null)[]
+
+/** How many pages before this one keep ids: the last, to know repeated rows, and all since a restart's instant. */
+export function keptBefore(
+  { ids: refs }: FoldedChain,
+  untils: Untils,
+  page: PageIds,
+  position: Position | null,
+  order: Order,
+): number {
+  const from = instantOf(position, order)
+  const needed = neededBefore(refs, countOfIds(page), countOfBlob)
+  // What goes is at the front, nearly always nothing: a chain may keep the ids of 10,000 pages.
+  let newer = refs.reduce((sum, ref) => sum + countOfBlob(ref), countOfIds(page))
+  let dropped = 0
+  for (; dropped < refs.length - needed; dropped++) {
+    newer -= countOfBlob(refs[dropped]!)
+    const until = untils[dropped] ?? null
+    const isOld = from !== null && until !== null && isBefore(int64(until), from, order)
+    if (!isOld && newer < MAX_KEPT_IDS) break
+  }
+  return refs.length - dropped
+}
+
+/** An hour before the last row, or the beginning: all rows since are known. @returns null: there is no such instant */
+export function restartInstant(
+  { position, ids: refs, forgot, windows: { order, range } }: FoldedChain,
+  untils: Untils,
+): { readonly since: Int64Json | null } | null {
+  const from = instantOf(position, order)
+  if (from === null) return forgot ? null : { since: null }
+  const kept = refs.reduce((sum, ref) => sum + countOfBlob(ref), 0)
+  const [first = null] = untils
+  // Rows at the first instant may be on a page whose ids are not kept.
+  const isCut = forgot && kept >= MAX_KEPT_IDS && first !== null
+  const known = isCut ? moved(int64(first), 1, order) : from
+  const since = isBefore(known, from, order) ? from : known
+  if (isBefore(int64FromJson(position!.at), since, order)) return null
+  const beginning = range === null ? null : int64(order === 'asc' ? range.from : range.until)
+  return { since: beginning === null || isBefore(beginning, since, order) ? int64ToJson(since) : null }
+}
+
+/** The instant up to which all rows have come once the row of an instant has: an hour before it. */
+export function completeUntil(at: Int64, order: Order): Int64 {
+  return moved(at, -HOUR, order)
+}
+
+/** null: the beginning of the chain. */
+function instantOf(position: Position | null, order: Order): Int64 | null {
+  if (position === null || position.late > HOUR) return null
+  const at = completeUntil(int64FromJson(position.at), order)
+  // Times of the service may be finer than a microsecond, by which they are compared.
+  return order === 'asc' ? at : moved(at, -1, order)
+}
+
+/** An instant so many µs later in the order of a chain. */
+function moved(at: Int64, micros: number, order: Order): Int64 {
+  return int64(BigInt(at) + BigInt(order === 'asc' ? micros : -micros))
+}
+
+function isBefore(a: Int64, b: Int64, order: Order): boolean {
+  return order === 'asc' ? a < b : a > b
+}
+
+/** A refused cursor may be of another query: the variable may have changed, unless secrets are masked by hmac. */
+export function otherSecret(
+  query: SearchQuery & { type: 'secret' },
+  where: string,
+  cause: ExportError,
+): ExportError {
+  return new ExportError({
+    kind: 'refused',
+    what: `The service refuses the saved cursor, and it is not known whether ${query.secretEnv} still holds the secret whose rows are exported`,
+    where,
+    next: `If ${query.secretEnv} was changed, restore it and run again; if it was not, the cursor has expired: export the query to another load.path, or start over with --fresh.`,
+    cause,
+  })
+}
