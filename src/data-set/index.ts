@@ -33,6 +33,7 @@ export {
   streamQuery,
 } from './commands/warehouse/query.ts'
 export { type Described, describeDataSet, type Use } from './described.ts'
+export type { ChangeOptions } from './hold.ts'
 export { clearDataSet } from './open/clear-data-set.ts'
 export { refuseLinks } from './open/links.ts'
 export {
@@ -45,6 +46,7 @@ export {
 export { recordFailedStart } from './open/record-start.ts'
 export { requirePolicies } from './open/require-policies.ts'
 export { removeFailedStart } from './open/start.ts'
+export { readSuppression } from './open/suppression.ts'
 export {
   holdDataSet,
   namingLocations,
@@ -85,5 +87,3 @@ export { settle } from './settle/settle.ts'
 export { unmark } from './settle/success-mark.ts'
 export { requireOwnTables } from './settle/update-tables.ts'
 export { shardSetOptions } from './shard-set-options.ts'
-export { readSuppression } from './suppression.ts'
-export type { ChangeOptions } from './swap.ts'

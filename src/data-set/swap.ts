@@ -1,9 +1,7 @@
-import { type NamedPipeline, type OwnedStore, type Pipeline, ROW_FOLDERS, type Store } from '../core/index.ts'
-import { requireTablesToFollow } from '../open-tables/index.ts'
+import { type NamedPipeline, type OwnedStore, ROW_FOLDERS, type Store } from '../core/index.ts'
 import type { RowValue } from '../rows/index.ts'
 import {
   type CheckpointState,
-  checkMaskKey,
   type Journal,
   type JournalEntry,
   MANIFEST_PATH,
@@ -12,25 +10,11 @@ import {
   type SwapEntry,
   splitPath,
 } from '../state/index.ts'
+import { admit, type ChangeOptions, holdToChange } from './hold.ts'
 import { readState } from './open/find-state.ts'
-import { refuseLinks } from './open/links.ts'
-import { openChecked } from './open/open-checked.ts'
-import { requireOwnCheckpoint } from './open/open-checkpoint.ts'
-import { holdDataSet, namingLocations, openStore } from './open-store.ts'
-import type { DataSetOptions } from './options.ts'
+import { namingLocations, openStore } from './open-store.ts'
 import { FreeNumbers, type Located, rewriteShards, standsFor, writingOf } from './rewriting.ts'
-import { withCatalog } from './settle/catalog.ts'
 import { settle, stopped, UNCHANGED } from './settle/settle.ts'
-
-export type ChangeOptions = Pick<
-  DataSetOptions,
-  'clock' | 'stop' | 'onLog' | 'version' | 'build' | 'maskKey' | 'readSecret'
-> & {
-  /** Only says what would change; also during a run. Default: false. */
-  readonly dryRun?: boolean
-  /** Called before each shard that is read, and before each that is written, with its number. */
-  readonly onShard?: (number: number, of: number) => void
-}
 
 export type Swap<Result> = {
   readonly result: Result
@@ -74,71 +58,36 @@ type Command<Result> = {
 export function swapShards<Result>(
   pipeline: NamedPipeline,
   options: ChangeOptions,
-  command: Command<Result>,
+  { plan, goes = () => [], prepare, done }: Command<Result>,
 ): Promise<Result> {
   return namingLocations(pipeline, async () => {
     const store = openStore(pipeline)
-    const { clock, stop, onLog, dryRun = false } = options
+    const { dryRun = false } = options
     if (dryRun || !(await isThere(store))) {
       const state = await readState(store)
-      await requireChangeable(pipeline, store, state, options)
-      const { result, files } = await command.plan(state, store, { read: (ref) => readBlob(store, ref) })
+      await admit('change', { pipeline, store, state, options })
+      const { result, files } = await plan(state, store, { read: (ref) => readBlob(store, ref) })
       // The lock would create the folder.
       if (dryRun || files.length === 0) return result
     }
-    const warn = (message: string): void => onLog('warn', message)
-    return holdDataSet(pipeline, { clock, stop, warn }, (owner) =>
-      withCatalog(pipeline, owner.store, options, false, (catalog) =>
-        carryOut(pipeline, owner.store, { ...options, catalog }, command),
-      ),
-    )
+    return holdToChange(pipeline, options, goes, async ({ store, journal, catalog }) => {
+      if (journal === null) {
+        const { result, files } = await plan(null, store, { read: async () => null })
+        await writeFiles(store, files)
+        return result
+      }
+      await prepare?.(journal, store)
+      const swap = await plan(journal.state, store, journal)
+      const came = await apply(pipeline, store, journal, swap, options)
+      await settle(pipeline, store, journal, { ...options, catalog })
+      return done?.(swap.result, came) ?? swap.result
+    })
   })
-}
-
-async function carryOut<Result>(
-  pipeline: NamedPipeline,
-  store: OwnedStore,
-  options: ChangeOptions & Pick<DataSetOptions, 'catalog'>,
-  { plan, goes, prepare, done }: Command<Result>,
-): Promise<Result> {
-  await refuseLinks(store)
-  const journal = await openChecked(store, null, async (state) => {
-    await requireChangeable(pipeline, store, state, options)
-    if (state === null) return []
-    return goes?.(state) ?? []
-  })
-  if (journal === null) {
-    const { result, files } = await plan(null, store, { read: async () => null })
-    await writeFiles(store, files)
-    return result
-  }
-  try {
-    await prepare?.(journal, store)
-    const swap = await plan(journal.state, store, journal)
-    const came = await apply(pipeline, store, journal, swap, options)
-    await settle(pipeline, store, journal, options)
-    return done?.(swap.result, came) ?? swap.result
-  } finally {
-    await journal.close()
-  }
 }
 
 async function isThere(store: Store): Promise<boolean> {
   const names = new Set(await store.list(''))
   return ['_state', MANIFEST_PATH, ...ROW_FOLDERS].some((name) => names.has(name))
-}
-
-async function requireChangeable(
-  pipeline: Pipeline,
-  store: Store,
-  state: CheckpointState | null,
-  { maskKey }: ChangeOptions,
-): Promise<void> {
-  if (state === null) return
-  requireOwnCheckpoint(pipeline, state)
-  const settings = { ...pipeline.load.tables, dataSetId: state.header.data_set_id }
-  await requireTablesToFollow(store, settings, state.tables)
-  checkMaskKey(state.header, maskKey, pipeline)
 }
 
 async function apply(

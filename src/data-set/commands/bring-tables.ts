@@ -1,12 +1,11 @@
 import type { ExportError, Pipeline } from '../../core/index.ts'
 import { catalogTable, type TableState } from '../../open-tables/index.ts'
 import { MANIFEST_PATH } from '../../state/index.ts'
-import { type HoldOptions, holdDataSet, namingLocations, nothingExported, openStore } from '../open-store.ts'
+import { type ChangeOptions, holdSettled } from '../hold.ts'
+import { type HoldOptions, namingLocations, nothingExported, openStore } from '../open-store.ts'
 import { namePipeline } from '../queries.ts'
 import type { CatalogComparison } from '../settle/catalog.ts'
-import { settleFirst } from '../settle/settle-first.ts'
-import { requireOwnTables, type TableOptions } from '../settle/update-tables.ts'
-import type { ChangeOptions } from '../swap.ts'
+import type { TableOptions } from '../settle/update-tables.ts'
 
 type TablesOptions = HoldOptions & ChangeOptions & Pick<TableOptions, 'rebuild'>
 
@@ -32,14 +31,12 @@ export function bringTables(given: Pipeline, options: TablesOptions): Promise<Br
   return namingLocations(pipeline, async () => {
     // Before the lock, which would create the folder, also if there is no data set.
     if ((await openStore(pipeline).size(MANIFEST_PATH)) === null) throw nothingExported(pipeline)
-    return holdDataSet(pipeline, options, async ({ store }) => {
-      await requireOwnTables(pipeline, store, options.rebuild === true)
-      const { catalog } = pipeline.load
-      let tables: readonly TableState[] = []
-      const onTables = (committed: readonly TableState[]): void => {
-        tables = committed
-      }
-      const failure = await settleFirst(pipeline, store, { ...options, onTables })
+    const { catalog } = pipeline.load
+    let tables: readonly TableState[] = []
+    const onTables = (committed: readonly TableState[]): void => {
+      tables = committed
+    }
+    return holdSettled(pipeline, { ...options, onTables }, async (_store, failure) => {
       const inLine = failure === null
       const shown = tables.find(({ format }) => format === 'iceberg')?.metadataLocation ?? null
       const told = { metadataLocation: inLine ? shown : null, inLine, problem: null, failure: null }

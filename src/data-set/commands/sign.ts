@@ -15,22 +15,14 @@ import {
 } from '../../state/index.ts'
 import type { Evidence } from '../../summary/index.ts'
 import type { Described } from '../described.ts'
+import { type ChangeOptions, holdSettled } from '../hold.ts'
 import { readState } from '../open/find-state.ts'
 import { requireShards } from '../open/look.ts'
 import { requireOwnCheckpoint } from '../open/open-checkpoint.ts'
-import {
-  type HoldOptions,
-  holdDataSet,
-  namingLocations,
-  nothingExported,
-  openStore,
-  pathIn,
-} from '../open-store.ts'
+import { type HoldOptions, namingLocations, nothingExported, openStore, pathIn } from '../open-store.ts'
 import { whyStale } from '../plan/scope.ts'
 import { standingOf, verdictOf } from '../plan/verdict.ts'
 import { namePipeline } from '../queries.ts'
-import { settleFirst } from '../settle/settle-first.ts'
-import type { ChangeOptions } from '../swap.ts'
 import { pageOfManifest } from './summary-page/write-summary-page.ts'
 
 export type Signed = {
@@ -59,10 +51,7 @@ export function signDataSet(
   return namingLocations(pipeline, async () => {
     // Before the lock, which would create the folder, also if there is no data set.
     if ((await openStore(pipeline).size(MANIFEST_PATH)) === null) throw nothingExported(pipeline)
-    return holdDataSet(pipeline, options, async ({ store }) => {
-      await settleFirst(pipeline, store, options)
-      return sign({ pipeline, planned }, store, key)
-    })
+    return holdSettled(pipeline, options, (store) => sign({ pipeline, planned }, store, key))
   })
 }
 

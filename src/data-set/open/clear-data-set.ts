@@ -24,9 +24,9 @@ import { LOADS_FOLDER } from '../commands/warehouse/loaded.ts'
 import { LIKE_A_SHARD, rowFiles } from '../row-files.ts'
 import { SUCCESS_PATH } from '../settle/success-mark.ts'
 import { tableOwner } from '../settle/table-owner.ts'
-import { bringSuppression } from '../suppression.ts'
 import { CLEARING_PATH } from './find-state.ts'
 import { removeFailedStart } from './start.ts'
+import { bringSuppression } from './suppression.ts'
 
 /** What is not known to be Spillway's own moves to `_state/orphans`. @param accept may refuse before anything goes */
 export async function clearDataSet(

@@ -11,7 +11,7 @@ import {
   SUPPRESSION_PATH,
   stateOfManifest,
 } from '../../state/index.ts'
-import { readSuppressionFile } from '../suppression.ts'
+import { readSuppressionFile } from './suppression.ts'
 
 type FoundState = {
   readonly found: Found | null

@@ -23,11 +23,11 @@ import {
 import { openStore } from '../open-store.ts'
 import type { DataSetOptions } from '../options.ts'
 import { type Invalidation, planRedo, redoEntry } from '../redo/invalidate.ts'
-import { readSuppression, type Suppression } from '../suppression.ts'
 import { findState, readState } from './find-state.ts'
 import { requireShards } from './look.ts'
 import { openChecked } from './open-checked.ts'
 import { newNames, requireSameNames } from './same-queries.ts'
+import { readSuppression, type Suppression } from './suppression.ts'
 
 /** The columns of what a run exports from now on. */
 export type OwnSchema = {

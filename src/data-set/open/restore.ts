@@ -9,7 +9,7 @@ import {
   stateOfManifest,
 } from '../../state/index.ts'
 import { invalidationOf, redoEntry } from '../redo/invalidate.ts'
-import { nameOf, readSuppressionFile } from '../suppression.ts'
+import { nameOf, readSuppressionFile } from './suppression.ts'
 
 /** In one commit: a partition that is only in part in shards is exported again, a feed is read from its beginning. */
 export async function restore(store: OwnedStore, journal: Journal, manifest: Manifest): Promise<void> {

@@ -22,11 +22,11 @@ import { type CheckpointState, type PlanStates, searchesByMonth, type Verdict } 
 import { refuseLinks } from '../open/links.ts'
 import { type Continuation, readOwnCheckpoint } from '../open/open-checkpoint.ts'
 import { requirePolicies } from '../open/require-policies.ts'
+import { readSuppression } from '../open/suppression.ts'
 import { namingLocations, openStore, requireReachable } from '../open-store.ts'
 import type { DataSetOptions } from '../options.ts'
 import { namePipeline, readQuerySecrets, requireSendableToken } from '../queries.ts'
 import { requireOwnTables } from '../settle/update-tables.ts'
-import { readSuppression } from '../suppression.ts'
 import { type LackingColumns, lackingColumns } from './lacking-columns.ts'
 import { countPartitions, planFor } from './plan-state.ts'
 import {

@@ -1,7 +1,8 @@
 import { getOrInsert, type Pipeline, placeOf } from '../../../core/index.ts'
 import { type CheckpointState, type SealedShard, splitPath } from '../../../state/index.ts'
+import type { ChangeOptions } from '../../hold.ts'
 import { namePipeline } from '../../queries.ts'
-import { type ChangeOptions, noSwap, swapShards } from '../../swap.ts'
+import { noSwap, swapShards } from '../../swap.ts'
 
 export type CompactResult = {
   readonly pipeline: string

@@ -23,12 +23,13 @@ import {
   withDigests,
   withKey,
 } from '../../../state/index.ts'
+import type { ChangeOptions } from '../../hold.ts'
+import { bringSuppression, currentSuppression, nameOf, suppressionFile } from '../../open/suppression.ts'
 import { namingLocations } from '../../open-store.ts'
 import { namePipeline } from '../../queries.ts'
 import { writingOf } from '../../rewriting.ts'
 import { shardSetOptions } from '../../shard-set-options.ts'
-import { bringSuppression, currentSuppression, nameOf, suppressionFile } from '../../suppression.ts'
-import { type ChangeOptions, noSwap, type Swap, swapShards } from '../../swap.ts'
+import { noSwap, type Swap, swapShards } from '../../swap.ts'
 import { sweepTemporaryFolders } from '../warehouse/local-shards.ts'
 import { People } from './people.ts'
 import { otherItems } from './rejected-items.ts'

@@ -24,10 +24,10 @@ import {
   type SealedShard,
   splitPath,
 } from '../../../state/index.ts'
+import type { ChangeOptions } from '../../hold.ts'
 import { readShard } from '../../read-shard.ts'
 import { BATCH_ROWS, changedShard, type Located, valuesOf } from '../../rewriting.ts'
 import { stopped, UNCHANGED } from '../../settle/settle.ts'
-import type { ChangeOptions } from '../../swap.ts'
 import type { People } from './people.ts'
 import { itemsOfPeople, type OtherItems } from './rejected-items.ts'
 

@@ -1,7 +1,8 @@
 import { ExportError, formatInstant, locationOf, type Micros, type Pipeline } from '../../../core/index.ts'
 import type { CheckpointState } from '../../../state/index.ts'
+import type { ChangeOptions } from '../../hold.ts'
 import { namePipeline } from '../../queries.ts'
-import { type ChangeOptions, noSwap, type Swap, swapShards } from '../../swap.ts'
+import { noSwap, type Swap, swapShards } from '../../swap.ts'
 import { type KeptPartition, type OldPartitions, oldPartitions } from './old-partitions.ts'
 
 export type PruneResult = {

@@ -5,8 +5,8 @@ import {
   type Pipeline,
   rulesOf,
   type Store,
-} from '../core/index.ts'
-import type { SuppressList } from '../rows/index.ts'
+} from '../../core/index.ts'
+import type { SuppressList } from '../../rows/index.ts'
 import {
   type CheckpointState,
   checksumOf,
@@ -16,8 +16,8 @@ import {
   type SuppressionList,
   suppressionText,
   withKey,
-} from '../state/index.ts'
-import type { DataSetOptions } from './options.ts'
+} from '../../state/index.ts'
+import type { DataSetOptions } from '../options.ts'
 
 export type Suppression = {
   readonly lists: readonly SuppressList[]
