@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 export const WRITTEN = join(import.meta.dirname, '../item-walker.wasm')
 
 // Addresses stay below 2 GB: above, JavaScript would read negative ones.
-const OPTIONS = '--enable simd --runtime stub --noAssert --initialMemory 22 --maximumMemory 32768 -O3'.split(
+const OPTIONS = '--enable simd --runtime stub --noAssert --initialMemory 300 --maximumMemory 32768 -O3'.split(
   ' ',
 )
 
