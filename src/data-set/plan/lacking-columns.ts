@@ -29,14 +29,15 @@ export function lackingColumns(
     for (const key of within) partitions.add(key)
   }
   if (partitions.size === 0) return null
-  let [rows, requests, searches] = [0, 0, 0]
+  let [rows, pages] = [0, 0]
   for (const key of partitions) {
     const folded = presentOf(state, key)
-    const pages = Math.max(1, folded?.pages ?? 1)
     rows += folded?.rows ?? 0
-    requests += pages
-    searches += Math.max(pages, searchesOf(folded?.rows ?? 0, service.rowsPerSearch))
+    pages += folded?.pages ?? 0
   }
+  // A page may have rows of many partitions.
+  const requests = Math.max(1, pages)
+  const searches = Math.max(requests, searchesOf(rows, service.rowsPerSearch))
   return {
     columns: transform.columns.filter((name) => columns.has(name)),
     partitions: partitions.size,
