@@ -6,7 +6,7 @@ export const STYLE = `
 *{box-sizing:border-box}
 body{margin:0;background:var(--paper);color:var(--ink);font:15px/1.5 system-ui,sans-serif}
 main,header{max-width:88rem;margin:0 auto;padding:0 1.25rem}
-h1{font-size:2rem;line-height:1.2;margin:1rem 0 .75rem;overflow-wrap:anywhere}h1 span{display:block;font-size:1.3rem;font-weight:400;color:var(--soft)}
+h1{font-size:2rem;line-height:1.2;margin:1rem 0 .75rem;overflow-wrap:break-word}h1 span{display:block;font-size:1.3rem;font-weight:400;color:var(--soft)}
 .verdict{padding:.5rem .9rem;border:2px solid;border-radius:.4rem;margin:0 0 .75rem}.verdict p{margin:.25rem 0;max-width:none;overflow-wrap:anywhere;font-size:1.2rem;font-weight:600}
 .verdict .why,.verdict .next{font-size:1rem;font-weight:400;color:var(--ink)}
 .reasons,.failures{margin:.25rem 0 .75rem;padding-left:1.25rem;max-width:60rem}.failures li{margin:.4rem 0;overflow-wrap:anywhere}
@@ -56,7 +56,7 @@ tbody th,tfoot th{font-weight:400}
 input{font:inherit;color:inherit;background:var(--paper);border:1px solid var(--soft);border-radius:.3rem;padding:.1rem .4rem}
 main{padding-bottom:2rem}
 @media (max-width:70rem){.figures{grid-template-columns:repeat(var(--narrow),1fr)}}
-@media screen and (max-width:40rem){h1{font-size:1.4rem;margin:.5rem 0}h1 span{font-size:1rem}.verdict p,.verdict .why,.verdict .next,.reasons{font-size:.9rem}main,header{padding:0 .75rem}.figures{grid-template-columns:repeat(3,1fr);gap:.4rem}.figures li{padding:.3rem .5rem;font-size:.8rem}.figures b{font-size:.88rem}dl{grid-template-columns:1fr}dt{margin-top:.4rem}caption{white-space:normal;min-width:12rem;max-width:calc(100vw - 1.5rem);position:sticky;left:0}.bars th{min-width:7rem}.bar{width:40%}}
+@media screen and (max-width:40rem){h1{font-size:1.4rem;margin:.5rem 0}h1 span{font-size:1rem}.verdict p,.verdict .why,.verdict .next,.reasons{font-size:.9rem}main,header{padding:0 .75rem}.figures{grid-template-columns:repeat(3,minmax(0,1fr));gap:.3rem}.figures li{padding:.3rem .4rem;font-size:.8rem}.figures b{font-size:.85rem;white-space:normal}dl{grid-template-columns:1fr}dt{margin-top:.4rem}caption{white-space:normal;min-width:12rem;max-width:calc(100vw - 1.5rem);position:sticky;left:0}.bars th{min-width:7rem}.bar{width:40%}}
 @media print{:root{color-scheme:light;--paper:#fff;--ink:#000;--soft:#333;--line:#bbb;--bar:#2f6fb3;--cold:#f0f5fa;--hot:#4f8fc6;--good:#1d6b3a;--bad:#a3231b;--hatch:#a3231b40;--shade:transparent}
 body{font-size:10pt}main,header{max-width:none;padding:0}.scroll{overflow:visible}.wide::after{display:none}.heat th:first-child{position:static}label,input{display:none}
 table{font-size:7.5pt}th,td,caption{white-space:normal;padding:.1rem .25rem}tbody th,td code{overflow-wrap:anywhere}td.n{white-space:nowrap}.heat td,.heat thead th,code{font-size:6.5pt}

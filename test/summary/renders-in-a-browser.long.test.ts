@@ -69,7 +69,7 @@ describe.skipIf(!existsSync(CHROMIUM))(`in ${CHROMIUM}`, () => {
     expect([
       await page.locator('.bars:visible').count(),
       await page.locator('.months li:visible').count(),
-    ]).toEqual([3, 14])
+    ]).toEqual([4, 14])
     // The first screen of a phone has numbers, name and period are a line each.
     const bottomOf = async (selector: string): Promise<number> => {
       const { y, height } = (await page.locator(selector).first().boundingBox())!
