@@ -80,6 +80,8 @@ type FollowOptions = {
   readonly clock: Clock
   readonly stop: AbortSignal
   readonly onNoWorker: () => void
+  /** Called when a worker has left it to others. */
+  readonly onLeft: (left: NonNullable<PipelineStatus['left']>) => void
 }
 
 const POLL_MS = 500
@@ -90,15 +92,21 @@ const MAX_LOST_POLLS = 20
 export async function followSubmission(
   { organization, job: id }: Submission,
   queue: Queue,
-  { clock, stop, onNoWorker }: FollowOptions,
+  { clock, stop, onNoWorker, onLeft }: FollowOptions,
 ): Promise<RunSummary> {
   let lost = 0
+  const told = new Set<string>()
   for (let polls = 0; ; polls++) {
     let outcome: PipelineStatus['outcome'] = null
     try {
       const job = await withTimeout(queue.pipelinesOf(organization).getJob(id))
       const status = job === undefined ? null : statusOf(job)
       outcome = status?.outcome ?? null
+      const left = status?.left
+      if (left !== undefined && !told.has(left.worker)) {
+        told.add(left.worker)
+        onLeft(left)
+      }
       lost = job !== undefined && (await isAwake(queue, organization)) ? 0 : lost + 1
       if (polls === 4 && status === null && (await withTimeout(queue.organizations.getWorkersCount())) === 0)
         onNoWorker()

@@ -30,6 +30,8 @@ export type OrganizationJob = z.infer<typeof jobSchema>
 const statusSchema = z.object({
   submission: z.uuid(),
   state: z.enum(['active', 'waiting', 'done']),
+  /** The worker that could not take it up, and why; absent: none has left it. */
+  left: z.object({ worker: z.string(), path: z.string(), why: z.string() }).optional(),
   /** The hold of its last owner. */
   hold: z.uuid(),
   /** End of the pause that the service demanded (epoch ms of the queue's server); null: none. */

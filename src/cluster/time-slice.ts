@@ -1,3 +1,4 @@
+import { hostname } from 'node:os'
 import type { Job } from 'bullmq'
 import {
   type Clock,
@@ -29,11 +30,27 @@ export type SliceOptions = {
     pipeline: Pipeline,
     given: Partial<RunOptions> & Pick<RunOptions, 'allowPlaintext'>,
   ) => Promise<RunOptions>
-  /** null: this machine does not have the file as it was submitted. */
-  readonly readPipeline: (file: SubmittedPipeline['file']) => Promise<Pipeline | null>
+  /** `left`: this machine does not have the file as it was submitted. */
+  readonly readPipeline: (
+    file: SubmittedPipeline['file'],
+  ) => Promise<{ readonly pipeline: Pipeline } | { readonly left: LeftFile }>
+  /** Told of each run. */
+  readonly onRun?: RunWatcher
   readonly leaseMs: number
   /** The time slice of a job: after it the job returns to the queue if others wait. Default: a minute. */
   readonly sliceMs?: number
+}
+
+/** Where this machine looked for a file, and why it leaves it to others. */
+type LeftFile = { readonly path: string; readonly why: string }
+
+/** Of the runs of this process, by the names of their pipelines. */
+export type RunWatcher = {
+  begin(pipeline: string): void
+  progress(pipeline: string, progress: Progress): void
+  end(summary: RunSummary): void
+  /** One that could not begin. */
+  failed(pipeline: string, error: ExportError): void
 }
 
 const SLICE_MS = 60_000
@@ -168,20 +185,10 @@ export class TimeSlice {
 
   async #run({ job, submitted, status }: Pending, { hold, organization }: OrganizationJob): Promise<Ended> {
     const { clock, log } = this.#options
-    const pipeline = await this.#options.readPipeline(submitted.file).catch((error: unknown) => {
-      if (isExportError(error)) return error
+    const read = await this.#options.readPipeline(submitted.file).catch((error: unknown) => {
+      if (isExportError(error)) return { pipeline: error }
       throw error
     })
-    if (pipeline === null) {
-      const { path } = submitted.file
-      const message = `${submitted.name}: this machine does not have ${path} as it was submitted; it is left to other workers`
-      log('warn', message, { organization })
-      return { status: 'left', retryAtMs: this.#retryAtMs(), reason: null }
-    }
-    if (status !== null && status.pausedUntilMs !== null) {
-      const leftMs = status.pausedUntilMs - (await withTimeout(this.#options.queue.now()))
-      this.#pausedUntilMs = Math.max(this.#pausedUntilMs, clock.monotonicMs() + leftMs)
-    }
     const stored = this.#statusIn(job, {
       submission: submitted.submission,
       state: 'active',
@@ -189,6 +196,19 @@ export class TimeSlice {
       before: status?.before ?? { shards: 0, bytes: 0, durationMs: 0 },
       outcome: null,
     })
+    if ('left' in read) {
+      const { path, why } = read.left
+      log('warn', `${submitted.name}: ${path}: ${why}; it is left to other workers`, { organization })
+      const left = { worker: `${hostname()}:${process.pid}`, path, why }
+      const { outcome = null, hold: before = hold } = status ?? {}
+      await stored.write({ state: 'waiting', hold: before, outcome, left })
+      return { status: 'left', retryAtMs: this.#retryAtMs(), reason: null }
+    }
+    const { pipeline } = read
+    if (status !== null && status.pausedUntilMs !== null) {
+      const leftMs = status.pausedUntilMs - (await withTimeout(this.#options.queue.now()))
+      this.#pausedUntilMs = Math.max(this.#pausedUntilMs, clock.monotonicMs() + leftMs)
+    }
     await stored.write({})
     const { summary, error } = await this.#export(pipeline, { submitted, status }, stored, organization)
     const { now } = stored
@@ -243,7 +263,7 @@ export class TimeSlice {
     stored: StoredStatus,
     organization: string,
   ): Promise<{ summary: Omit<RunSummary, 'error'> | null; error: ExportError | null }> {
-    const { clock, log } = this.#options
+    const { clock, log, onRun } = this.#options
     const { hold } = stored.now
     try {
       if (pipeline instanceof ExportError) throw pipeline
@@ -255,7 +275,10 @@ export class TimeSlice {
         stop: this.#stop.signal,
         onLog: (level, message, fields) =>
           log(level, message, { organization, pipeline: pipeline.name, ...fields }),
-        onProgress: (progress) => this.#watch(progress, stored),
+        onProgress: (progress) => {
+          this.#watch(progress, stored)
+          onRun?.progress(pipeline.name, progress)
+        },
         runId: submitted.submission,
         hold: {
           id: hold,
@@ -263,10 +286,16 @@ export class TimeSlice {
           confirm: () => this.#confirm(),
         },
       })
-      const { error, ...summary } = await runPipeline(pipeline, options)
+      onRun?.begin(pipeline.name)
+      const ran = await runPipeline(pipeline, options)
+      onRun?.end(ran)
+      const { error, ...summary } = ran
       return { summary, error }
     } catch (error) {
-      if (isExportError(error)) return { summary: null, error }
+      if (isExportError(error)) {
+        onRun?.failed(submitted.name, error)
+        return { summary: null, error }
+      }
       const what = `An unexpected error: ${error instanceof Error ? error.name : typeof error}`
       log('error', what, { organization })
       const unexpected = new ExportError({

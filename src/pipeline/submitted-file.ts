@@ -19,21 +19,30 @@ export async function submittedFile(path: string, cwd: string): Promise<Submitte
   return { path, sha256: createHash('sha256').update(bytes).digest('hex') }
 }
 
+/** Why this machine leaves a pipeline to others. */
+type LeftFile = {
+  /** The absolute path at which it looked. */
+  readonly path: string
+  readonly why: 'it is not there' | 'it is another than the submitted one' | 'it is outside of the folder'
+}
+
 /**
  * The pipeline of the same path below a folder of this machine. Errors go to the queue, so they do not quote the file.
- * @returns null: there is none, or another one @throws ExportError `config` when it is invalid here
+ * @throws ExportError `config` when it is invalid here
  */
 export async function readSubmitted(
   { path, sha256 }: SubmittedFile,
   folder: string,
   options: ReadOptions,
-): Promise<Pipeline | null> {
-  // Whoever can write to the queue names files, but only those that are meant to be run.
-  const below = relative(folder, resolve(folder, path))
-  if (below.startsWith('..') || isAbsolute(below)) return null
+): Promise<{ readonly pipeline: Pipeline } | { readonly left: LeftFile }> {
   const file = resolve(folder, path)
+  const left = (why: LeftFile['why']) => ({ left: { path: file, why } })
+  // Whoever can write to the queue names files, but only those that are meant to be run.
+  const below = relative(folder, file)
+  if (below.startsWith('..') || isAbsolute(below)) return left('it is outside of the folder')
   const found = await submittedFile(file, folder).catch(() => null)
-  if (found?.sha256 !== sha256) return null
+  if (found === null) return left('it is not there')
+  if (found.sha256 !== sha256) return left('it is another than the submitted one')
   await learnSecrets(options.env)
   const pipeline = await readPipeline(file, options).catch((error: unknown) => {
     if (!isExportError(error)) throw error
@@ -41,5 +50,5 @@ export async function readSubmitted(
     throw new ExportError({ kind: error.kind, what: error.what, where: error.where, next })
   })
   await learnSecrets(options.env, pipeline)
-  return pipeline
+  return { pipeline }
 }

@@ -1,9 +1,9 @@
-import { existsSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { pendingOf } from '../../src/cluster/submitted-pipelines.ts'
 import { newDatabase } from '../support/postgres/database.ts'
-import { exits, jsonLines } from '../support/run-cli.ts'
+import { exits, jsonLines, start } from '../support/run-cli.ts'
 import { BACKENDS, startRedis, undisturbed, withQueue, world } from './support/world.ts'
 
 describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
@@ -53,6 +53,28 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
       expect(await pending()).toEqual([])
       await exits(0, here.cli('submit', ...files.toReversed()))
       expect(await pending()).toEqual(here.organizations.toReversed())
+    },
+  )
+
+  it.skipIf(skip)(
+    'submit --wait says who has left a job, and why; a worker has metrics of its runs',
+    async () => {
+      const here = await world({ backend })
+      const elsewhere = join(here.folder, 'elsewhere')
+      mkdirSync(elsewhere)
+      const first = start(['worker'], elsewhere, here.env)
+      const submitted = start(['submit', 'org-0.yaml', '--wait'], here.folder, here.env)
+      await submitted.until((stderr) => stderr.includes('has left it to others'))
+      first.child.kill('SIGTERM')
+      await first.result
+      const metrics = join(here.folder, 'worker.prom')
+      const second = start(['worker', '--metrics-file', metrics], here.folder, here.env)
+      const { code, stderr } = await submitted.result
+      expect(code, stderr).toBe(0)
+      expect(stderr).toContain(`${join(elsewhere, 'org-0.yaml')}: it is not there`)
+      second.child.kill('SIGTERM')
+      await second.result
+      expect(readFileSync(metrics, 'utf8')).toContain('spillway_last_run_success{pipeline="org-0"} 1')
     },
   )
 

@@ -91,6 +91,8 @@ async function submitOne(
       clock: systemClock,
       stop,
       onNoWorker: () => log('warn', 'no worker is there to take it; start one: spillway worker'),
+      onLeft: ({ worker, path, why }) =>
+        log('warn', `the worker ${worker} has left it to others: ${path}: ${why}`, { event: 'job.left' }),
     })
     if (summary.error !== null) io.reportError(summary.error)
     await printed

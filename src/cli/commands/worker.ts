@@ -4,20 +4,25 @@ import { isExportError, systemClock } from '../../core/index.ts'
 import { checkRequirements, readSubmitted } from '../../pipeline/index.ts'
 import { runOptions } from '../../run-options.ts'
 import { command, integerValue, stringValue } from '../command-line/command.ts'
+import { MetricsFile } from '../log/metrics-file.ts'
 import { withQueue } from './submit.ts'
 
 export const worker = command({
   flags: {
     concurrency: integerValue('Organizations at a time; most of them wait for their rate limit', 16, 1, 1000),
     pipelines: stringValue('Folder below which the pipeline files lie [the working directory]'),
+    'metrics-file': stringValue('Write metrics in the format of Prometheus'),
   },
   examples: [
     ['$0 worker', 'Until SIGTERM or Ctrl-C'],
     ['$0 worker --concurrency 64 --log-format json', 'For many organizations'],
   ],
-  async run({ concurrency, pipelines }, io) {
+  async run({ concurrency, pipelines, metricsFile }, io) {
     const { env, cwd } = io
     const folder = resolve(cwd, pipelines ?? '.')
+    const warn = (message: string): void => io.log('warn', message)
+    const metrics =
+      metricsFile === undefined ? null : await MetricsFile.open(resolve(cwd, metricsFile), [], warn)
     const signals = io.signals.listen((signal) =>
       io.log('info', 'stopping: pages in flight are committed, jobs return to the queue', {
         event: 'stop',
@@ -34,6 +39,7 @@ export const worker = command({
           stop,
           log: io.log,
           readPipeline: (file) => readSubmitted(file, folder, { env, cwd }),
+          ...(metrics === null ? {} : { onRun: metrics }),
           runOptions: async (pipeline, given) => {
             await checkRequirements(pipeline, { env, allowPlaintext: given.allowPlaintext })
             return runOptions(pipeline, { env, abort, ...given })
@@ -44,6 +50,7 @@ export const worker = command({
       // The worker was stopped. Other workers take over its jobs.
       if (!(isExportError(error, 'interrupted') && stop.aborted)) throw error
     } finally {
+      await metrics?.close()
       signals.release()
     }
   },

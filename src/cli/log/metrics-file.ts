@@ -1,11 +1,12 @@
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { codeOf, type Pipeline, type ServiceFigures, serial } from '../../core/index.ts'
+import { codeOf, type ExportError, type Pipeline, type ServiceFigures, serial } from '../../core/index.ts'
 import { version } from '../../package/index.ts'
 import type { Progress, RunSummary } from '../../run/index.ts'
 import type { RunCounts, Verdict } from '../../state/index.ts'
 import { notWritable, requireApart } from '../results/flag-file.ts'
 import { replaceFile } from '../results/save-file.ts'
+import { exitCode } from '../terminal/exit-code.ts'
 
 // About the interval at which collectors read it.
 const WRITE_MS = 30_000
@@ -83,8 +84,9 @@ export class MetricsFile {
   readonly #path: string
   readonly #onTrouble: (message: string) => void
   readonly #figures: Map<string, Figures>
-  #startedMs = 0
-  #updatedMs = 0
+  /** By pipeline: a worker runs several. */
+  readonly #startedMs = new Map<string, number>()
+  readonly #updatedMs = new Map<string, number>()
   readonly #inTurn = serial()
 
   private constructor(path: string, earlier: string, onTrouble: (message: string) => void) {
@@ -112,16 +114,16 @@ export class MetricsFile {
   }
 
   begin(pipeline: string): void {
-    this.#startedMs = performance.now()
+    this.#startedMs.set(pipeline, performance.now())
     this.#update(pipeline, { isRunning: true })
   }
 
   progress(pipeline: string, progress: Progress): void {
     const nowMs = performance.now()
-    if (nowMs - this.#updatedMs < WRITE_MS) return
+    if (nowMs - (this.#updatedMs.get(pipeline) ?? 0) < WRITE_MS) return
     const { partitionsTotal, partitionsDone: done, partitionsFailed: failed } = progress
     const partitions = { done, failed, pending: partitionsTotal - done - failed }
-    const durationSeconds = Math.round(nowMs - this.#startedMs) / 1000
+    const durationSeconds = Math.round(nowMs - (this.#startedMs.get(pipeline) ?? nowMs)) / 1000
     this.#update(pipeline, { ...progress, isRunning: true, durationSeconds, partitions })
   }
 
@@ -146,12 +148,17 @@ export class MetricsFile {
     this.#update(pipeline, { ...(has as Figures), ...now, isRunning: false, exitCode })
   }
 
+  /** Of a worker: a run that could not begin. */
+  failed(pipeline: string, error: ExportError): void {
+    this.exit(pipeline, exitCode(error.kind, null))
+  }
+
   async close(): Promise<void> {
     await this.#inTurn(async () => {})
   }
 
   #update(pipeline: string, figures: Figures): void {
-    this.#updatedMs = performance.now()
+    this.#updatedMs.set(pipeline, performance.now())
     const lastSuccess = figures.lastSuccess ?? this.#figures.get(pipeline)?.lastSuccess
     const known = lastSuccess === undefined ? {} : { lastSuccess }
     this.#figures.set(pipeline, { ...figures, ...known, at: Date.now() / 1000 })
