@@ -42,7 +42,7 @@ export type SliceOptions = {
 }
 
 /** Where this machine looked for a file, and why it leaves it to others. */
-type LeftFile = { readonly path: string; readonly why: string }
+type LeftFile = Omit<NonNullable<PipelineStatus['left']>, 'worker'>
 
 /** Of the runs of this process, by the names of their pipelines. */
 export type RunWatcher = {

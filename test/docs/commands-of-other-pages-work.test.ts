@@ -13,14 +13,7 @@ import { newShell, runBlock, runBlocks } from './run-blocks.ts'
 const shellOf = (page: string) => blocksOf(page).filter(({ language }) => language === 'sh')
 
 it('the commands of the pages about pipelines and warehouses work', async () => {
-  const text = `# acme.yaml
-name: acme
-service:
-  base_url: \${SPILLWAY_BASE_URL}
-extract:
-  domains: [scatterholt.com]
-  windows: { from: 2024-01-01, until: 2024-07-01, every: month }
-load:
+  const text = `${PIPELINE}load:
   keep: 1d
 `
   const settings = { language: 'yaml', text, under: [] }

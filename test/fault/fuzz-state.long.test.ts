@@ -12,7 +12,7 @@ import { cases, seedOf } from '../support/thorough.ts'
 import { commitsIn } from './damage.ts'
 import { type Edit, edited, edits } from './fuzz-edits.ts'
 import { rowsOf } from './rows.ts'
-import { diskFault, runCli } from './support.ts'
+import { diskFault, RECORD_OF_A_START, runCli } from './support.ts'
 
 const SEED = seedOf(20260303)
 const WORDS = ['{}\n', '"rows":', '"crc":"00000000"', '9', '-1', 'null', '\u0000']
@@ -157,10 +157,9 @@ function textsOf(files: Files): ReadonlyMap<string, string> {
   return new Map([...files].map(([path, bytes]) => [path, bytes.toString('latin1')]))
 }
 
-/** Without what a start that could not begin leaves: a record, and the verdict in the page. */
 function besideRecord(files: Files): ReadonlyMap<string, string> {
   const texts = new Map(textsOf(files))
-  for (const path of ['_report.html', '_state/failed-start.json']) texts.delete(path)
+  for (const path of RECORD_OF_A_START) texts.delete(path)
   return texts
 }
 

@@ -112,10 +112,13 @@ export async function treeHashes(folder: string): Promise<Map<string, string>> {
   return new Map([...hashes].sort())
 }
 
-/** The same, but for what a start leaves that could not begin: why, and the verdict in the page. */
+/** What a start leaves that could not begin: why, and the verdict in the page. */
+export const RECORD_OF_A_START = ['_state/failed-start.json', '_report.html']
+
+/** The same, but for {@link RECORD_OF_A_START}. */
 export async function hashesBesideRecord(folder: string): Promise<Map<string, string>> {
   const hashes = await treeHashes(folder)
-  for (const path of ['_state/failed-start.json', '_report.html']) hashes.delete(path)
+  for (const path of RECORD_OF_A_START) hashes.delete(path)
   return hashes
 }
 

@@ -39,12 +39,12 @@ export async function renewEmptyShards(
   options: Pick<DataSetOptions, 'version' | 'build'>,
 ): Promise<void> {
   const { state } = journal
+  const writing = writingOf(store, pipeline, state.schemas, options)
   for (const former of [...state.shards].filter(({ rows }) => rows === 0)) {
     if (await stands(store, former)) continue
     const { folder } = placeOf(former.path)
     const numbers = new FreeNumbers(state).take(folder, former.schema ?? 0)
     const identity = { ...numbers, partitions: former.partitions }
-    const writing = writingOf(store, pipeline, state.schemas, options)
     const by = await rewriteShards(store, pipeline, [], identity, writing, null)
     await journal.append([{ kind: 'swap', shards: [{ of: [former.shard], by }] }])
     await publishSealed(store, by)

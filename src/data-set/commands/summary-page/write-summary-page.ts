@@ -47,7 +47,7 @@ export async function bringSummaryPage(
     if (bytes === null) return
     const verdict = verdictOf(pipeline, state, await standingOf(store, state, { fault: null, isHeld: false }))
     const page = await pageIn(store)
-    if (page.includes(manifestDigest(bytes))) await bringVerdict(pipeline, store, state, verdict)
+    if (page.includes(manifestDigest(bytes))) await replaceVerdict(page, pipeline, store, state, verdict)
     else await writePage(store, inputFrom(bytes, shown(pipeline, state, verdict), version))
   } catch (error) {
     if (!isExportError(error) || isExportError(error, 'locked')) throw error
@@ -62,7 +62,16 @@ export async function bringVerdict(
   state: CheckpointState,
   verdict: Verdict,
 ): Promise<void> {
-  const page = await pageIn(store)
+  await replaceVerdict(await pageIn(store), pipeline, store, state, verdict)
+}
+
+async function replaceVerdict(
+  page: string,
+  pipeline: Pipeline,
+  store: OwnedStore,
+  state: CheckpointState,
+  verdict: Verdict,
+): Promise<void> {
   if (!page.startsWith(SUMMARY_PAGE_START)) return
   const { withVerdict } = await pages()
   const changed = withVerdict(page, state.header.pipeline, shown(pipeline, state, verdict))
