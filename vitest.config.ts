@@ -58,7 +58,7 @@ export default defineConfig(async ({ mode }): Promise<ViteUserConfig> => {
           test: {
             name: 'shared',
             include: ['test/**/*.test.ts'],
-            exclude: thorough ? [END_TO_END] : [LONG],
+            exclude: ['**/node_modules/**', thorough ? END_TO_END : LONG],
             globalSetup: ['test/support/exports-folder.ts', 'test/support/postgres/shared.ts'],
           },
         },
