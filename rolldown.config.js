@@ -135,7 +135,7 @@ const parts = defineConfig({
     core: 'src/core/index.ts',
     'plain-pages': 'test/transform/plain-pages.ts',
     disk: 'src/disk/index.ts',
-    'encoder-build': 'src/package/encoder-build.ts',
+    'encoder-build': 'src/package/index.ts',
     journal: 'src/state/log/lines.ts',
     load: 'src/load/index.ts',
     rows: 'src/rows/index.ts',

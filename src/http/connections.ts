@@ -1,7 +1,6 @@
 import { Agent, type buildConnector, type Dispatcher, Pool, ProxyAgent } from 'undici'
 import { ADDRESS_ATTEMPT_MS } from '../core/index.ts'
-import type { HttpProxy, ProxyOf } from './proxies/proxies.ts'
-import { refusedBy, unreachableProxy } from './proxies/proxy-errors.ts'
+import { type HttpProxy, type ProxyOf, refusedBy, unreachableProxy } from './proxies.ts'
 
 type ConnectionOptions = {
   readonly connections: number

@@ -4,7 +4,7 @@ import { gunzip } from 'node:zlib'
 import type { Dispatcher } from 'undici'
 import { codeOf, ExportError } from '../core/index.ts'
 import { networkError } from './network-error.ts'
-import { proxiesOf } from './proxies/proxies.ts'
+import { proxiesOf } from './proxies.ts'
 
 export type HttpRequest = {
   readonly method: 'GET' | 'POST' | 'DELETE'

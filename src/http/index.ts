@@ -9,8 +9,7 @@ export {
   ResponseTimeout,
 } from './http-client.ts'
 export { clientCredentials } from './json/client-credentials.ts'
-export { jsonBody } from './json/json-body.ts'
-export { type JsonRequest, JsonRequests, type JsonResponse } from './json/json-requests.ts'
+export { type JsonRequest, JsonRequests, type JsonResponse, jsonBody } from './json/json-requests.ts'
 export {
   always,
   givenToken,
@@ -21,7 +20,6 @@ export {
   tokenSource,
 } from './json/tokens.ts'
 export { UnreachableError } from './network-error.ts'
-export { proxyAgents } from './proxies/proxy-agents.ts'
-export { retry } from './retry.ts'
-export { backoffMs, retryAfterMs } from './retry-waits.ts'
+export { proxyAgents } from './proxy-agents.ts'
+export { backoffMs, retry, retryAfterMs } from './retry.ts'
 export { serverTexts } from './server-texts.ts'

@@ -7,6 +7,7 @@ import {
   type OwnedStore,
   type TableSettings as Settings,
   type Store,
+  standsFor,
   type TableFormat,
 } from '../core/index.ts'
 import type { ColumnSpec, ColumnStatistics } from '../rows/index.ts'
@@ -208,4 +209,19 @@ export function movedTable(where: string, was: string, is: string): ExportError 
     where,
     next: `Set load.table_location to where readers see the data set; if that has changed, ${REBUILD} names the shards there, in one snapshot, and ends older ones.`,
   })
+}
+
+/** Whether shards hold the same rows as those that they replace, since these were compacted. */
+export function isCompaction(
+  added: readonly (Compacted & { readonly rows: number })[],
+  removed: readonly { readonly path: string; readonly rows: number }[],
+): boolean {
+  const sum = (shards: readonly { readonly rows: number }[]): number =>
+    shards.reduce((total, { rows }) => total + rows, 0)
+  return (
+    added.length > 0 &&
+    added.every(({ stands_for }) => stands_for !== undefined) &&
+    removed.every(({ path }) => added.some((shard) => standsFor(shard, path))) &&
+    sum(added) === sum(removed)
+  )
 }

@@ -1,7 +1,6 @@
 export { frozenSettings, sinceBegun, unreadable, withFrozen } from './frozen.ts'
 export type { Begun, BegunChain, PlannedChain } from './plan/chains.ts'
-export { planFeeds } from './plan/feeds.ts'
-export { type Plan, planPartitions, waitingWindows, windowAt } from './plan/plan.ts'
+export { type Plan, planFeeds, planPartitions, waitingWindows, windowAt } from './plan/plan.ts'
 export {
   pipelineFrom,
   type ReadOptions,
@@ -25,7 +24,7 @@ export {
   readSigningKey,
   readVerifyingKey,
 } from './secrets/secrets.ts'
-export { IN_STORE } from './stores/index.ts'
+export { IN_STORE } from './stores.ts'
 export { readSubmitted, submittedFile } from './submitted-file.ts'
 export { AGE_EXPECTED, ago, parseAge, pruneBefore } from './values/ages.ts'
 export { nameQuery, visibleLabel } from './values/query-names.ts'

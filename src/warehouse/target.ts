@@ -1,5 +1,10 @@
-import { resolve } from 'node:path'
+import { constants } from 'node:fs'
+import { access } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
 import { ExportError } from '../core/index.ts'
+import { loadDuckdb } from './duckdb/duckdb.ts'
+import { guarded, requireDuckdbFile } from './duckdb/duckdb-file.ts'
+import { connectPostgres } from './postgres/postgres-connection.ts'
 
 export type Target =
   | { readonly kind: 'duckdb'; readonly file: string; readonly label: string }
@@ -56,3 +61,21 @@ function foundIn(text: string): string {
 }
 
 const MAX_SHOWN = 100
+
+/** Checks client, login or file. Changes nothing. @throws ExportError as the load: `config`, `target`, `credentials` */
+export async function requireTarget(target: Target, stop: AbortSignal): Promise<void> {
+  // It reads the shards of every load.
+  await loadDuckdb()
+  if (target.kind === 'postgres') {
+    const postgres = await connectPostgres(target.url, target.label, stop)
+    return postgres.close()
+  }
+  const { file } = target
+  await guarded(file, async () => {
+    await access(dirname(file), constants.W_OK)
+    await requireDuckdbFile(file)
+    await access(file, constants.W_OK).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ENOENT') throw error
+    })
+  })
+}

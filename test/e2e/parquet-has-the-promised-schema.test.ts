@@ -1,7 +1,6 @@
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { encoderDigest } from '../../src/package/encoder-build.ts'
-import { version } from '../../src/package/index.ts'
+import { encoderDigest, version } from '../../src/package/index.ts'
 import { shardPaths, sql } from '../support/read-shards.ts'
 import { exits } from '../support/run-cli.ts'
 import { newWorkspace } from '../support/workspace.ts'

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { isExportError } from '../../src/core/index.ts'
-import { proxiesOf } from '../../src/http/proxies/proxies.ts'
+import { proxiesOf } from '../../src/http/proxies.ts'
 
 const ENV = { HTTPS_PROXY: 'http://s.example:3128', HTTP_PROXY: 'http://p.example' }
 

@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fraction } from '../../src/sandbox/data/words.ts'
-import { type Interception, type SandboxResponse, send } from '../../src/sandbox/http/responses.ts'
 import type { LoggedRequest, RequestKind } from '../../src/sandbox/http/routes.ts'
+import { type Interception, type SandboxResponse, send } from '../../src/sandbox/request-listener.ts'
 import { type ServiceError, serviceError } from '../../src/sandbox/search/service-error.ts'
 
 /**

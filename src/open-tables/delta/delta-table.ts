@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { nullIf, type OwnedStore, sideBySide } from '../../core/index.ts'
 import type { ColumnSpec, ColumnStatistics, ColumnType } from '../../rows/index.ts'
-import { isCompaction } from '../compaction.ts'
 import {
+  isCompaction,
   markOf,
   type OpenTable,
   type OwnTableSettings,

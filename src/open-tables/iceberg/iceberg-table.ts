@@ -1,11 +1,11 @@
 import { randomInt } from 'node:crypto'
 import { isExportError, nullIf, type OwnedStore, type Store, sideBySide } from '../../core/index.ts'
-import { isCompaction } from '../compaction.ts'
 import {
   committedByOthers,
   type Digests,
   damagedTable,
   ICEBERG_FOLDER,
+  isCompaction,
   markOf,
   movedTable,
   type OpenTable,

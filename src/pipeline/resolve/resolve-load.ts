@@ -13,7 +13,7 @@ import { shown } from '../problems/describe.ts'
 import type { Problems } from '../problems/problems.ts'
 import type { Path } from '../problems/tree.ts'
 import type { PipelineFile } from '../schema/file-schema.ts'
-import { ADDRESSES, STORES, type StoreKind, storeOf } from '../stores/index.ts'
+import { ADDRESSES, STORES, type StoreKind, storeOf } from '../stores.ts'
 
 type LoadFile = PipelineFile['load']
 

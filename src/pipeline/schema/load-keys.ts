@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { TABLE_FORMATS } from '../../core/index.ts'
-import { ADDRESSES, STORE_SECTIONS } from '../stores/index.ts'
+import { ADDRESSES, STORE_SECTIONS } from '../stores.ts'
 import { LOCATION, URL_ALONE } from '../values/addresses.ts'
 import { AGE_EXPECTED, AGE_PATTERN, parseAge } from '../values/ages.ts'
 import { key, onlyIf } from './key.ts'

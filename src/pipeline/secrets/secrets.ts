@@ -13,7 +13,7 @@ import {
   rulesOf,
   SECRET_POLICIES,
 } from '../../core/index.ts'
-import { STORES } from '../stores/index.ts'
+import { STORES } from '../stores.ts'
 import { readText } from '../values/read-text.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>

@@ -1,10 +1,11 @@
+import * as z from 'zod'
 import type { Credentials, IncludeValue } from '../data/credentials.ts'
+import { parseTimestamp } from '../data/timeline.ts'
 import { fraction } from '../data/words.ts'
 import type { Settings } from '../options.ts'
 import { readCursor, writeCursor } from './cursor.ts'
-import { searchRequest } from './search-request.ts'
-import { collectPage, indexRange, type SearchQuery, select } from './selection.ts'
-import { serviceError } from './service-error.ts'
+import { collectPage, indexRange, query, type SearchQuery, select } from './selection.ts'
+import { serviceError, validate } from './service-error.ts'
 
 const COMMA = 0x2c
 
@@ -151,5 +152,59 @@ function quota(settings: Settings) {
       if (charge.cursor === null) pay(JSON.stringify(charge.query))
       return rowsPerSearch === 0 || charge.rows >= searches(charge.rows) * rowsPerSearch
     },
+  }
+}
+
+/** A checked search, defaults filled in; bounds in microseconds since 1970, both inclusive. */
+type SearchRequest = {
+  readonly query: SearchQuery
+  readonly gte: number | null
+  readonly lte: number | null
+  readonly from: string | null
+  readonly size: number
+  readonly include: readonly IncludeValue[]
+  readonly order: 'asc' | 'desc'
+}
+
+const instant = (round: 'up' | 'down') =>
+  z.string().transform((text, context) => {
+    const micros = parseTimestamp(text, round)
+    if (micros !== null) return micros
+    context.addIssue({ code: 'custom', message: 'Input should be an ISO 8601 date-time' })
+    return z.NEVER
+  })
+
+const body = (includes: readonly IncludeValue[]) =>
+  z.strictObject({
+    query,
+    filters: z
+      .strictObject({
+        imported_at: z
+          .strictObject({ gte: instant('up').nullish(), lte: instant('down').nullish() })
+          .nullish(),
+      })
+      .nullish(),
+    from: z.string().nullish(),
+    // Source: spec 4.2 and 8: default 10, at most 10,000.
+    size: z.number().int().min(1).max(10_000).default(10),
+    include: z.array(z.enum(includes)).nullish(),
+    order: z.enum(['asc', 'desc']).default('desc'),
+  })
+
+/** `urls` exists on the second endpoint only. Source: the public documentation. */
+const GLOBAL_BODY = body(['known_password_id', 'auth_domains'])
+const SECOND_BODY = body(['known_password_id', 'auth_domains', 'urls'])
+
+/** Unknown keys are refused. @throws ServiceError 422 */
+function searchRequest(input: unknown, endpoint: 'global' | 'second'): SearchRequest {
+  const parsed = validate(endpoint === 'global' ? GLOBAL_BODY : SECOND_BODY, input, 'body')
+  return {
+    query: parsed.query,
+    gte: parsed.filters?.imported_at?.gte ?? null,
+    lte: parsed.filters?.imported_at?.lte ?? null,
+    from: parsed.from ?? null,
+    size: parsed.size,
+    include: [...new Set(parsed.include ?? [])].sort(),
+    order: parsed.order,
   }
 }

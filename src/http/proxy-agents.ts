@@ -3,8 +3,7 @@ import { Agent as HttpsAgent } from 'node:https'
 import { isIPv6 } from 'node:net'
 import { Agent, type AgentConnectOpts } from 'agent-base'
 import { HttpsProxyAgent } from 'https-proxy-agent'
-import { type ProxyOf, proxiesOf } from './proxies.ts'
-import { refusedBy, unreachableProxy } from './proxy-errors.ts'
+import { type ProxyOf, proxiesOf, refusedBy, unreachableProxy } from './proxies.ts'
 
 /** For SDKs, which connect by Node.js's own means; null: no proxy. @throws ExportError `config`: no address */
 export function proxyAgents(connections: number) {
