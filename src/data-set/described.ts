@@ -1,7 +1,7 @@
 import { ExportError, nullIf, type Pipeline, type Store } from '../core/index.ts'
 import { mayHaveTables } from '../open-tables/index.ts'
 import { withFrozen } from '../pipeline/index.ts'
-import { type Schema, withSchemas } from '../rows/index.ts'
+import { joined, type Schema, schemaOf, withSchema, withSchemas } from '../rows/index.ts'
 import {
   readCheckpoint,
   readManifest,
@@ -27,7 +27,7 @@ export type Place = {
 export type Described = {
   /** As if its file still said what the data set was exported with. */
   readonly pipeline: Pipeline
-  /** The same, with the queries and windows that the file plans, where it is known. */
+  /** The same, with the queries, windows and columns that the file plans, where it is known. */
   readonly planned: Pipeline
   /** How the file differs from that; empty: it does not, or is not known. */
   readonly differences: readonly string[]
@@ -68,8 +68,10 @@ export function describeDataSet({ pipeline, unknown, invalid = null }: Place, us
 }
 
 /** Names of queries that need a key are those of the data set alone. */
-function plannedBy({ extract }: Pipeline, described: Pipeline): Pipeline {
-  const { queries, windows, unfiltered } = extract
+function plannedBy(pipeline: Pipeline, given: Pipeline): Pipeline {
+  const { queries, windows, unfiltered } = pipeline.extract
+  const schema = joined(schemaOf(given), schemaOf(pipeline))
+  const described = withSchema(given, schema, given.transform.lacking)
   const planned = { ...described, extract: { ...described.extract, queries, windows, unfiltered } }
   return withNames(planned) === null ? described : planned
 }

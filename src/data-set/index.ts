@@ -58,7 +58,7 @@ export {
   withLocation,
 } from './open-store.ts'
 export type { DataSetOptions } from './options.ts'
-export { type LackingColumns, lackingColumns } from './plan/lacking-columns.ts'
+export { type LackingColumns, lackingColumns, lackingText } from './plan/lacking-columns.ts'
 export { leftOutText, sumOfReasons } from './plan/left-out.ts'
 export { type PlanResult, readPlan, requestRate, withRest } from './plan/plan.ts'
 export { countPartitions, isPlanDone, type PlanCounts, planFor } from './plan/plan-state.ts'

@@ -7,7 +7,7 @@ import {
   plainError,
   type ServiceFigures,
 } from '../core/index.ts'
-import { pathIn, sumOfReasons, withLocation } from '../data-set/index.ts'
+import { type LackingColumns, lackingColumns, pathIn, sumOfReasons, withLocation } from '../data-set/index.ts'
 import {
   type CheckpointState,
   type FoldedRun,
@@ -41,8 +41,12 @@ export type RunSummary = RunCounts & {
   readonly filePartitions: PartitionCounts | null
   /** On the data set, for what the file plans. */
   readonly verdict: Verdict
-  /** Rows of all runs, and those in sealed shards. */
-  readonly dataSet: { readonly rows: number; readonly inShards: number }
+  /** Rows of all runs, those in sealed shards, and columns that earlier ones were exported without. */
+  readonly dataSet: {
+    readonly rows: number
+    readonly inShards: number
+    readonly lacking: LackingColumns | null
+  }
   readonly shards: number
   readonly bytes: number
   /** Items that the service repeated within a chain; each was exported once. */
@@ -109,7 +113,11 @@ export function summarize(
     partitions,
     filePartitions: pipeline.extract.unfiltered === null ? null : verdict.partitions,
     verdict,
-    dataSet: { rows: sumOfPartitions(state).rows, inShards: state.shards.rows },
+    dataSet: {
+      rows: sumOfPartitions(state).rows,
+      inShards: state.shards.rows,
+      lacking: lackingColumns(pipeline, state),
+    },
     ...session.sealed,
     repeated: run.repeated,
     forgotten: run.forgotten,

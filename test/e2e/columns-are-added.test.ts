@@ -60,6 +60,9 @@ describe('columns that a pipeline file adds', () => {
     const [was, is] = [before, await manifestText(here)].map((text) => ({ ...JSON.parse(text), runs: null }))
     expect(is).toEqual(was)
     expect(here.searches().length).toBe(searches)
+    const told = '2 partitions without known_password_id, event_uid'
+    for (const command of ['run', 'status']) expect((await here.call(command)).stdout).toContain(told)
+    expect((await here.json('plan')).value).toMatchObject({ lacking_columns: 2, lacking: { columns: ADDED } })
   })
 
   it('are in what is exported from then on, and null in the shards before, whose bytes stay', async () => {

@@ -44,7 +44,15 @@ function planJson(result: PlanResult) {
   const { partitions, minRequests, minSeconds, expectedRequests, expectedSeconds, expectedSearches } = result
   const expected = { expectedRequests, expectedSeconds, expectedSearches }
   const { lacking } = result
-  return inSnakeCase<unknown>({ partitions, minRequests, minSeconds, ...expected, lacking })
+  const lackingColumns = lacking?.partitions ?? 0
+  return inSnakeCase<unknown>({
+    partitions,
+    minRequests,
+    minSeconds,
+    ...expected,
+    lackingColumns,
+    lacking,
+  })
 }
 
 function* planLines(result: PlanResult, pipeline: Pipeline, shown: Shown): Generator<string> {

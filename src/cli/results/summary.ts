@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import { type ExportError, inSnakeCase, kindOfRows, type Pipeline, shellWord } from '../../core/index.ts'
+import { lackingText } from '../../data-set/index.ts'
 import { figuresJson, type RunSummary, reasonOf } from '../../run/index.ts'
 import { NO_RUN_COUNTS, partitionCounts, type Verdict, verdictJson } from '../../state/index.ts'
 import type { Io } from '../command-line/command.ts'
@@ -95,6 +96,7 @@ function summaryLines(summary: RunSummary, pipeline: Pipeline, { cwd, stdout }: 
     ['rows', rows === 0 ? '0' : `${count(rows)} (${count(rows / Math.max(seconds, 0.001))} a second)`],
     ['data set', inAll === rows ? null : `${counted(inAll, 'row')} in all, by this run and earlier ones`],
     ['written', `${counted(shards, 'shard')}, ${bytes(summary.bytes)}`],
+    ['columns', summary.dataSet.lacking === null ? null : lackingText(summary.dataSet.lacking)],
     ['in shards', openRows(summary.dataSet)],
     [
       'requests',

@@ -1,4 +1,4 @@
-import { type NamedPipeline, searchesOf } from '../../core/index.ts'
+import { numberOf, type Pipeline, searchesOf } from '../../core/index.ts'
 import { type CheckpointState, presentOf } from '../../state/index.ts'
 
 /** Columns that the pipeline has and some partitions were exported without, and what these would cost anew. */
@@ -10,9 +10,13 @@ export type LackingColumns = {
   readonly searches: number
 }
 
+export function lackingText({ partitions, columns }: LackingColumns): string {
+  return `${numberOf(partitions, 'partition')} without ${columns.join(', ')}: \`plan\` says what \`run --redo\` would cost`
+}
+
 /** null: every shard has the columns of the pipeline */
 export function lackingColumns(
-  { transform, service }: NamedPipeline,
+  { transform, service }: Pick<Pipeline, 'transform' | 'service'>,
   state: Pick<CheckpointState, 'schemas' | 'shards' | 'partitions' | 'redo'> | null,
 ): LackingColumns | null {
   if (state === null) return null

@@ -40,7 +40,7 @@ import { readState } from '../open/find-state.ts'
 import { requireShards } from '../open/look.ts'
 import { namingLocations, nothingExported, openStore, probe, withLocation } from '../open-store.ts'
 import { withNames } from '../queries.ts'
-import { lackingColumns } from './lacking-columns.ts'
+import { lackingColumns, lackingText } from './lacking-columns.ts'
 import { countPartitions, planAsOfLastRun, planFor, retiredQueries } from './plan-state.ts'
 import { standingOf, verdictOf } from './verdict.ts'
 
@@ -156,11 +156,7 @@ function overdueIn(state: CheckpointState, pipeline: NamedPipeline, nowMs: numbe
   return [
     ...(old === 0 ? [] : [`${numberOf(old, 'partition')} older than load.keep: see \`prune\``]),
     ...(small === null ? [] : [small]),
-    ...(lacking === null
-      ? []
-      : [
-          `${numberOf(lacking.partitions, 'partition')} without ${lacking.columns.join(', ')}: \`plan\` says what \`run --redo\` would cost`,
-        ]),
+    ...(lacking === null ? [] : [lackingText(lacking)]),
   ]
 }
 
