@@ -64,7 +64,7 @@ export type Copy = {
   requests(): number
 }
 
-type Ended = Pick<EndedProcess, 'code' | 'stdout' | 'stderr'> & {
+export type Ended = Pick<EndedProcess, 'code' | 'stdout' | 'stderr'> & {
   readonly signal?: NodeJS.Signals | null
   readonly calls: readonly string[]
 }
