@@ -10,11 +10,12 @@ import {
 } from '../../core/index.ts'
 import { type Chain, extractPages, NotServed } from '../../extract/index.ts'
 import { type PageIds, SeenCursors, withPage } from '../../rows/index.ts'
-import { decodeIds, type FoldedChain, type LoggedIds, NEW_FEED, passOf } from '../../state/index.ts'
+import { decodeIds, type FoldedChain, type LoggedIds, NEW_FEED } from '../../state/index.ts'
 import { maskedQueryValue } from '../../transform/index.ts'
 import { concernsAll, failPartition } from './chain-failure.ts'
 import type { ChainProgress } from './chain-progress.ts'
 import { shortageOfDiskSpace } from './halt.ts'
+import { nextPass, type Pass } from './pages/next-pass.ts'
 import { PageCommits } from './pages/page-commits.ts'
 import { excessOf } from './pages/quarantine.ts'
 import { otherSecret, restartInstant } from './pages/restart.ts'
@@ -74,22 +75,20 @@ export class ChainRun {
     else await this.#followToEnd()
   }
 
-  /** Completes a begun pass, reads the feed to its end, then its front; first the front that the last run owed. */
+  /** Completes the pass that was begun, and reads both ends of the feed as they are in this run. */
   async #exportFeed(query: FeedQuery): Promise<void> {
-    const before = this.#chain.folded?.feed ?? null
-    const isOwed = before !== null && before.pass === null && before.owed && hasFront(query)
-    const isFromEnd = before !== null && (before.pass !== null || passOf(before) === 'tail')
-    this.#commits.nextPass = isOwed ? 'tail' : isFromEnd && hasFront(query) ? 'front' : null
-    if (isOwed) await this.#beginAtFront()
-    await this.#followToEnd()
-    const { nextPass } = this.#commits
-    if (nextPass !== null) {
-      this.#commits.nextPass = null
-      if (nextPass === 'front') await this.#beginAtFront()
+    const commits = this.#commits
+    commits.read = { front: !hasFront(query), end: false }
+    for (let pass = this.#nextPass(); pass !== null; pass = this.#nextPass()) {
+      if (pass === 'front' && this.#chain.folded?.feed?.pass === null) await this.#beginAtFront()
       await this.#followToEnd()
     }
     this.#run.tally.done++
     this.#events.committed({ watermark: 0, isLast: true, finished: [0], reopened: [] })
+  }
+
+  #nextPass(): Pass | null {
+    return nextPass(this.#chain.folded?.feed ?? NEW_FEED, this.#commits.read)
   }
 
   async #beginAtFront(): Promise<void> {
@@ -133,6 +132,7 @@ export class ChainRun {
 
   async #followCursors(start: Start): Promise<void> {
     const { service, session } = this.#run
+    if (start.cursor === null) this.#commits.read.front = true
     const pages = extractPages(service, this.#sequence(start), session.decoderOf(this.#chain.schema))
     for await (const page of pages) {
       this.#run.onPage()

@@ -16,6 +16,7 @@ import { endedEntry, failEnded } from '../chain-failure.ts'
 import type { ChainProgress } from '../chain-progress.ts'
 import type { ChainsContext } from '../run-context.ts'
 import type { PartitionEvents } from '../tally.ts'
+import { nextPass, type ReadEnds } from './next-pass.ts'
 import { type PageProgress, positionAfter, progressOf } from './page-progress.ts'
 import { excessesOf, invalidItemOf, type PartitionFault, quarantineOf } from './quarantine.ts'
 import { keptBefore, type Untils } from './restart.ts'
@@ -35,7 +36,8 @@ export class PageCommits {
   /** Requests sent for pages that are not committed yet. */
   requests = 0
   pages = 0
-  nextPass: 'front' | 'tail' | null = null
+  /** Which ends of a feed this run has read. */
+  read: ReadEnds = { front: false, end: false }
 
   constructor(chain: ChainProgress, run: ChainsContext, events: PartitionEvents) {
     this.#run = run
@@ -159,7 +161,8 @@ export class PageCommits {
       next: page.next,
     }
     const after = afterFeedPage(feed, this.recent, change, countOfIds)
-    const isMore = over && this.nextPass !== null
+    if (page.next === null) this.read.end = true
+    const isMore = over && nextPass(after.feed, this.read) !== null
     return { entry: { over, ...(isMore ? { more: true as const } : {}) }, ids: after.ids }
   }
 
