@@ -1,15 +1,7 @@
 import { ExportError, isExportError } from '../core/index.ts'
-import {
-  type DecodedPage,
-  type DecodePage,
-  MAX_CURSOR_BYTES,
-  type PageIds,
-  type SeenCursors,
-  withPage,
-} from '../rows/index.ts'
-import type { Chain } from './chain.ts'
-import { MIN_PAGE_SIZE } from './pace/page-sizes.ts'
-import { pageRequests } from './page-requests.ts'
+import { type DecodedPage, MAX_CURSOR_BYTES, type SeenCursors } from '../rows/index.ts'
+import { MIN_PAGE_SIZE, type PageSizes } from './pace/page-sizes.ts'
+import { type ChainRequest, requestsFor } from './page-requests.ts'
 import { NotServed } from './sending/failures.ts'
 import type { ResponseOutcome } from './sending/outgoing.ts'
 import type { RequestGroup, Service, ServiceRequest } from './service.ts'
@@ -26,44 +18,75 @@ export type ExtractedPage = {
 // An empty page does not end a chain, nor one of repeated rows; but endless ones would cost searches.
 const MAX_EMPTY_PAGES = 100
 
+/** How the pages of a chain are requested. */
+export type PageRequests = {
+  readonly service: Service
+  readonly chain: ChainRequest
+  /** Names a page by its index, for messages. */
+  readonly about: (page: number) => string
+  /** How pages that do not come are requested in other sizes; null: they are not. */
+  readonly sizes: PageSizes | null
+  /** Whether a page that no size of its cursor serves may be requested without it. */
+  readonly mayRestart: boolean
+  /** A crash loses each response that is charged and not committed: never more than a run may have in flight. */
+  readonly mayPrefetch: () => boolean
+  readonly onRequest: () => void
+}
+
+/** A resume position. */
+export type PageStart = {
+  /** null: from the beginning. */
+  readonly cursor: string | null
+  /** Rows of the page that the cursor came with; null: there is no cursor. */
+  readonly cursorSize: number | null
+  readonly size: number
+  /** Whether the first page is asked for in one size alone. */
+  readonly isTrial: boolean
+  /** Pages received before. */
+  readonly page: number
+  /** Every cursor of this chain. Each is added before its page is yielded. */
+  readonly seen: SeenCursors
+}
+
+/** Decodes a page, given with its index. A page is read before the one after it is requested. */
+export type ReadPage = (body: Uint8Array, page: number) => Promise<DecodedPage>
+
 /**
- * Follows cursors to the page without `next`, or until `Chain.isOver`: short and empty pages do not end a chain.
+ * Follows cursors to the page without `next`: short and empty pages do not end a chain.
  * @throws ExportError `data` for a repeated or too long cursor, or pages without new rows; else as `Service.request`
  */
 export async function* extractPages(
-  service: Service,
-  chain: Chain,
-  decode: DecodePage,
+  requests: PageRequests,
+  start: PageStart,
+  read: ReadPage,
 ): AsyncGenerator<ExtractedPage, void, undefined> {
-  const { cursor, cursorSize, pageSize, seen, sizes } = chain
+  const { service, chain, sizes, mayPrefetch } = requests
+  const { cursor, cursorSize, seen } = start
   const group = service.group()
-  const parts = { service, chain, decode, group, requestFor: pageRequests(service, chain) }
+  const parts = { ...requests, start, read, group, requestFor: requestsFor(service.endpoints, chain) }
   if (cursor !== null) seen.add(cursor)
   const isBound = cursor !== null && sizes?.bindsSizes === true
-  const size = isBound ? (cursorSize ?? pageSize) : pageSize
-  let { recent } = chain
+  const size = isBound ? (cursorSize ?? start.size) : start.size
+  let current = new PageRequest(parts, { cursor, ownSize: cursorSize, size }, start.page)
   let following: PageRequest | null = null
+  let emptyPages = 0
   try {
-    let number = chain.page
-    let current = new PageRequest(parts, { cursor, ownSize: cursorSize, size }, number, recent)
-    let emptyPages = 0
-    for (let wasted = chain.requestsBefore; ; wasted = 0) {
+    for (;;) {
       const page = await current.response
+      const { number, about, requests, size, ms } = current
       const { next } = page
-      const fault = next === null ? null : cursorFault(next, seen, current.about)
-      if (fault !== null) throw fault
-      if (next !== null) seen.add(next)
-      recent = withPage(recent, page.ids)
-      const { requests, size, ms } = current
-      number++
+      if (next !== null) {
+        requireNew(next, seen, about)
+        seen.add(next)
+      }
       const request = (cursor: string): PageRequest =>
-        new PageRequest(parts, { cursor, ownSize: size, size }, number, recent)
+        new PageRequest(parts, { cursor, ownSize: size, size }, number + 1)
       const newItems = page.items - page.repeated
-      if (next !== null && newItems > 0 && chain.mayPrefetch()) following = request(next)
-      yield { page, requests: requests + wasted, size, ms }
-      if (next === null || chain.isOver()) return
+      if (next !== null && newItems > 0 && mayPrefetch()) following = request(next)
+      yield { page, requests, size, ms }
+      if (next === null) return
       emptyPages = newItems === 0 ? emptyPages + 1 : 0
-      if (emptyPages >= MAX_EMPTY_PAGES) throw nothingButEmptyPages(current.about)
+      if (emptyPages >= MAX_EMPTY_PAGES) throw nothingButEmptyPages(about)
       current = following ?? request(next)
       following = null
     }
@@ -75,16 +98,16 @@ export async function* extractPages(
 
 const REPORT = 'If the error persists, report it to the service with the name of the query.'
 
-function cursorFault(cursor: string, seen: SeenCursors, where: string): ExportError | null {
+function requireNew(cursor: string, seen: SeenCursors, where: string): void {
   const bytes = Buffer.byteLength(cursor)
   if (bytes > MAX_CURSOR_BYTES) {
     const what = `The service sent a cursor of ${bytes} bytes; at most ${MAX_CURSOR_BYTES} are accepted`
     const next = `Run again to resume before that page. ${REPORT}`
-    return new ExportError({ kind: 'data', what, where, next })
+    throw new ExportError({ kind: 'data', what, where, next })
   }
-  if (!seen.has(cursor)) return null
+  if (!seen.has(cursor)) return
   const what = 'The service repeated a cursor of this chain, which would never end'
-  return new ExportError({ kind: 'data', what, where, next: `Run again. ${REPORT}` })
+  throw new ExportError({ kind: 'data', what, where, next: `Run again. ${REPORT}` })
 }
 
 function nothingButEmptyPages(where: string): ExportError {
@@ -95,16 +118,16 @@ function nothingButEmptyPages(where: string): ExportError {
 /** A cursor, the size of the page that it came with, and in which one its page is requested first. */
 type Cursor = { readonly cursor: string | null; readonly ownSize: number | null; readonly size: number }
 
-type PageParts = {
-  readonly service: Service
-  readonly chain: Chain
-  readonly decode: DecodePage
+type PageParts = PageRequests & {
+  readonly start: PageStart
+  readonly read: ReadPage
   readonly group: RequestGroup
-  readonly requestFor: ReturnType<typeof pageRequests>
+  readonly requestFor: ReturnType<typeof requestsFor>
 }
 
 /** The request of a page, with its retries. It is sent when it is made. */
 class PageRequest {
+  readonly number: number
   readonly about: string
   /** A failure reaches whoever awaits the page; one that nobody wants has none. */
   readonly response: Promise<DecodedPage>
@@ -116,51 +139,50 @@ class PageRequest {
 
   readonly #parts: PageParts
   readonly #from: Cursor
-  readonly #page: number
-  readonly #recent: readonly PageIds[]
 
-  constructor(parts: PageParts, from: Cursor, page: number, recent: readonly PageIds[]) {
+  constructor(parts: PageParts, from: Cursor, number: number) {
     this.#parts = parts
     this.#from = from
-    this.#page = page
-    this.#recent = recent
+    this.number = number
     this.size = from.size
-    this.about = `${parts.chain.partition()}, page ${page + 1}`
+    this.about = parts.about(number)
     this.response = this.#request()
     this.response.catch(() => {})
   }
 
   /** A cursor goes with the wanted size, then with its own: if only that is accepted, the service binds the two. */
   async #request(): Promise<DecodedPage> {
-    const { sizes } = this.#parts.chain
-    const own = this.#from.ownSize
-    for (let asked = this.size, isRefused = false; ; asked = own!, isRefused = true) {
-      try {
-        const page = await this.#ask(asked)
-        if (isRefused) sizes?.bind()
-        sizes?.served(this.size, asked)
-        return page
-      } catch (error) {
-        const isOfSize = isExportError(error, 'cursor') && sizes !== null && own !== null && this.size !== own
-        if (!isOfSize) throw error
-        if (asked !== own) continue
-        // With its own size the page did not come before.
-        sizes.bind()
-        throw new NotServed({ ...error, kind: 'transient', cause: error })
+    const { sizes } = this.#parts
+    const { size: wanted, ownSize: own } = this.#from
+    if (sizes === null || own === null) return this.#ask(wanted)
+    let refusal: ExportError | null = null
+    for (const asked of new Set([wanted, own])) {
+      const outcome = await this.#ask(asked).catch(refusedCursor)
+      if (!(outcome instanceof ExportError)) {
+        if (refusal !== null) sizes.bind()
+        return outcome
       }
+      // It came with this very size.
+      if (this.size === own) throw outcome
+      refusal = outcome
     }
+    // With its own size the page did not come before.
+    sizes.bind()
+    throw new NotServed({ ...refusal!, kind: 'transient', cause: refusal })
   }
 
-  #ask(size: number): Promise<DecodedPage> {
-    const { service, chain, group } = this.#parts
-    return service.request(
-      { ...this.#sized(size), group },
+  async #ask(asked: number): Promise<DecodedPage> {
+    const { service, group, sizes, onRequest } = this.#parts
+    const page = await service.request(
+      { ...this.#sized(asked), group },
       (body, _where, outcome) => this.#read(body, outcome),
       () => {
         this.requests++
-        chain.onRequest()
+        onRequest()
       },
     )
+    sizes?.served(this.size, asked)
+    return page
   }
 
   #sized(size: number): ServiceRequest {
@@ -170,21 +192,22 @@ class PageRequest {
   }
 
   #smallerThan(size: number): (() => ServiceRequest | null) | undefined {
-    const { sizes, isTrial, mayRestart, page: first } = this.#parts.chain
+    const { sizes, mayRestart, start } = this.#parts
     const isBound = (): boolean => this.#from.cursor !== null && sizes?.bindsSizes === true
-    const isFixed = size <= MIN_PAGE_SIZE || (isTrial && this.#page === first) || (isBound() && !mayRestart)
-    if (sizes === null || isFixed) return undefined
+    const isTrial = start.isTrial && this.number === start.page
+    if (sizes === null || size <= MIN_PAGE_SIZE || isTrial || (isBound() && !mayRestart)) return undefined
     return () => (isBound() ? null : this.#sized(sizes.after(size)))
   }
 
   async #read(body: Uint8Array, outcome: ResponseOutcome): Promise<DecodedPage> {
-    const { chain, decode } = this.#parts
     this.ms = outcome.ms
-    const { query, requested, queryValue, since, known, feed } = chain
-    const [partition, own, page, recent] = [chain.partition(), chain.own(), this.#page, this.#recent]
-    const context = { query, partition, page, requested, own, queryValue, since, recent, known, feed }
-    const decoded = await decode(body, context)
+    const decoded = await this.#parts.read(body, this.number)
     outcome.hasRows(decoded.items)
     return decoded
   }
+}
+
+function refusedCursor(error: unknown): ExportError {
+  if (isExportError(error, 'cursor')) return error
+  throw error
 }

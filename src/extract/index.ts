@@ -1,5 +1,10 @@
-export type { Chain } from './chain.ts'
-export { type ExtractedPage, extractPages } from './extract-pages.ts'
+export {
+  type ExtractedPage,
+  extractPages,
+  type PageRequests,
+  type PageStart,
+  type ReadPage,
+} from './extract-pages.ts'
 export { fetchReport, type Report } from './fetch-report.ts'
 export { type RunLimits, requestsLeft, searchesToSpend } from './pace/limits.ts'
 export { PageSizes } from './pace/page-sizes.ts'

@@ -4,22 +4,38 @@ import {
   type Int64Json,
   int64FromJson,
   learnSecret,
+  type NamedQuery,
+  type Order,
   queryLabel,
   type Resource,
   rulesOf,
   SEARCHES,
   type SearchQuery,
+  type Window,
 } from '../core/index.ts'
-import type { ChainRequest } from './chain.ts'
 import type { Endpoints } from './endpoints.ts'
 import { BASIC } from './sending/outgoing.ts'
 import { TENANT } from './sending/responses.ts'
-import type { Service, ServiceRequest } from './service.ts'
+import type { ServiceRequest } from './service.ts'
+
+/** What the pages of a chain are requested with. */
+export type ChainRequest = {
+  readonly resource: Resource
+  readonly query: NamedQuery
+  /** The requested range, both ends included, the same on every page; null: everything. */
+  readonly requested: Window | null
+  /** As in `PageContext`. */
+  readonly since: Int64Json | null
+  readonly include: readonly string[]
+  readonly order: Order
+  /** The value of a secret query, the same for all of its chains in a run; null for other queries. */
+  readonly secret: string | null
+}
 
 type RequestFor = (cursor: string | null, about: string, size: number) => ServiceRequest
 
 /** Builds the requests of a chain's pages; only cursor and size differ between them. */
-export function pageRequests({ endpoints }: Pick<Service, 'endpoints'>, chain: ChainRequest): RequestFor {
+export function requestsFor(endpoints: Endpoints, chain: ChainRequest): RequestFor {
   const { query } = chain
   switch (query.type) {
     case 'report':

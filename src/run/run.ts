@@ -54,7 +54,7 @@ import {
   partitionCounts,
 } from '../state/index.ts'
 import { exportChains, statusFor } from './follow/export-chains.ts'
-import { Halt } from './follow/halt.ts'
+import { Halt, shortageOfDiskSpace } from './follow/halt.ts'
 import type { RunContext } from './follow/run-context.ts'
 import { Tally } from './follow/tally.ts'
 import type { RunOptions } from './options.ts'
@@ -154,7 +154,7 @@ async function carryOut(
   const last = journal.state.runs.at(-1)
   // A copy, because the folded run grows with the run.
   const earlier = last?.run === id.run ? { ...last } : { ...NEW_RUN, ...id, months: [] }
-  const halt = new Halt(given.stop)
+  const halt = new Halt(given.stop, () => shortageOfDiskSpace(pipeline, store))
   const service = runService({ pipeline, session: work.session, options: given, earlier }, halt)
   try {
     const nowMs = given.clock.now()
@@ -212,7 +212,7 @@ async function exportAndSettle(
     partitions_total: counts.total,
     partitions_done: counts.done,
   })
-  const context = { pipeline, store, session, plan, counts, tally, secrets, options, earlier }
+  const context = { pipeline, session, plan, counts, tally, secrets, options, earlier }
   const ending = await exportChains(context, service, halt).then((found) => ({
     ...found,
     error: found.error === null ? null : withRest(found.error, pipeline, clock.now(), journal.state),

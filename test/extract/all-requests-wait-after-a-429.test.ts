@@ -1,8 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { describe, expect, it } from 'vitest'
-import { extractPages } from '../../src/extract/index.ts'
 import { eventually } from '../support/eventually.ts'
-import { collect, decode, domainChain, fakeClock, open, sendJson, sendPage, serve } from './support.ts'
+import { collect, domainChain, fakeClock, open, pagesOf, sendJson, sendPage, serve } from './support.ts'
 
 const RATE_LIMITED = { error: { code: 'RATELIMIT_REACHED', message: 'ratelimit reached' } }
 
@@ -128,7 +127,7 @@ describe('after a 429', () => {
       held.push(response)
     })
     const service = open(server.url, { clock })
-    const slow = extractPages(service, domainChain(), decode).next()
+    const slow = pagesOf(service, domainChain()).next()
     await eventually(() => expect(held).toHaveLength(1))
     const limited = collect(service, domainChain())
     await eventually(() => expect(held).toHaveLength(2))

@@ -50,9 +50,9 @@ describe('the searches left', () => {
     expect(service.counters.searchesRemaining).toBeNull()
     const pages: unknown[] = []
     const error = await failure(
-      collect(service, domainChain(), (body, context) => {
-        pages.push(context.page)
-        return decode(body, context)
+      collect(service, domainChain(), (body, page) => {
+        pages.push(page)
+        return decode(body, page)
       }),
     )
     expect(error.kind).toBe('quota')

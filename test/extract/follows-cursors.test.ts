@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { extractPages } from '../../src/extract/index.ts'
 import { SeenCursors } from '../../src/rows/index.ts'
-import { collect, decode, domainChain, failure, open, sendPage, serve } from './support.ts'
+import { collect, decode, domainChain, failure, open, pagesOf, sendPage, serve } from './support.ts'
 
 describe('a chain of cursors', () => {
   it('sends next back as from, the rest unchanged, until next is null', async () => {
@@ -19,13 +18,13 @@ describe('a chain of cursors', () => {
 
   it('resumes from a saved cursor and counts pages from there', async () => {
     const server = await serve((_request, response) => sendPage(response, null))
-    const contexts: number[] = []
-    await collect(open(server.url), domainChain({ cursor: 'saved', page: 41 }), async (body, context) => {
-      contexts.push(context.page)
-      return decode(body, context)
+    const indexes: number[] = []
+    await collect(open(server.url), domainChain({ cursor: 'saved', page: 41 }), async (body, page) => {
+      indexes.push(page)
+      return decode(body, page)
     })
     expect(server.received.map(({ json }) => json.from)).toEqual(['saved'])
-    expect(contexts).toEqual([41])
+    expect(indexes).toEqual([41])
   })
 
   it('continues after an empty and after a short page', async () => {
@@ -41,7 +40,7 @@ describe('a chain of cursors', () => {
     const service = open(server.url)
     const error = await failure(
       (async () => {
-        for await (const { page } of extractPages(service, domainChain(), decode)) pages.push(page.next)
+        for await (const { page } of pagesOf(service, domainChain())) pages.push(page.next)
       })(),
     )
     expect(error.kind).toBe('data')
@@ -57,8 +56,8 @@ describe('a chain of cursors', () => {
     const server = await serve((_request, response, index) => sendPage(response, nexts[index] ?? null))
     const seen: (string | null)[] = []
     const error = await failure(
-      collect(open(server.url), domainChain(), async (body, context) => {
-        const page = await decode(body, context)
+      collect(open(server.url), domainChain(), async (body, index) => {
+        const page = await decode(body, index)
         seen.push(page.next)
         return page
       }),
@@ -96,7 +95,7 @@ describe('a chain of cursors', () => {
   it('has saved the cursor of a page when the page is returned', async () => {
     const server = await serve((_request, response) => sendPage(response, 'a'))
     const chain = domainChain()
-    const pages = extractPages(open(server.url), chain, decode)
+    const pages = pagesOf(open(server.url), chain)
     await pages.next()
     expect(chain.seen.has('a')).toBe(true)
     await pages.return()

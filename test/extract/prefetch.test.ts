@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import { extractPages } from '../../src/extract/index.ts'
 import { eventually } from '../support/eventually.ts'
-import { collect, decode, domainChain, failure, open, sendPage, serve } from './support.ts'
+import { collect, decode, domainChain, failure, open, pagesOf, sendPage, serve } from './support.ts'
 
 const mayPrefetch = (): boolean => true
 
@@ -20,9 +19,9 @@ describe('where a chain may prefetch', () => {
     const gate = new Promise<void>((resolve) => {
       release = resolve
     })
-    const chain = extractPages(open(server.url), domainChain({ mayPrefetch }), async (body, context) => {
-      if (context.page === 0) await gate
-      return decode(body, context)
+    const chain = pagesOf(open(server.url), domainChain({ mayPrefetch }), async (body, page) => {
+      if (page === 0) await gate
+      return decode(body, page)
     })
     const first = chain.next()
     await eventually(() => expect(server.received).toHaveLength(1))
@@ -45,7 +44,7 @@ describe('where a chain may prefetch', () => {
     ['a page, if it may not', [1], false],
   ])('nothing is requested beside the commit of %s', async (_name, items, may) => {
     const server = await pages(4, items)
-    const chain = extractPages(open(server.url), domainChain({ mayPrefetch: () => may }), decode)
+    const chain = pagesOf(open(server.url), domainChain({ mayPrefetch: () => may }))
     expect((await chain.next()).value?.page.next).toBe('c0')
     await sleep(50)
     expect(server.received).toHaveLength(1)
@@ -64,26 +63,22 @@ describe('where a chain may prefetch', () => {
     expect(pages.map(({ requests }) => requests)).toEqual([2, 1])
   })
 
-  it.each(['its consumer leaves', 'its windows are all done'])(
-    'a page is aborted, and not retried, when %s',
-    async (why) => {
-      let [closed, isOver] = [false, false]
-      const server = await serve((_request, response, index) => {
-        if (index === 0) return sendPage(response, 'a')
-        response.on('close', () => {
-          closed = true
-        })
+  it('a page is aborted, and not retried, when its consumer leaves', async () => {
+    let closed = false
+    const server = await serve((_request, response, index) => {
+      if (index === 0) return sendPage(response, 'a')
+      response.on('close', () => {
+        closed = true
       })
-      const chain = extractPages(open(server.url), domainChain({ mayPrefetch, isOver: () => isOver }), decode)
-      await chain.next()
-      await eventually(() => expect(server.received).toHaveLength(2))
-      isOver = why !== 'its consumer leaves'
-      expect((await (isOver ? chain.next() : chain.return())).done).toBe(true)
-      await eventually(() => expect(closed).toBe(true))
-      await sleep(30)
-      expect(server.received).toHaveLength(2)
-    },
-  )
+    })
+    const chain = pagesOf(open(server.url), domainChain({ mayPrefetch }))
+    await chain.next()
+    await eventually(() => expect(server.received).toHaveLength(2))
+    expect((await chain.return()).done).toBe(true)
+    await eventually(() => expect(closed).toBe(true))
+    await sleep(30)
+    expect(server.received).toHaveLength(2)
+  })
 
   it('a repeated cursor is not requested', async () => {
     const server = await serve((_request, response, index) => sendPage(response, ['a', 'b', 'a'][index]!))
@@ -98,8 +93,7 @@ describe('where a chain may prefetch', () => {
     const pages: (string | null)[] = []
     const error = await failure(
       (async () => {
-        for await (const { page } of extractPages(service, domainChain({ mayPrefetch }), decode))
-          pages.push(page.next)
+        for await (const { page } of pagesOf(service, domainChain({ mayPrefetch }))) pages.push(page.next)
       })(),
     )
     expect(error.kind).toBe('quota')

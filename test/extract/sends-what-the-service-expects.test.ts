@@ -1,7 +1,17 @@
 import { describe, expect, it } from 'vitest'
 import type { Query } from '../../src/core/index.ts'
-import { type Chain, fetchReport } from '../../src/extract/index.ts'
-import { chainOf, collect, domainChain, failure, open, sendJson, sendPage, serve } from './support.ts'
+import { fetchReport } from '../../src/extract/index.ts'
+import {
+  type Chain,
+  chainOf,
+  collect,
+  domainChain,
+  failure,
+  open,
+  sendJson,
+  sendPage,
+  serve,
+} from './support.ts'
 
 async function bodySent(chain: Chain): Promise<string> {
   const server = await serve((_request, response) => sendPage(response, null))

@@ -2,10 +2,9 @@ import type { ServerResponse } from 'node:http'
 import { createServer } from 'node:net'
 import { describe, expect, it, vi } from 'vitest'
 import { systemClock } from '../../src/core/index.ts'
-import { extractPages } from '../../src/extract/index.ts'
 import { eventually } from '../support/eventually.ts'
 import { portOf } from '../support/listening.ts'
-import { collect, decode, domainChain, failure, fakeClock, open, sendPage, serve } from './support.ts'
+import { collect, domainChain, failure, fakeClock, open, pagesOf, sendPage, serve } from './support.ts'
 
 describe('stopping', () => {
   it.each([
@@ -57,7 +56,7 @@ describe('stopping', () => {
     const held: ServerResponse[] = []
     const server = await serve((_request, response) => held.push(response))
     const stop = new AbortController()
-    const pages = extractPages(open(server.url, { stop: stop.signal }), domainChain(), decode)
+    const pages = pagesOf(open(server.url, { stop: stop.signal }), domainChain())
     const first = pages.next()
     await eventually(() => expect(held).toHaveLength(1))
     stop.abort()

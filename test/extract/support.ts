@@ -12,15 +12,17 @@ import {
   type Window,
 } from '../../src/core/index.ts'
 import {
-  type Chain,
   type ExtractedPage,
   extractPages,
+  type PageRequests,
+  type PageStart,
+  type ReadPage,
   Service,
   type ServiceDeps,
   type ServiceLimits,
 } from '../../src/extract/index.ts'
 import { nameQuery, visibleLabel } from '../../src/pipeline/index.ts'
-import { type DecodedPage, type DecodePage, SeenCursors } from '../../src/rows/index.ts'
+import { type DecodedPage, SeenCursors } from '../../src/rows/index.ts'
 import { portOf } from '../support/listening.ts'
 
 export { failure } from '../support/failure.ts'
@@ -209,32 +211,42 @@ export const JULY: Window = {
   until: Date.parse('2024-08-01T00:00:00Z') * 1000,
 }
 
+/** What a test tells of a chain: how its pages are requested, and from where. */
+export type Chain = PageRequests['chain'] &
+  Pick<PageRequests, 'sizes' | 'mayRestart' | 'mayPrefetch'> &
+  Omit<PageStart, 'size'> & { readonly partition: string; readonly pageSize: number }
+
+type ChainOptions = Partial<Chain> & { readonly window?: Window | null }
+
 /** A chain over one window, which continues as long as there are pages. */
-export function chainOf(query: Query, overrides: Partial<Chain> & { window?: Window | null } = {}): Chain {
-  const { window = JULY, ...rest } = overrides
+export function chainOf(query: Query, { window = JULY, ...rest }: ChainOptions = {}): Chain {
   const { key, query: named } = partition(nameQuery(query, visibleLabel(query, 'keep') ?? ''), window)
   return {
     resource: isFeed(named) ? 'feed' : named.type.startsWith('report') ? 'reports' : 'credentials',
     query: named,
     requested: window,
-    own: () => window,
-    partition: () => key,
-    isOver: () => false,
+    partition: key,
     ...{ secret: null, include: [], order: 'asc', pageSize: 10_000, sizes: null, mayRestart: true },
-    ...{ isTrial: false, requestsBefore: 0, cursor: null, cursorSize: null, since: null, page: 0 },
-    ...{ recent: [], known: [], queryValue: 'acme.example', seen: new SeenCursors() },
-    onRequest: () => {},
+    ...{ isTrial: false, cursor: null, cursorSize: null, since: null, page: 0, seen: new SeenCursors() },
     mayPrefetch: () => false,
     ...rest,
   }
 }
 
-export function domainChain(overrides: Partial<Chain> & { window?: Window | null } = {}): Chain {
-  return chainOf({ type: 'domain', fqdn: 'acme.example' }, overrides)
+export function domainChain(options: ChainOptions = {}): Chain {
+  return chainOf({ type: 'domain', fqdn: 'acme.example' }, options)
+}
+
+/** Requests the pages of a chain. */
+export function pagesOf(service: Service, chain: Chain, read: ReadPage = decode) {
+  const { sizes, mayRestart, mayPrefetch, partition, pageSize: size } = chain
+  const about = (page: number): string => `${partition}, page ${page + 1}`
+  const requests = { service, chain, about, sizes, mayRestart, mayPrefetch, onRequest: () => {} }
+  return extractPages(requests, { ...chain, size }, read)
 }
 
 /** The least that a decoder does: read `items` and `next`. */
-export const decode: DecodePage = async (body) => {
+export const decode: ReadPage = async (body) => {
   const page = parse(body)
   return emptyPage({ next: page.next ?? null, items: page.items?.length ?? 0 })
 }
@@ -263,6 +275,6 @@ export function emptyPage(page: Partial<DecodedPage>): DecodedPage {
 
 export async function collect(service: Service, chain: Chain, how = decode): Promise<ExtractedPage[]> {
   const pages: ExtractedPage[] = []
-  for await (const page of extractPages(service, chain, how)) pages.push(page)
+  for await (const page of pagesOf(service, chain, how)) pages.push(page)
   return pages
 }

@@ -25,7 +25,7 @@ describe('the queue of chains', () => {
     const [a, b, rest] = [chain('a'), chain('b'), chain('rest')]
     const queue = new ChainQueue([a, b], 2)
     expect(queue.next()).toBe(a)
-    queue.add(rest)
+    queue.add([rest])
     expect([queue.next(), queue.next(), queue.next()]).toEqual([rest, b, null])
   })
 

@@ -10,8 +10,8 @@ import {
   type RejectedItem,
   type Times,
 } from '../../src/rows/index.ts'
-import { ChainProgress } from '../../src/run/follow/chain-progress.ts'
 import { type SplitPage, splitByWindow } from '../../src/run/follow/pages/split-by-window.ts'
+import { Search } from '../../src/run/follow/search.ts'
 import { JournalFold } from '../../src/state/checkpoint/fold-journal.ts'
 import { chainEntry, type JournalEntry } from '../../src/state/index.ts'
 import { emptyPage } from '../extract/support.ts'
@@ -31,7 +31,7 @@ function windowsOf(order: Order, days: readonly number[]): WindowRun {
 
 const CHAIN = 3
 
-function chainOver(windows: WindowRun, ...entries: readonly JournalEntry[]): ChainProgress {
+function chainOver(windows: WindowRun, ...entries: readonly JournalEntry[]): Search {
   const fold = new JournalFold({
     kind: 'header',
     version: 5,
@@ -42,8 +42,8 @@ function chainOver(windows: WindowRun, ...entries: readonly JournalEntry[]): Cha
     schema: { include: [], columns: ['id'], extra_columns: [], secret_facts: null },
   })
   fold.apply(entries, fold.state.logEnd, [])
-  const followed = { chain: CHAIN, query: ACME, windows, wanted: windows.count, feedWindows: null, schema: 0 }
-  return new ChainProgress(fold.state, followed)
+  const journal = { state: fold.state, read: async () => null, append: async () => {} }
+  return new Search(journal, { chain: CHAIN, query: ACME, windows, wanted: windows.count, schema: 0 })
 }
 
 /** A page whose rows have their indexes as ids. */
@@ -60,7 +60,7 @@ function pageOf(
 
 async function split(
   page: DecodedPage,
-  chain: ChainProgress,
+  chain: Search,
   folder: (index: number) => string = String,
 ): Promise<SplitPage> {
   return splitByWindow({ page, requests: 2, size: 10, ms: 1 }, chain, folder)

@@ -2,24 +2,23 @@ import { ExportError, type NamedPipeline, rulesOf, SECRET_POLICIES } from '../..
 import { isWebPage, type Service, statusOf } from '../../extract/index.ts'
 import { UnreachableError } from '../../http/index.ts'
 import type { JournalEntry } from '../../state/index.ts'
-import type { ChainProgress } from './chain-progress.ts'
-import { PartitionFault } from './pages/quarantine.ts'
+import type { Chain } from './chain.ts'
+import type { PartitionFault } from './pages/quarantine.ts'
 import type { ChainsContext } from './run-context.ts'
 import { causeOf, type PartitionEvents } from './tally.ts'
 
 // So many chains in a row without a usable response have one cause. A refusal is the verdict on its query alone.
 const MAX_FAILURES_IN_ROW = 20
 
-/** Journals that a partition failed. Another chain exports the windows after it, unless the query is rejected. */
+/** Journals that a partition failed. Other chains export what is left, unless the query is rejected. */
 export async function failPartition(
-  chain: ChainProgress,
+  chain: Chain,
   error: ExportError,
   { requests, events }: { readonly requests: number; readonly events: PartitionEvents },
   { pipeline, session, tally, options, service, halt, queue }: ChainsContext,
 ): Promise<void> {
   const { journal } = session
-  const { watermark, windows, query } = chain
-  const index = indexOfFault(chain, error)
+  const index = chain.indexOfFault(error)
   const { key } = chain.partitionAt(index)
   const alike = tally.partitionFailed(key, error)
   events.failed(index, error, { requests, alike })
@@ -27,25 +26,11 @@ export async function failPartition(
   await journal.append([
     { kind: 'failed', partition: key, requests, error: { kind, message, cause: causeOf(error), next } },
   ])
-  const isOfFeed = chain.feedWindows !== null
-  // Without the cursor nothing shows that a variable still holds the secret whose rows are exported.
-  const isOfSecret = query.type === 'secret' && !SECRET_POLICIES[pipeline.transform.secret].isKeyed
-  const isRefused = error.kind === 'refused' && (chain.folded === undefined || isOfFeed || isOfSecret)
-  // If the chain is before the failed partition, it can continue up to there; else it waits for the next run.
-  const keep = index > watermark ? index : index + 1
-  // Another chain would export the committed rows of later windows again. There are none while rows come in order.
-  if (!isRefused && !isOfFeed && !chain.hasItems(keep)) {
-    if (index + 1 < windows.count)
-      queue.add({ kind: 'new', query, windows: windows.part(index + 1, windows.count) })
-    if (chain.folded !== undefined && keep < windows.count)
-      await journal.append([{ kind: 'shorten', chain: chain.chain, windows: keep }])
-    if (index > watermark) {
-      if (chain.folded === undefined) queue.add({ kind: 'new', query, windows: windows.part(0, index) })
-      else queue.add({ kind: 'begun', query, chain: chain.chain, wanted: index, keep: null })
-    }
-  }
+  const { chains, keep } = chain.rest(index, error, SECRET_POLICIES[pipeline.transform.secret].isKeyed)
+  if (keep !== null) await journal.append([{ kind: 'shorten', chain: chain.chain, windows: keep }])
+  queue.add(chains)
   if (options.failFast || isOutOfReach(error, service)) return halt.stopFor(error)
-  if (error.kind === 'refused' || error.kind === 'cursor') tally.failuresInRow = 0
+  if (kind === 'refused' || kind === 'cursor') tally.failuresInRow = 0
   if (tally.failuresInRow >= MAX_FAILURES_IN_ROW) halt.stopFor(tooManyFailures(pipeline, error))
 }
 
@@ -59,7 +44,7 @@ export function concernsAll(error: ExportError, { pipeline, service }: ChainsCon
 }
 
 /** A partition with too many rejected items, of which nothing is left to request. */
-export function endedEntry(fault: PartitionFault, chain: ChainProgress): JournalEntry {
+export function endedEntry(fault: PartitionFault, chain: Chain): JournalEntry {
   const { kind, message, next } = fault
   const error = { kind, message, cause: causeOf(fault), next, ended: true as const }
   return { kind: 'failed', partition: chain.partitionAt(fault.index).key, requests: 0, error }
@@ -67,7 +52,7 @@ export function endedEntry(fault: PartitionFault, chain: ChainProgress): Journal
 
 /** Counts a partition whose {@link endedEntry} is committed. Its chain goes on. */
 export function failEnded(
-  chain: ChainProgress,
+  chain: Chain,
   fault: PartitionFault,
   events: PartitionEvents,
   { pipeline, tally, options, halt }: ChainsContext,
@@ -83,14 +68,6 @@ function isOutOfReach(error: ExportError, { counters }: Service): boolean {
   return error.cause instanceof UnreachableError
     ? !counters.isReached
     : isWebPage(error) && !counters.hasSucceeded
-}
-
-/** The index of the partition that fails: the one at fault unless its chain has passed it, else the current one. */
-function indexOfFault({ watermark, windows, feedWindows }: ChainProgress, error: ExportError): number {
-  // A feed fails as a whole: its windows have what came before.
-  if (feedWindows !== null) return 0
-  if (error instanceof PartitionFault && error.index >= watermark) return error.index
-  return Math.min(watermark, windows.count - 1)
 }
 
 function wrongAddress({ endpoints: { search } }: Service, cause: ExportError): ExportError {

@@ -2,6 +2,10 @@ import type { PlannedChain } from '../../pipeline/index.ts'
 
 /** The chains of a run, from which its slots take the next. */
 export class ChainQueue {
+  /** Resolves with the first page, or when none comes: it shows what is wrong with the service. */
+  readonly begun: Promise<void>
+  /** A page has come, or a chain has ended. */
+  begin!: () => void
   readonly #planned: Iterator<PlannedChain>
   readonly #added: PlannedChain[] = []
   readonly #slots: number
@@ -10,6 +14,9 @@ export class ChainQueue {
   constructor(planned: Iterable<PlannedChain>, slots: number) {
     this.#planned = planned[Symbol.iterator]()
     this.#slots = slots
+    this.begun = new Promise((resolve) => {
+      this.begin = resolve
+    })
   }
 
   /** Whether each chain has a slot to spare, for a page that it requests ahead. */
@@ -25,11 +32,12 @@ export class ChainQueue {
   }
 
   /** Adds what is left of a chain that failed. The slot that adds it takes the next chain, too. */
-  add(chain: PlannedChain): void {
-    this.#added.unshift(chain)
+  add(chains: readonly PlannedChain[]): void {
+    this.#added.unshift(...chains)
   }
 
   leave(): void {
     this.#left++
+    this.begin()
   }
 }

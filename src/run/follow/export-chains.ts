@@ -1,4 +1,12 @@
-import { ExportError, isExportError, isFeed, rulesOf, searchesOf, settleAll } from '../../core/index.ts'
+import {
+  ExportError,
+  isExportError,
+  isFeed,
+  rulesOf,
+  searchesOf,
+  settleAll,
+  type WindowRun,
+} from '../../core/index.ts'
 import type { PlanCounts } from '../../data-set/index.ts'
 import {
   PageSizes,
@@ -11,14 +19,15 @@ import { ownsFolder } from '../../load/index.ts'
 import type { PlannedChain } from '../../pipeline/index.ts'
 import { hasEnded, partitionEntry, presentOf, type RunCounts, type RunStatus } from '../../state/index.ts'
 import type { AllowedRequests, Progress } from '../options.ts'
-import { ChainProgress } from './chain-progress.ts'
+import type { Chain } from './chain.ts'
 import { ChainQueue } from './chain-queue.ts'
 import { ChainRun } from './chain-run.ts'
+import { Feed } from './feed.ts'
 import type { Halt } from './halt.ts'
 import { Measurements } from './measurements.ts'
-import { FeedWindows } from './pages/feed-windows.ts'
 import { excessOf } from './pages/quarantine.ts'
-import type { ChainsContext, RunContext } from './run-context.ts'
+import type { RunContext } from './run-context.ts'
+import { Search } from './search.ts'
 import type { Tally } from './tally.ts'
 
 export type Ending = Omit<RunCounts, 'rows' | 'quarantined'> & {
@@ -38,7 +47,8 @@ export async function exportChains(run: RunContext, service: Service, halt: Halt
   const sizes = new PageSizes(pipeline.extract.pageSize, session.journal.state.service)
   const measurements = new Measurements(service, sizes, run.earlier)
   const queue = new ChainQueue(plan.chains(), concurrency)
-  const work = async (shared: ChainsContext): Promise<void> => {
+  const shared = { ...run, service, sizes, measurements, halt, queue }
+  const work = async (): Promise<void> => {
     try {
       for (;;) {
         const next = halt.halted ? null : queue.next()
@@ -46,14 +56,13 @@ export async function exportChains(run: RunContext, service: Service, halt: Halt
         const chain = await beginOrResumeChain(next, run)
         if (chain === null) continue
         await new ChainRun(chain, shared).follow()
-        shared.onPage()
+        queue.begin()
       }
     } catch (error) {
       halt.abort()
       throw error
     } finally {
       queue.leave()
-      shared.onPage()
     }
   }
   reportProgress()
@@ -62,15 +71,9 @@ export async function exportChains(run: RunContext, service: Service, halt: Halt
     await settleEnded(run)
     // A crash may have occurred between the last page of a folder and the seal of its shard.
     await sealFinished(run)
-    let onPage = (): void => {}
-    // What is wrong with the service, the first request shows.
-    const begun = new Promise<void>((resolve) => {
-      onPage = resolve
-    })
-    const shared = { ...run, service, sizes, measurements, halt, queue, onPage }
-    if (service.counters.hasSucceeded) onPage()
-    const others = Array.from({ length: concurrency - 1 }, () => begun.then(() => work(shared)))
-    await settleAll([work(shared), ...others])
+    if (service.counters.hasSucceeded) queue.begin()
+    const others = Array.from({ length: concurrency - 1 }, () => queue.begun.then(work))
+    await settleAll([work(), ...others])
     // More rows of feeds are for the next run, in shards of their own, also after the end of a budget.
     const isWell = halt.error === null || halt.error.kind === 'quota'
     if (isWell && rulesOf(pipeline.extract.resource).reading === 'feed')
@@ -117,23 +120,23 @@ async function settleEnded({ plan, counts, session, pipeline, tally, options }: 
 async function beginOrResumeChain(
   planned: PlannedChain,
   { session, pipeline }: RunContext,
-): Promise<ChainProgress | null> {
+): Promise<Chain | null> {
+  const { journal, own } = session
+  const { query } = planned
   const { every } = pipeline.extract.windows ?? {}
-  const feedWindows = isFeed(planned.query) ? new FeedWindows(every ?? { unit: 'month' }) : null
-  const { journal } = session
-  const { state } = journal
+  const follow = (chain: number, windows: WindowRun, wanted: number, schema: number): Chain =>
+    isFeed(query)
+      ? new Feed(journal, { chain, query, windows, schema: own.number }, every ?? { unit: 'month' })
+      : new Search(journal, { chain, query, windows, wanted, schema })
   if (planned.kind === 'new') {
-    const { query, windows } = planned
-    const chain = session.nextChain()
-    const schema = session.own.number
-    return new ChainProgress(state, { chain, query, windows, wanted: windows.count, feedWindows, schema })
+    const { windows } = planned
+    return follow(session.nextChain(), windows, windows.count, own.number)
   }
-  const { chain, query, wanted, keep } = planned
+  const { chain, wanted, keep } = planned
   if (keep !== null) await journal.append([{ kind: 'shorten', chain, windows: keep }])
-  const folded = state.chains.get(chain)
+  const folded = journal.state.chains.get(chain)
   if (folded === undefined || wanted === 0) return null
-  const schema = feedWindows === null ? folded.schema : session.own.number
-  return new ChainProgress(state, { chain, query, windows: folded.windows, wanted, feedWindows, schema })
+  return follow(chain, folded.windows, wanted, folded.schema)
 }
 
 export function statusFor(error: ExportError): RunStatus {

@@ -7,9 +7,12 @@ export class Halt {
   /** Aborts to end waits and new requests: on an outside signal, or for an error that concerns all chains. */
   readonly signal: AbortSignal
   error: ExportError | null = null
+  readonly #shortage: () => Promise<ExportError | null>
 
-  constructor(stop: AbortSignal) {
+  /** @param shortage of disk space; null: there is none */
+  constructor(stop: AbortSignal, shortage: () => Promise<ExportError | null>) {
     this.signal = AbortSignal.any([stop, this.#controller.signal])
+    this.#shortage = shortage
   }
 
   get halted(): boolean {
@@ -20,6 +23,12 @@ export class Halt {
   stopFor(error: ExportError): void {
     if (this.error === null || gravity(error) > gravity(this.error)) this.error = error
     if (error.kind !== 'quota') this.#controller.abort(error)
+  }
+
+  /** Stops the run if the next page does not fit on the disk: it would be paid for in vain. */
+  async withoutSpace(): Promise<void> {
+    const shortage = await this.#shortage()
+    if (shortage !== null) this.stopFor(shortage)
   }
 
   /** Stops the run for an error that the caller throws. */
@@ -37,7 +46,7 @@ const BYTES_A_ROW = 1024
 // For journal entries, the manifest and other small files.
 const OVERHEAD_BYTES = 1 << 20
 
-/** A page that does not fit was paid for in vain. @returns null: there is space, or it is not known */
+/** @returns null: there is space, or it is not known */
 export async function shortageOfDiskSpace(
   { extract, load }: Pipeline,
   store: Store,

@@ -1,4 +1,4 @@
-import type { NamedPipeline, OwnedStore } from '../../core/index.ts'
+import type { NamedPipeline } from '../../core/index.ts'
 import type { PlanCounts, QuerySecrets } from '../../data-set/index.ts'
 import type { PageSizes, Service } from '../../extract/index.ts'
 import type { Plan } from '../../pipeline/index.ts'
@@ -12,7 +12,6 @@ import type { Tally } from './tally.ts'
 
 export type RunContext = {
   readonly pipeline: NamedPipeline
-  readonly store: OwnedStore
   readonly session: Session
   readonly plan: Plan
   readonly counts: PlanCounts
@@ -29,6 +28,4 @@ export type ChainsContext = RunContext & {
   readonly measurements: Measurements
   readonly halt: Halt
   readonly queue: ChainQueue
-  /** Called for each page: with the first, the other slots begin. */
-  readonly onPage: () => void
 }

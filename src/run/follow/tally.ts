@@ -1,7 +1,6 @@
 import type { ErrorKind, ExportError, Log } from '../../core/index.ts'
 import type { DecodedPage, RejectedItem } from '../../rows/index.ts'
-import type { ChainProgress } from './chain-progress.ts'
-import type { PageProgress } from './pages/page-progress.ts'
+import type { Chain, PageChange } from './chain.ts'
 import { PartitionFault } from './pages/quarantine.ts'
 
 // A service that sends new names with every page must not fill the log.
@@ -53,7 +52,7 @@ export class Tally {
     this.#unknownFields = new Set(known)
   }
 
-  page(page: DecodedPage): void {
+  page(page: Pick<DecodedPage, 'rows' | 'repeated' | 'quarantined'>): void {
     for (const { issues } of page.quarantined) countReason(this.#reasons, issues)
     this.rows += page.rows
     this.quarantined += page.quarantined.length
@@ -129,11 +128,11 @@ function countReason(reasons: Map<string, number>, [first]: Issues): void {
 
 /** Logs which partitions of a chain start, are done, and fail; each start comes before its end. */
 export class PartitionEvents {
-  readonly #chain: ChainProgress
+  readonly #chain: Chain
   readonly #log: Log
   readonly #started = new Set<number>()
 
-  constructor(chain: ChainProgress, log: Log) {
+  constructor(chain: Chain, log: Log) {
     this.#chain = chain
     this.#log = log
   }
@@ -142,7 +141,7 @@ export class PartitionEvents {
     this.#start(this.#chain.watermark)
   }
 
-  committed({ finished, reopened }: PageProgress): void {
+  committed({ finished, reopened }: Pick<PageChange, 'finished' | 'reopened'>): void {
     for (const index of reopened) this.#start(index)
     for (const index of finished) {
       this.#start(index)

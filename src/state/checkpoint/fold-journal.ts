@@ -234,9 +234,7 @@ export class JournalFold {
     }
     const { range } = chain.windows
     const feed =
-      pass === undefined || chain.feed === null
-        ? chain.feed
-        : { ...chain.feed, pass, forgot: false }
+      pass === undefined || chain.feed === null ? chain.feed : { ...chain.feed, pass, forgot: false }
     this.#state.chains.set(number, { ...chain, next: null, seen: null, requested: range, since, feed })
     if (pass !== undefined) this.#partitions.markPartial(keyAt(chain, 0))
   }

@@ -3,7 +3,7 @@ import { allowedOf } from '../../../data-set/index.ts'
 import { quarantineLines, quarantinePath } from '../../../load/index.ts'
 import type { RejectedItem } from '../../../rows/index.ts'
 import { type FoldedPartition, splitPath } from '../../../state/index.ts'
-import type { ChainProgress } from '../chain-progress.ts'
+import type { Chain } from '../chain.ts'
 import type { SplitPage } from './split-by-window.ts'
 
 /** A fault of one partition of a chain. The windows before and after it can still be exported. */
@@ -49,7 +49,7 @@ export function excessOf(
 /** The fault of a page that is not to be committed: an item breaks the schema under `on_invalid: fail`; null: there is none. */
 export function invalidItemOf(
   { rejected }: SplitPage,
-  chain: ChainProgress,
+  chain: Chain,
   { onInvalid }: TransformSettings,
 ): PartitionFault | null {
   if (onInvalid !== 'fail' || rejected.size === 0) return null
@@ -61,7 +61,7 @@ export function invalidItemOf(
 /** The faults of partitions that have too many rejected items with this page, of those given by their index. */
 export function excessesOf(
   { rows, rejected }: SplitPage,
-  chain: ChainProgress,
+  chain: Chain,
   settings: TransformSettings,
   indexes: readonly number[],
 ): readonly PartitionFault[] {
@@ -84,7 +84,7 @@ function invalidItem({ index: item, issues }: RejectedItem, index: number, where
   )
 }
 
-export function quarantineOf({ rejected }: SplitPage, chain: ChainProgress) {
+export function quarantineOf({ rejected }: SplitPage, chain: Chain) {
   const page = (chain.folded?.pages ?? 0) + 1
   return [...rejected].map(([index, items]) => {
     const { key } = chain.partitionAt(index)

@@ -1,8 +1,7 @@
-import { getOrInsert, type Int64, type WindowRun } from '../../../core/index.ts'
+import { getOrInsert, type Int64, type Partition, type Window } from '../../../core/index.ts'
 import type { ExtractedPage } from '../../../extract/index.ts'
 import { PageRows, type PartitionRange, type RowChoice, type Slice } from '../../../load/index.ts'
 import type { DecodedPage, RejectedItem, Times } from '../../../rows/index.ts'
-import type { ChainProgress } from '../chain-progress.ts'
 
 /** A page whose rows and rejected items are assigned to their partitions. */
 export type SplitPage = ExtractedPage & {
@@ -15,28 +14,37 @@ export type SplitPage = ExtractedPage & {
   readonly forgotten: ReadonlyMap<number, number>
 }
 
-/** Assigns each row to the window of its `imported_at`, in any order. Rows of other chains' windows are left out. */
+/** The windows of a chain, by their index. */
+export type Placing = {
+  readonly schema: number
+  /** null: the chain has no windows. */
+  windowAt(index: number): Window | null
+  partitionAt(index: number): Partition
+  /** null: what belongs there is left out. */
+  indexOf(at: Int64): number | null
+  /** Of an item, whose time may be missing, or wrong. */
+  indexOfItem(at: number | null): number | null
+}
+
+/** Assigns each row to the window of its `imported_at`, in any order. */
 export function splitByWindow(
   extracted: ExtractedPage,
-  chain: ChainProgress,
+  chain: Placing,
   folderOf: (index: number) => string,
 ): SplitPage {
   const { page } = extracted
   const rows = new Map<number, number>()
-  const runs = runsOf(page, chain).filter(({ index }) => !chain.isLeftOut(index))
+  const runs = runsOf(page, chain)
   for (const { index, from, to } of runs) rows.set(index, (rows.get(index) ?? 0) + to - from)
   const rejected = new Map<number, RejectedItem[]>()
   for (const item of page.quarantined) {
-    const index = indexOf(item.at, chain)
-    if (!chain.isLeftOut(index)) getOrInsert(rejected, index, () => []).push(item)
+    const index = chain.indexOfItem(item.at)
+    if (index !== null) getOrInsert(rejected, index, () => []).push(item)
   }
   const forgotten = new Map<number, number>()
   for (const at of page.forgotten) {
-    // Another chain has taken this window over, and counts it.
-    if (at !== null && isElsewhere(at, chain.windows)) continue
-    const index = indexOf(at, chain)
-    if (chain.isLeftOut(index)) continue
-    forgotten.set(index, (forgotten.get(index) ?? 0) + 1)
+    const index = at === null ? chain.indexOfItem(null) : chain.indexOf(at)
+    if (index !== null) forgotten.set(index, (forgotten.get(index) ?? 0) + 1)
   }
   return { ...extracted, slices: slicesOf(page, runs, chain, folderOf), rows, rejected, forgotten }
 }
@@ -44,51 +52,35 @@ export function splitByWindow(
 /** Rows `[from, to)` of a page, all of one window. */
 type Run = { readonly index: number; readonly from: number; readonly to: number }
 
-function runsOf({ rows, times }: DecodedPage, { windows, feedWindows }: ChainProgress): readonly Run[] {
-  const { range } = windows
-  const all = feedWindows ?? windows
-  if ((range === null && feedWindows === null) || times === null)
-    return rows === 0 ? [] : [{ index: 0, from: 0, to: rows }]
+function runsOf({ rows, times }: DecodedPage, chain: Placing): readonly Run[] {
+  if (times === null) return rows === 0 ? [] : [{ index: 0, from: 0, to: rows }]
   const runs: Run[] = []
   let from = 0
   while (from < rows) {
-    const at = times[from]!
-    // Another chain has taken this window over since the page was requested.
-    if (isElsewhere(at, windows)) {
+    const index = chain.indexOf(times[from]!)
+    if (index === null) {
       from++
       continue
     }
-    const index = all.indexOfInstant(at)
-    const window = all.at(index)!
-    const to = endOfRun(times, from, window.from, window.until)
+    const window = chain.windowAt(index)
+    const to = window === null ? rows : endOfRun(times, from, window)
     runs.push({ index, from, to })
     from = to
   }
   return runs
 }
 
-function endOfRun(times: Times, start: number, from: number, until: number): number {
+function endOfRun(times: Times, start: number, { from, until }: Window): number {
   let end = start + 1
   while (end < times.length && times[end]! >= from && times[end]! < until) end++
   return end
-}
-
-function isElsewhere(at: Int64, { range }: WindowRun): boolean {
-  return range !== null && (at < range.from || at >= range.until)
-}
-
-function indexOf(at: number | null, chain: ChainProgress): number {
-  const { windows, watermark, feedWindows } = chain
-  if (feedWindows !== null) return at === null ? 0 : feedWindows.indexOfInstant(at)
-  const isOwn = at !== null && windows.range !== null && !isElsewhere(at, windows)
-  return isOwn ? windows.indexOfInstant(at) : Math.min(watermark, windows.count - 1)
 }
 
 /** One slice for each folder: rows of windows that share a folder stay in the order of the page. */
 function slicesOf(
   page: DecodedPage,
   runs: readonly Run[],
-  chain: ChainProgress,
+  chain: Placing,
   folderOf: (index: number) => string,
 ): readonly Slice[] {
   if (page.recordBatch === null || runs.length === 0) return []

@@ -1,14 +1,12 @@
 import {
-  ExportError,
   type Int64,
   type Int64Json,
   int64,
   int64FromJson,
   int64ToJson,
   type Order,
-  type SearchQuery,
 } from '../../../core/index.ts'
-import { countOfIds, neededBefore, type PageIds, type Position } from '../../../rows/index.ts'
+import { countOfIds, neededBefore, type PageIds, type PageSpan, type Position } from '../../../rows/index.ts'
 import { countOfBlob, type FoldedChain } from '../../../state/index.ts'
 
 /** Rows may come so late, after others by their time: what goes by the order of rows waits for them. */
@@ -16,17 +14,33 @@ const HOUR = 3_600_000_000
 /** 8 MB. */
 const MAX_KEPT_IDS = 1_000_000
 
+/** The position of a chain after this page; null: it has no item with a time yet. */
+export function positionAfter(before: Position | null, span: PageSpan | null, order: Order): Position | null {
+  if (span === null) return before
+  if (before === null) return { at: span.last, late: span.late }
+  const behind = (instant: Int64Json): number => {
+    const micros = Number(BigInt(before.at) - BigInt(instant))
+    return order === 'asc' ? micros : -micros
+  }
+  const late = Math.max(before.late, span.late, behind(span.first))
+  return { at: behind(span.last) < 0 ? span.last : before.at, late }
+}
+
 /** For each page whose ids a chain keeps, the last instant up to it: `LoggedIds.until`. */
 export type Untils = readonly (bigint | null)[]
 
-/** How many pages before this one keep ids: the last, to know repeated rows, and all since a restart's instant. */
-export function keptBefore(
-  { ids: refs }: FoldedChain,
+/**
+ * What goes with the ids of a page, and how many pages before it keep theirs: the last, to know repeated rows, and all
+ * since the instant of a restart.
+ */
+export function keptIds(
+  folded: FoldedChain | undefined,
   untils: Untils,
   page: PageIds,
   position: Position | null,
   order: Order,
-): number {
+) {
+  const refs = folded?.ids ?? []
   const from = instantOf(position, order)
   const needed = neededBefore(refs, countOfIds(page), countOfBlob)
   // What goes is at the front, nearly always nothing: a chain may keep the ids of 10,000 pages.
@@ -34,11 +48,11 @@ export function keptBefore(
   let dropped = 0
   for (; dropped < refs.length - needed; dropped++) {
     newer -= countOfBlob(refs[dropped]!)
-    const until = untils[dropped] ?? null
-    const isOld = from !== null && until !== null && isBefore(int64(until), from, order)
+    const last = untils[dropped] ?? null
+    const isOld = from !== null && last !== null && isBefore(int64(last), from, order)
     if (!isOld && newer < MAX_KEPT_IDS) break
   }
-  return refs.length - dropped
+  return { until: position === null ? null : BigInt(position.at), keep: refs.length - dropped }
 }
 
 /** An hour before the last row, or the beginning: all rows since are known. @returns null: there is no such instant */
@@ -79,19 +93,4 @@ function moved(at: Int64, micros: number, order: Order): Int64 {
 
 function isBefore(a: Int64, b: Int64, order: Order): boolean {
   return order === 'asc' ? a < b : a > b
-}
-
-/** A refused cursor may be of another query: the variable may have changed, unless secrets are masked by hmac. */
-export function otherSecret(
-  query: SearchQuery & { type: 'secret' },
-  where: string,
-  cause: ExportError,
-): ExportError {
-  return new ExportError({
-    kind: 'refused',
-    what: `The service refuses the saved cursor, and it is not known whether ${query.secretEnv} still holds the secret whose rows are exported`,
-    where,
-    next: `If ${query.secretEnv} was changed, restore it and run again; if it was not, the cursor has expired: export the query to another load.path, or start over with --fresh.`,
-    cause,
-  })
 }

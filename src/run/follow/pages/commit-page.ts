@@ -1,0 +1,169 @@
+import { windowRange } from '../../../core/index.ts'
+import type { ExtractedPage } from '../../../extract/index.ts'
+import { folderOf, ownsFolder } from '../../../load/index.ts'
+import {
+  chainEntry,
+  encodeIds,
+  type JournalEntry,
+  type PageEntry,
+  schemaToJson,
+} from '../../../state/index.ts'
+import type { Session } from '../../session.ts'
+import type { Chain, PageChange } from '../chain.ts'
+import { endedEntry, failEnded } from '../chain-failure.ts'
+import type { ChainsContext } from '../run-context.ts'
+import type { PartitionEvents } from '../tally.ts'
+import { excessesOf, invalidItemOf, type PartitionFault, quarantineOf } from './quarantine.ts'
+import { type SplitPage, splitByWindow } from './split-by-window.ts'
+
+/**
+ * Commits a page of a chain: not before the page before it, which may hand windows over to other chains.
+ * @returns the fault of a partition in progress that has too many rejected items with it; null: none has
+ * @throws PartitionFault for any rejected item under `on_invalid: fail`: then it is not committed
+ */
+export async function commitPage(
+  extracted: ExtractedPage,
+  chain: Chain,
+  run: ChainsContext,
+  events: PartitionEvents,
+): Promise<PartitionFault | null> {
+  const { session, measurements, tally } = run
+  const { transform } = run.pipeline
+  const split = splitByWindow(extracted, chain, (index) => folderAt(index, chain, run))
+  const invalid = invalidItemOf(split, chain, transform)
+  if (invalid !== null) throw invalid
+  const change = chain.after(split)
+  const ended = excessesOf(split, chain, transform, change.finished)
+  const [excess = null] = excessesOf(split, chain, transform, change.inProgress)
+  const { before, page, blobs } = entriesOf(split, chain, change, session)
+  const advanced = chain.advanced
+  await session.shards.commit({
+    slices: split.slices,
+    close: foldersToClose(change, split, chain, run),
+    entries: (placement) => [
+      ...before,
+      { ...page, ...placement },
+      ...measurements.entries([split.size, split.ms]),
+      ...ended.map((fault) => endedEntry(fault, chain)),
+    ],
+    blobs,
+  })
+  chain.committed(change)
+  tally.advanced += chain.advanced - advanced
+  const failed = new Set(ended.map(({ index }) => index))
+  const done = { ...change, finished: change.finished.filter((index) => !failed.has(index)) }
+  count(split, chain, done, run)
+  events.committed(done)
+  for (const fault of ended) failEnded(chain, fault, events, run)
+  await measurements.enterMonth(session.journal)
+  return excess
+}
+
+function folderAt(index: number, chain: Chain, { pipeline: { extract, load } }: ChainsContext): string {
+  return folderOf(extract.resource, chain.partitionAt(index), load.partitionBy)
+}
+
+/** What a page adds to the journal, without the places of its rows. */
+export function entriesOf(
+  split: SplitPage,
+  chain: Chain,
+  change: PageChange,
+  session: Pick<Session, 'journal' | 'own'>,
+): { readonly before: readonly JournalEntry[]; readonly page: PageEntry; readonly blobs: Uint8Array[] } {
+  const { page, requests, size, forgotten } = split
+  const { folded, query } = chain
+  const quarantine = quarantineOf(split, chain)
+  const blobs = quarantine.map(({ lines }) => lines)
+  const { ids } = change
+  const logged =
+    ids === null
+      ? {}
+      : { ids: { blob: blobs.push(encodeIds({ ids: page.ids, until: ids.until })) - 1, keep: ids.keep } }
+  return {
+    before: [
+      ...change.before,
+      ...(change.hasSchema ? newSchema(chain, session) : []),
+      ...(folded === undefined
+        ? [chainEntry(chain.chain, query.name, chain.windows, chain.beginning, chain.schema)]
+        : []),
+    ],
+    page: {
+      kind: 'page',
+      chain: chain.chain,
+      next: page.next,
+      requests,
+      ...(size === folded?.size ? {} : { size }),
+      ...(quarantine.length === 0
+        ? {}
+        : { quarantine: quarantine.map(({ window, items }, blob) => ({ window, items, blob })) }),
+      ...(forgotten.size === 0 ? {} : { forgotten: byWindow(forgotten, chain) }),
+      ...logged,
+      ...change.entry,
+      ...(Object.keys(page.unknownFields).length === 0 ? {} : { unknown_fields: page.unknownFields }),
+    },
+    blobs,
+  }
+}
+
+/** A data set gains columns with the first rows that have them. */
+function newSchema({ schema }: Chain, { journal, own }: Pick<Session, 'journal' | 'own'>): JournalEntry[] {
+  if (schema !== own.number || own.number < journal.state.schemas.length) return []
+  return [{ kind: 'schema', schema: own.number, ...schemaToJson(own.schema) }]
+}
+
+function byWindow(items: ReadonlyMap<number, number>, chain: Chain): NonNullable<PageEntry['forgotten']> {
+  return [...items].map(([index, items]) => ({ window: windowRange(chain.windowAt(index)), items }))
+}
+
+/** Folders that can get no more rows and may have an open shard. */
+function foldersToClose(
+  { finished, reopened }: PageChange,
+  { rows }: SplitPage,
+  chain: Chain,
+  run: ChainsContext,
+): readonly string[] {
+  const { pipeline, counts } = run
+  if (ownsFolder(pipeline.extract.resource, pipeline.load.partitionBy)) {
+    const hasRows = (index: number): boolean => rows.has(index) || (chain.foldedAt(index)?.rows ?? 0) > 0
+    return finished.filter(hasRows).map((index) => folderAt(index, chain, run))
+  }
+  const { unfinished } = counts
+  const change = (index: number, by: number): readonly string[] => {
+    const folder = folderAt(index, chain, run)
+    const left = (unfinished.get(folder) ?? 0) + by
+    if (left > 0) unfinished.set(folder, left)
+    else unfinished.delete(folder)
+    return left > 0 ? [] : [folder]
+  }
+  for (const index of reopened) change(index, 1)
+  return finished.flatMap((index) => change(index, -1))
+}
+
+function count(
+  { page, rows, rejected }: SplitPage,
+  chain: Chain,
+  { finished, reopened, entry }: PageChange,
+  { tally, options }: ChainsContext,
+): void {
+  const log = options.onLog
+  const { repeated = 0 } = entry
+  // Without what belongs to windows that other chains have.
+  const kept = [...rows.values()].reduce((sum, each) => sum + each, 0)
+  if (repeated > 0 && tally.repeated === 0) {
+    const message = 'the service repeats rows on later pages; each is exported once'
+    log('warn', message, { partition: chain.current.key, repeated })
+  }
+  if (reopened.length > 0 && !tally.hasReopened) {
+    const message = 'late rows for finished partitions; they are written to additional shards'
+    log('warn', message, { partition: chain.partitionAt(reopened[0]!).key })
+  }
+  tally.page({ rows: kept, repeated, quarantined: [...rejected.values()].flat() })
+  for (const index of reopened) tally.reopen(chain.partitionAt(index).key)
+  for (const index of finished) tally.finish(chain.partitionAt(index).key)
+  const fields = tally.newFields(page)
+  if (fields.length > 0) {
+    const message =
+      'the service sends fields that are not exported; transform.extra_columns adds them as columns'
+    log('warn', message, { fields: fields.join(', ') })
+  }
+}
