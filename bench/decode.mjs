@@ -23,7 +23,7 @@ const plan = {
   secret: 'redact',
   identity: 'keep',
   maskKey: null,
-  suppress: [],
+  suppress: null,
   secretFacts: null,
   onInvalid: 'quarantine',
 }

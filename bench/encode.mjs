@@ -97,7 +97,7 @@ function pages() {
     identity: 'keep',
     secretFacts: null,
     maskKey: Buffer.alloc(32, 1),
-    suppress: [],
+    suppress: null,
     onInvalid: 'quarantine',
   })
   const context = {

@@ -46,7 +46,6 @@ export {
 export { recordFailedStart } from './open/record-start.ts'
 export { requirePolicies } from './open/require-policies.ts'
 export { removeFailedStart } from './open/start.ts'
-export { readSuppression } from './open/suppression.ts'
 export {
   holdDataSet,
   namingLocations,

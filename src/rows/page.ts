@@ -25,8 +25,8 @@ export type DecodeSettings = {
   readonly identity: IdentityPolicy
   /** Key of the `hmac` policies; null where no policy needs one. */
   readonly maskKey: Uint8Array | null
-  /** Items of these people are dropped. */
-  readonly suppress: readonly SuppressList[]
+  /** Items of these people are dropped; null: nobody was forgotten. */
+  readonly suppress: SuppressList | null
 }
 
 /** Forgotten people: HMACs of their identities in hex, and the key of these. */

@@ -23,7 +23,6 @@ import {
   planRedo,
   type QuerySecrets,
   readQuerySecrets,
-  readSuppression,
   recordFailedStart,
   refuseLinks,
   removeFailedStart,
@@ -113,8 +112,7 @@ async function runOnDataSet(
     await requireOwnTables(pipeline, store, fresh)
     return withCatalog(pipeline, store, { ...options, ...signals }, fresh, async (catalog) => {
       const held = { ...options, ...signals, catalog }
-      // The people stay whom the data set has forgotten.
-      if (fresh) await clearDataSet(store, onLog, () => readSuppression(pipeline, store, null, options))
+      if (fresh) await clearDataSet(store, onLog)
       const session = await openSession(pipeline, store, held)
       try {
         const summary = await carryOut(pipeline, store, { session, secrets }, held)

@@ -151,7 +151,7 @@ async function lostChains(journal: Journal): Promise<readonly string[]> {
 export function decodeSettings(
   pipeline: Pipeline,
   maskKey: Uint8Array | null,
-  suppress: readonly SuppressList[],
+  suppress: SuppressList | null,
 ): DecodeSettings {
   const { extract, transform } = pipeline
   return {

@@ -79,14 +79,12 @@ export {
   settingsText,
 } from './settings.ts'
 export {
-  checksumOf,
-  NEXT_SUPPRESSION_PATH,
-  newList,
-  parseSuppression,
+  bringSuppression,
+  newSuppression,
+  readSuppression,
   SUPPRESSION_PATH,
-  type SuppressionList,
-  suppressionText,
+  suppressionEntry,
+  suppressionFileOf,
   withDigests,
-  withKey,
-} from './suppression-file.ts'
+} from './suppression.ts'
 export { coverage, rangeOf, type TimeRange, type Verdict, verdictJson } from './verdict.ts'

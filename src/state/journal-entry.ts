@@ -435,8 +435,12 @@ export const ENTRY_SCHEMAS = {
   prune,
   forget,
   swap,
-  /** The people whom runs keep out: the SHA-256 in `_state/suppression.json`. */
-  suppression: z.object({ kind: z.literal('suppression'), list: z.string() }),
+  /** The people whom runs keep out: HMACs of their identities, and which key in `_state/suppression.json` these have. */
+  suppression: z.object({
+    kind: z.literal('suppression'),
+    key_check: z.string(),
+    digests: z.array(z.string()),
+  }),
   table,
   unknown: z.object({ kind: z.literal('unknown'), fields: countsByName }),
   measured,

@@ -61,7 +61,7 @@ export function checkMaskKey(
   pipeline: Located,
 ): void {
   const was = header?.settings[MASK_KEY]
-  if (was === undefined || maskKey === null || was === maskKeyCheck(maskKey)) return
+  if (was === undefined || maskKey === null || was === keyCheck(maskKey)) return
   throw changedSettings([OTHER_MASK_KEY], pipeline)
 }
 
@@ -89,15 +89,15 @@ const OTHER_MASK_KEY: SettingChange = {
 
 /** What a data set keeps of its mask key. @param key null: no policy needs one */
 export function maskKeySetting(key: Uint8Array | null): Settings {
-  return key === null ? {} : { [MASK_KEY]: maskKeyCheck(key) }
+  return key === null ? {} : { [MASK_KEY]: keyCheck(key) }
 }
 
-/** Identifies a mask key. It is an HMAC under the key itself, so it reveals no more than a masked column. */
-export function maskKeyCheck(key: Uint8Array): string {
+/** Identifies a key. It is an HMAC under the key itself, so it reveals no more than a masked column. */
+export function keyCheck(key: Uint8Array): string {
   return createHmac('sha256', key).update('fingerprint').digest('hex').slice(0, 32)
 }
 
-/** The beginning of {@link maskKeyCheck}, which names columns of digests. */
+/** The beginning of {@link keyCheck}, which names columns of digests. */
 export function keyFingerprint(key: Uint8Array): string {
-  return maskKeyCheck(key).slice(0, 8)
+  return keyCheck(key).slice(0, 8)
 }

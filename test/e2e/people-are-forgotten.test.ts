@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { cp, mkdir, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises'
+import { cp, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
@@ -239,19 +239,16 @@ it.runIf(THOROUGH)('masked identities are found by their digests', async () => {
   expect(done.value).toMatchObject({ identities: 1, rows: theirs })
   expect(await readParquet(here.output)).toHaveLength(total - theirs)
   expect((await forget(here, ['nobody@nowhere.example'])).value).toMatchObject({ rows: 0, shards: 0 })
-  // The digests are under the mask key, which is nowhere.
-  const list = await readFile(join(here.output, '_state/suppression.json'), 'utf8')
-  expect(list).toMatch(/"mask_key_check":"[0-9a-f]{32}"/)
   expect(JSON.parse((await here.run('--redo', '*')).stdout)).toMatchObject({ forgotten: theirs })
-  // A crash may have kept the list from its place.
-  const state = (name: string): string => join(here.output, '_state', name)
-  await rename(state('suppression.json'), state('suppression.next.json'))
+  // The key of the digests is in a file of its own: whoever reads the log cannot test guesses.
+  const { key } = JSON.parse(await readFile(join(here.output, '_state/suppression.json'), 'utf8'))
+  for (const [path, text] of await textsIn(here.output))
+    expect(text.includes(key), path).toBe(path.endsWith('suppression.json'))
+  // People stay out whatever becomes of the mask key.
   const keyless = await workspaceFor(plain.sandbox, parts())
   await cp(here.output, keyless.output, { recursive: true })
-  const before = await keyless.manifest()
-  await exits(2, keyless.call('run', '--fresh', '--yes'), 'People were forgotten under a mask')
-  expect(await keyless.manifest()).toEqual(before)
-  expect((await shardPaths(keyless.output)).length).toBe(before.shards.length)
+  const again = await exits(0, keyless.run('--fresh', '--yes'))
+  expect(JSON.parse(again.stdout)).toMatchObject({ rows: total - theirs, forgotten: theirs })
   const other = await workspaceFor(plain.sandbox, given, { SPILLWAY_MASK_KEY: `${MASK_KEY}, another` })
   await cp(here.output, other.output, { recursive: true })
   await writeFile(join(other.folder, 'people.txt'), person)

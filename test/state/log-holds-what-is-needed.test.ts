@@ -284,11 +284,7 @@ it('nothing of a former owner counts in a data set that starts over', async () =
       Array.from({ length: commits }, () => commit([query('a')])),
     )
     await former.close()
-    await clearDataSet(
-      second,
-      () => {},
-      async () => {},
-    )
+    await clearDataSet(second, () => {})
     const next = await openAs(second)
     await former.append([query('c')])
     await next.append([query('b')])

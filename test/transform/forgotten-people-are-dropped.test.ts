@@ -4,14 +4,12 @@ import { credential, response } from './credentials.ts'
 import { readersOf } from './plain-pages.ts'
 import { decodeSettings, pageContext, rowsOf } from './plans.ts'
 
-const KEYS = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]
+const KEY = Buffer.alloc(32, 1)
 
-/** A list under each key, each with some of the people. */
-const suppress = (...people: readonly string[]) =>
-  KEYS.map((key, i) => ({
-    key,
-    digests: people.filter((_, at) => at % 2 === i).map((person) => suppressionDigest(key, person)),
-  }))
+const suppress = (...people: readonly string[]) => ({
+  key: KEY,
+  digests: people.map((person) => suppressionDigest(KEY, person)),
+})
 
 const at = (second: number): string => `2024-07-22T19:25:${String(second).padStart(2, '0')}+00:00`
 const micros = (second: number): number => Date.parse(at(second)) * 1000
@@ -67,7 +65,7 @@ it('identities are compared without case, white space around them and form of ac
 })
 
 it('a digest needs the key', () => {
-  const [one, other] = KEYS.map((key) => suppressionDigest(key, 'ada@a.com'))
+  const [one, other] = [KEY, Buffer.alloc(32, 2)].map((key) => suppressionDigest(key, 'ada@a.com'))
   expect(one).toMatch(/^[0-9a-f]{64}$/)
   expect(other).not.toBe(one)
 })

@@ -24,7 +24,7 @@ export function decodeSettings(changes: Partial<DecodeSettings> = {}): DecodeSet
     secret: 'redact',
     identity: 'keep',
     maskKey: Buffer.from('a key of thirty-two bytes or more'),
-    suppress: [],
+    suppress: null,
     ...changes,
   }
   if (changes.columns !== undefined) return plan

@@ -17,8 +17,10 @@ import {
   MANIFEST_START,
   readCheckpoint,
   readManifest,
+  readSuppression,
   SIGNATURE_BYTES,
   SIGNATURE_PATH,
+  suppressionFileOf,
 } from '../../state/index.ts'
 import { LOADS_FOLDER } from '../commands/warehouse/loaded.ts'
 import { LIKE_A_SHARD, rowFiles } from '../row-files.ts'
@@ -26,18 +28,13 @@ import { SUCCESS_PATH } from '../settle/success-mark.ts'
 import { tableOwner } from '../settle/table-owner.ts'
 import { CLEARING_PATH } from './find-state.ts'
 import { removeFailedStart } from './start.ts'
-import { bringSuppression } from './suppression.ts'
 
-/** What is not known to be Spillway's own moves to `_state/orphans`. @param accept may refuse before anything goes */
-export async function clearDataSet(
-  store: OwnedStore,
-  log: Log,
-  accept: () => Promise<unknown>,
-): Promise<void> {
+/** The people who were forgotten stay. What is not known to be Spillway's own moves to `_state/orphans`. */
+export async function clearDataSet(store: OwnedStore, log: Log): Promise<void> {
   const state = await readCheckpoint(store).catch(nullIf())
-  // Before the checkpoint goes, which names people whom a killed `forget` had committed. A list that is gone may stay so.
-  if (state !== null) await bringSuppression(store, state).catch(nullIf('damaged'))
-  await accept()
+  // The log has people whom a killed `forget` had committed. A key that is gone may stay so.
+  const people = await readSuppression(store, state).catch(() => readSuppression(store, null))
+  if (people !== null) await store.replace(...suppressionFileOf(people))
   await store.create(CLEARING_PATH, [])
   const manifest = await readManifest(store).catch(nullIf())
   const shards = [...(state?.shards ?? []), ...(manifest?.shards ?? [])]
@@ -78,8 +75,7 @@ export async function clearDataSet(
 
 /** Removes what is left of a data set that was given up. */
 export function finishClearing(store: OwnedStore): Promise<void> {
-  const nothing = async (): Promise<void> => {}
-  return clearDataSet(store, () => {}, nothing)
+  return clearDataSet(store, () => {})
 }
 
 type Clear = (path: string, isOurs: boolean) => Promise<void>

@@ -8,10 +8,10 @@ import {
   LOG_FOLDER,
   type Manifest,
   readManifest,
+  readSuppression,
   SUPPRESSION_PATH,
   stateOfManifest,
 } from '../../state/index.ts'
-import { readSuppressionFile } from './suppression.ts'
 
 type FoundState = {
   readonly found: Found | null
@@ -61,9 +61,12 @@ export async function readState(store: Store): Promise<CheckpointState | null> {
   return (await findState(store)).state
 }
 
-/** @throws ExportError `config` when the list of forgotten people is lost: they would come back */
-export async function requireSuppression(store: Store, { forgotten }: Manifest): Promise<void> {
-  if (forgotten.length === 0 || (await readSuppressionFile(store)) !== null) return
+/** @throws ExportError `damaged` or `config` when the list of forgotten people is lost: they would come back */
+export async function requireSuppression(
+  store: Store,
+  { manifest, state }: Pick<FoundState, 'manifest' | 'state'>,
+): Promise<void> {
+  if ((await readSuppression(store, state)) !== null || !manifest?.forgotten.length) return
   throw new ExportError({
     kind: 'config',
     what: 'The checkpoint is lost, and with it the list of the people who were forgotten in this data set',

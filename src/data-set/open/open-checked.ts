@@ -35,7 +35,7 @@ export async function openChecked<Header extends HeaderEntry | null>(
     const goes = await accept(before)
     if (before === null) await requireShards(store, null, () => true)
     if (before === null && header === null) return header as Header & null
-    if (manifest !== null) await requireSuppression(store, manifest)
+    await requireSuppression(store, { manifest, state: before })
     if (found === null) {
       await beginCheckpoint(store, manifest === null ? header! : headerOfManifest(manifest))
       continue

@@ -8,8 +8,16 @@ import {
   type Store,
 } from '../../core/index.ts'
 import { frozenSettings, sinceBegun } from '../../pipeline/index.ts'
-import { joined, type Schema, schemaDifference, schemaOf, withSchema } from '../../rows/index.ts'
 import {
+  joined,
+  type Schema,
+  type SuppressList,
+  schemaDifference,
+  schemaOf,
+  withSchema,
+} from '../../rows/index.ts'
+import {
+  bringSuppression,
   type CheckpointState,
   changedSettings,
   type HeaderEntry,
@@ -23,11 +31,10 @@ import {
 import { openStore } from '../open-store.ts'
 import type { DataSetOptions } from '../options.ts'
 import { type Invalidation, planRedo, redoEntry } from '../redo/invalidate.ts'
-import { findState, readState } from './find-state.ts'
+import { findState, readState, requireSuppression } from './find-state.ts'
 import { requireShards } from './look.ts'
 import { openChecked } from './open-checked.ts'
 import { newNames, requireSameNames } from './same-queries.ts'
-import { readSuppression, type Suppression } from './suppression.ts'
 
 /** The columns of what a run exports from now on. */
 export type OwnSchema = {
@@ -38,7 +45,7 @@ export type OwnSchema = {
 
 type OwnJournal = {
   readonly journal: Journal
-  readonly suppress: Suppression['lists']
+  readonly suppress: SuppressList | null
   readonly own: OwnSchema
 }
 
@@ -46,26 +53,23 @@ type OwnJournal = {
 export async function openOwnJournal(
   pipeline: NamedPipeline,
   store: OwnedStore,
-  options: Continuation & Pick<DataSetOptions, 'redo' | 'onLog' | 'readSecret'>,
+  options: Continuation & Pick<DataSetOptions, 'redo' | 'onLog'>,
 ): Promise<OwnJournal> {
   const { header, requireFit } = admission(pipeline, options)
-  let suppression: Suppression = { lists: [], name: null }
   let redo: Invalidation | null = null
   const journal = await openChecked(store, header, async (found) => {
     await requireFit(found)
-    suppression = await readSuppression(pipeline, store, found, options)
     redo = await redone(pipeline, found, options)
     return [...(redo?.shards ?? [])]
   })
   try {
     const { state } = journal
-    const { lists, name } = suppression
+    const suppress = await bringSuppression(store, journal)
     await journal.append([
       ...(redo === null ? [] : [redoEntry(redo)]),
       ...newNames(pipeline, state, options.maskKey),
-      ...(name === state.suppression || name === null ? [] : [{ kind: 'suppression', list: name } as const]),
     ])
-    return { journal, suppress: lists, own: ownSchema(pipeline, state) }
+    return { journal, suppress, own: ownSchema(pipeline, state) }
   } catch (error) {
     await journal.close()
     throw error
@@ -106,10 +110,11 @@ export async function readOwnCheckpoint(
   store: Store,
   options: Continuation,
 ): Promise<CheckpointState | null> {
-  const { state: found, isClearing } = await findState(store)
+  const { state: found, manifest, isClearing } = await findState(store)
   await admission(pipeline, options).requireFit(found)
   // The next command that changes the data set removes the rest of what was there.
   if (isClearing) return null
+  await requireSuppression(store, { manifest, state: found })
   await requireShards(store, found, (shard) => found!.redo.shards.has(shard))
   return found
 }

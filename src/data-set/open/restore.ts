@@ -9,7 +9,6 @@ import {
   stateOfManifest,
 } from '../../state/index.ts'
 import { invalidationOf, redoEntry } from '../redo/invalidate.ts'
-import { nameOf, readSuppressionFile } from './suppression.ts'
 
 /** In one commit: a partition that is only in part in shards is exported again, a feed is read from its beginning. */
 export async function restore(store: OwnedStore, journal: Journal, manifest: Manifest): Promise<void> {
@@ -28,8 +27,6 @@ export async function restore(store: OwnedStore, journal: Journal, manifest: Man
         quarantine_end: await quarantineEnd(store, entry.partition, entry.quarantined),
       })
   }
-  const lists = await readSuppressionFile(store)
-  if (lists !== null) entries.push({ kind: 'suppression', list: nameOf(lists)! })
   const seed = { partitions: [...again].filter((key) => inShards.has(key)), shards: [] }
   if (seed.partitions.length > 0) entries.push(redoEntry(invalidationOf(state, seed)))
   await journal.commit(entries)

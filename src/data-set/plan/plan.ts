@@ -22,7 +22,6 @@ import { type CheckpointState, type PlanStates, searchesByMonth, type Verdict } 
 import { refuseLinks } from '../open/links.ts'
 import { type Continuation, readOwnCheckpoint } from '../open/open-checkpoint.ts'
 import { requirePolicies } from '../open/require-policies.ts'
-import { readSuppression } from '../open/suppression.ts'
 import { namingLocations, openStore, requireReachable } from '../open-store.ts'
 import type { DataSetOptions } from '../options.ts'
 import { namePipeline, readQuerySecrets, requireSendableToken } from '../queries.ts'
@@ -83,9 +82,7 @@ export async function readPlan(
     const store = openStore(pipeline)
     await refuseLinks(store)
     await requireOwnTables(pipeline, store, false)
-    const found = await readOwnCheckpoint(pipeline, store, options)
-    await readSuppression(pipeline, store, found, options)
-    return found
+    return readOwnCheckpoint(pipeline, store, options)
   })
   const nowMs = options.clock.now()
   const plan = planFor(pipeline, nowMs, state)

@@ -8,10 +8,14 @@ import {
   sideBySide,
 } from '../../core/index.ts'
 import { changedSinceSealed } from '../../load/index.ts'
-import type { CheckpointState, Journal, ManifestShard } from '../../state/index.ts'
+import {
+  bringSuppression,
+  type CheckpointState,
+  type Journal,
+  type ManifestShard,
+} from '../../state/index.ts'
 import { bringSummaryPage } from '../commands/summary-page/write-summary-page.ts'
 import { requireShards, withRows } from '../open/look.ts'
-import { bringSuppression } from '../open/suppression.ts'
 import type { DataSetOptions } from '../options.ts'
 import { isPlanDone } from '../plan/plan-state.ts'
 import { replaceRedone } from '../redo/replace.ts'
@@ -46,7 +50,7 @@ export async function settle(
   options: SettleOptions,
 ): Promise<void> {
   const { state } = journal
-  await bringSuppression(store, state)
+  await bringSuppression(store, journal)
   await publishShards(store, journal, options)
   const isStanding = await requireStanding(pipeline, store, journal, options)
   const whole = isStanding && isPlanDone(pipeline, state)

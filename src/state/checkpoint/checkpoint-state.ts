@@ -27,7 +27,7 @@ export function* snapshot(state: CheckpointState): Generator<JournalEntry> {
   for (const run of state.runs) yield* runEntries(run)
   for (const prune of state.prunes) yield { kind: 'prune', ...prune }
   for (const erasure of state.erasures) yield { kind: 'forget', ...erasure }
-  if (state.suppression !== null) yield { kind: 'suppression', list: state.suppression }
+  if (state.suppression !== null) yield state.suppression
   for (const [format, marks] of state.tables) yield { kind: 'table', format, marks }
   for (const [partition, folded] of state.partitions) yield partitionEntry(partition, folded)
   for (const shard of state.shards) yield { kind: 'seal', ...shard }
@@ -125,8 +125,8 @@ export type CheckpointState = FoldedPartitions & {
   readonly isSettled: boolean
   /** The file of the last commit that made bytes of earlier ones unwanted; 0: none since the checkpoint. */
   readonly erasedIn: number
-  /** The SHA-256 in the list of forgotten people; null: there is none. */
-  readonly suppression: string | null
+  /** The people who are kept out; null: nobody was forgotten. */
+  readonly suppression: Entry<'suppression'> | null
   /** What may be the current metadata of each table. */
   readonly tables: ReadonlyMap<Entry<'table'>['format'], Entry<'table'>['marks']>
   /** Paths of invalidated shards whose files may still exist. */

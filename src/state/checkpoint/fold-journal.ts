@@ -126,7 +126,7 @@ export class JournalFold {
         this.#swap(entry)
         break
       case 'suppression':
-        this.#state.suppression = entry.list
+        this.#state.suppression = entry
         break
       case 'table':
         this.#state.tables.set(entry.format, entry.marks)
@@ -359,7 +359,7 @@ function beginningOf(header: HeaderEntry, partitions: Partitions, runs: Runs, sh
     },
     isSettled: true,
     erasedIn: 0,
-    suppression: null as string | null,
+    suppression: null as Entry<'suppression'> | null,
     tables: new Map<Entry<'table'>['format'], Entry<'table'>['marks']>(),
     invalidated: shards.invalidated,
     unknownFields: new Map<string, number>(),

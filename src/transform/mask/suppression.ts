@@ -17,18 +17,20 @@ export function suppressionDigest(key: Uint8Array | KeyObject, identity: string)
 }
 
 export class Suppression {
-  readonly #lists: readonly { readonly key: KeyObject; readonly digests: ReadonlySet<string> }[]
+  readonly #key: KeyObject
+  readonly #digests: ReadonlySet<string>
 
-  private constructor(lists: readonly SuppressList[]) {
-    this.#lists = lists.map(({ key, digests }) => ({ key: createSecretKey(key), digests: new Set(digests) }))
+  private constructor({ key, digests }: SuppressList) {
+    this.#key = createSecretKey(key)
+    this.#digests = new Set(digests)
   }
 
   /** null: nobody is forgotten, and items need not be compared. */
-  static of(lists: readonly SuppressList[]): Suppression | null {
-    return lists.every(({ digests }) => digests.length === 0) ? null : new Suppression(lists)
+  static of(list: SuppressList | null): Suppression | null {
+    return list === null || list.digests.length === 0 ? null : new Suppression(list)
   }
 
   has(identity: string): boolean {
-    return this.#lists.some(({ key, digests }) => digests.has(suppressionDigest(key, identity)))
+    return this.#digests.has(suppressionDigest(this.#key, identity))
   }
 }

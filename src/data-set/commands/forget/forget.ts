@@ -15,16 +15,14 @@ import {
   type ForgetEntry,
   type Journal,
   type JournalEntry,
-  NEXT_SUPPRESSION_PATH,
-  newList,
-  SUPPRESSION_PATH,
-  type SuppressionList,
+  newSuppression,
+  readSuppression,
   splitPath,
+  suppressionEntry,
+  suppressionFileOf,
   withDigests,
-  withKey,
 } from '../../../state/index.ts'
 import type { ChangeOptions } from '../../hold.ts'
-import { bringSuppression, currentSuppression, nameOf, suppressionFile } from '../../open/suppression.ts'
 import { namingLocations } from '../../open-store.ts'
 import { namePipeline } from '../../queries.ts'
 import { writingOf } from '../../rewriting.ts'
@@ -47,7 +45,7 @@ export type ForgetResult = {
 }
 
 /**
- * One commit replaces shards and rejected items, and names the list of people: nobody is on it whose rows stay.
+ * One commit replaces shards and rejected items, and keeps the people out: nobody is kept out whose rows stay.
  * @throws ExportError `config` when nobody can be found in it, or the mask key is another one; as `swapShards`
  */
 export function forgetPeople(
@@ -62,7 +60,6 @@ export function forgetPeople(
     const result = await swapShards(pipeline, options, {
       plan: (state, store, log) => forgetting(pipeline, state, store, log, people, options),
       prepare: async (journal, store) => {
-        await bringSuppression(store, journal.state)
         const open = await openOf(journal, pipeline, journal.state, people)
         // From here on they are sealed shards like others.
         if (open.length > 0) await sealShards(pipeline, store, journal, open, options)
@@ -74,20 +71,6 @@ export function forgetPeople(
   })
 }
 
-/** The lists with the digests of people; the same array if they have them all. */
-function withPeople(
-  lists: readonly SuppressionList[],
-  people: People,
-  { maskKey }: ChangeOptions,
-): readonly SuppressionList[] {
-  // The first list that has a key at hand; lists under a former mask key stay.
-  const at = lists.findIndex((list) => withKey(list, maskKey) !== null)
-  const before = lists[at] ?? newList(maskKey)
-  const after = withDigests(before, people.digests(withKey(before, maskKey)!.key))
-  if (after === before) return lists
-  return at < 0 ? [...lists, after] : lists.with(at, after)
-}
-
 async function forgetting(
   pipeline: NamedPipeline,
   state: CheckpointState | null,
@@ -96,13 +79,16 @@ async function forgetting(
   people: People,
   options: ChangeOptions,
 ): Promise<Swap<ForgetResult>> {
-  const given = (await currentSuppression(store, state ?? { suppression: null })) ?? []
-  const lists = withPeople(given, people, options)
-  const list = (path: string) => (lists === given ? [] : [suppressionFile(lists, path)])
+  const given = (await readSuppression(store, state)) ?? newSuppression()
+  const list = withDigests(given, people.digests(given.key))
+  const isLonger = list !== given
   if (state === null) {
     const result = { pipeline: pipeline.name, identities: people.count, rows: 0, shards: 0, quarantined: 0 }
     const note = `Nothing is exported in ${pipeline.load.path} yet; what is exported there from now on leaves them out.`
-    return { ...noSwap({ ...result, notes: [note, ...people.hints()] }), files: list(SUPPRESSION_PATH) }
+    return {
+      ...noSwap({ ...result, notes: [note, ...people.hints()] }),
+      files: isLonger ? [suppressionFileOf(list)] : [],
+    }
   }
   const found = await survey(store, log, pipeline, state, people, options)
   const result = await resultOf(pipeline, store, state, people, found)
@@ -114,12 +100,13 @@ async function forgetting(
     const changes = { partitions: [...countsOf(found.shards), ...partitions], rejected: items.rejected }
     entries.push({ kind: 'forget', at, identities, rows, shards, quarantined, changes })
   }
-  if (lists !== given) entries.push({ kind: 'suppression', list: nameOf(lists)! })
+  if (isLonger) entries.push(suppressionEntry(list))
   return {
     result,
     groups: groupsOf(state, found.shards),
     isLeftOut: (identity) => people.has(identity),
-    files: [...items.files, ...list(NEXT_SUPPRESSION_PATH)],
+    // The key comes first: digests without it are those of nobody.
+    files: [...items.files, ...(isLonger ? [suppressionFileOf(given)] : [])],
     entries,
     blobs: items.blobs,
   }
