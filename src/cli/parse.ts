@@ -16,6 +16,7 @@ import {
   wrongUsage,
 } from './command-line/command.ts'
 import { COMMANDS } from './commands/index.ts'
+import type { FleetRow } from './results/fleet-table.ts'
 import { exitCode, gravest } from './terminal/exit-code.ts'
 import { widthOf as lengthOf } from './terminal/screen.ts'
 import { plainJson } from './terminal/text.ts'
@@ -245,28 +246,35 @@ function withoutDoubles(text: string): string {
   return `Unknown argument${names.length === 1 ? '' : 's'}: ${names.join(', ')}`
 }
 
-/** With --json each prints an object a line; YAML is separated by `---`, text by an empty line. */
+/** With --json each prints an object a line; YAML is separated by `---`, text by an empty line, unless it is one table. */
 export async function runSeverally(
-  { run, eachFile }: Command,
+  { run, eachFile, fleetRow }: Command,
   args: Parameters<Command['run']>[0],
   io: Io,
 ): Promise<number> {
   if (!eachFile) return run(args, io)
-  const { pipeline, json, resolved } = args
+  const { pipeline, json, resolved, output } = args
   // yargs gives a list, as the usage has `<pipeline..>`.
-  const files = [pipeline].flat()
+  const files = [pipeline].flat() as string[]
   if (files.length === 1) return run({ ...args, pipeline: files[0] }, io)
+  const table = fleetRow !== null && json !== true ? { fleetRow, rows: [] as FleetRow[] } : null
   const codes: number[] = []
   for (const [i, file] of files.entries()) {
-    if (i > 0 && json !== true) await io.stdout.line(resolved === true ? '---' : '')
+    if (i > 0 && json !== true && table === null) await io.stdout.line(resolved === true ? '---' : '')
     try {
-      codes.push(await run({ ...args, pipeline: file }, io))
+      if (table === null) codes.push(await run({ ...args, pipeline: file }, io))
+      else table.rows.push(await table.fleetRow(file, output as string | undefined, io))
     } catch (error) {
       if (!isExportError(error)) throw error
       io.reportError(error)
       codes.push(exitCode(error.kind, io.signals.received))
+      table?.rows.push({ name: file, verdict: null, rows: 0, lastRun: '', remarks: [error.what] })
       if (json === true) await io.stdout.line(plainJson({ pipeline: null, file, error: plainError(error) }))
     }
+  }
+  if (table !== null) {
+    const { fleetTable } = await import('./results/fleet-table.ts')
+    await io.stdout.lines(fleetTable(table.rows, io.stdout.style))
   }
   return gravest(codes)
 }

@@ -47,7 +47,11 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
       await exits(0, here.cli('submit', ...files))
       expect(await pending()).toEqual(here.organizations)
       const worker = here.worker()
-      await exits(0, here.cli('submit', ...files, '--wait'))
+      const { stdout } = await exits(0, here.cli('submit', ...files, '--wait'))
+      expect(stdout.trimEnd().split('\n')).toEqual([
+        expect.stringMatching(/^pipeline +verdict +rows/),
+        ...here.organizations.map((name) => expect.stringMatching(`^${name} +complete +120`)),
+      ])
       worker.kill('SIGTERM')
       await worker.ended
       expect(await pending()).toEqual([])

@@ -2,6 +2,7 @@ import type { ArgumentsCamelCase, InferredOptionTypes, Options } from 'yargs'
 import { ExportError, type Log } from '../../core/index.ts'
 import type { Environment } from '../../pipeline/index.ts'
 import { LOG_FORMATS, LOG_LEVELS, type LogSettings } from '../log/log.ts'
+import type { FleetRow } from '../results/fleet-table.ts'
 import type { Output } from '../terminal/output.ts'
 import type { Screen } from '../terminal/screen.ts'
 import type { Signals } from '../terminal/signals.ts'
@@ -10,7 +11,7 @@ export type Flag = Options & {
   /** Flags that it does not go with, by name; `name=value`: only with that value. */
   readonly excludes?: readonly string[]
   readonly needs?: readonly string[]
-  /** It chooses lines of a table, and several files have a table each. */
+  /** It chooses lines of the table of one file. */
   readonly isOfOneFile?: true
   /** What its value has to be, where it became NaN. Default: a number. */
   readonly expected?: string
@@ -84,6 +85,8 @@ export type Definition<Own extends Flags, Positionals extends Flags, Rest extend
   readonly epilogue?: string
   /** Whether it takes several pipeline files and is called for each. */
   readonly eachFile?: boolean
+  /** In place of `run`, where several files are a table for people. */
+  readonly fleetRow?: (file: string, output: string | undefined, io: Io) => Promise<FleetRow>
   /** @returns the exit code; without one it is 0 */
   readonly run: (
     args: ArgumentsCamelCase<CommonArgs & InferredOptionTypes<Own> & InferredOptionTypes<Positionals>>,
@@ -92,9 +95,9 @@ export type Definition<Own extends Flags, Positionals extends Flags, Rest extend
   ) => Promise<number> | Promise<void>
 }
 
-export type Command = Required<Omit<Definition<Flags, Flags>, 'run' | 'epilogue' | 'eachFile'>> & {
+export type Command = Required<Omit<Definition<Flags, Flags>, 'run' | 'epilogue' | 'fleetRow'>> & {
   readonly epilogue: string | null
-  readonly eachFile: boolean
+  readonly fleetRow: NonNullable<Definition<Flags, Flags>['fleetRow']> | null
   readonly run: (args: ArgumentsCamelCase<CommonArgs>, io: Io) => Promise<number>
 }
 
@@ -107,6 +110,7 @@ export function command<const Own extends Flags = None, const Positionals extend
   examples,
   epilogue,
   eachFile,
+  fleetRow,
   run,
 }: Definition<Own, Positionals>): Command {
   return {
@@ -115,6 +119,7 @@ export function command<const Own extends Flags = None, const Positionals extend
     examples,
     epilogue: epilogue ?? null,
     eachFile: eachFile ?? false,
+    fleetRow: fleetRow ?? null,
     run: async (args, io) => (await run(args as never, io)) ?? 0,
   }
 }

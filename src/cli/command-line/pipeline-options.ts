@@ -79,10 +79,19 @@ export function dataSetCommand<const Own extends Flags = None, const Positionals
 }
 
 /** Logs how the file differs from what the data set says of itself. @throws ExportError `config` */
-async function dataSetFrom(
+async function dataSetFrom(...[given, output, io, use]: Parameters<typeof describedBy>): Promise<Described> {
+  const described = await describedBy(given, output, io, use)
+  const { differences } = described
+  if (differences.length > 0)
+    io.log('warn', `the file and the data set differ, and the data set decides: ${differences.join('; ')}`)
+  return described
+}
+
+/** @throws ExportError `config` */
+export async function describedBy(
   given: string,
   output: string | undefined,
-  { env, cwd, log }: Io,
+  { env, cwd }: Io,
   use: Use,
 ): Promise<Described> {
   const { learnSecrets, readPlace } = await import('../../pipeline/index.ts')
@@ -90,11 +99,7 @@ async function dataSetFrom(
   await learnSecrets(env)
   const place = await readPlace(given, { env, cwd, overrides: { output } })
   await learnSecrets(env, place.pipeline)
-  const described = await describeDataSet(place, use)
-  const { differences } = described
-  if (differences.length > 0)
-    log('warn', `the file and the data set differ, and the data set decides: ${differences.join('; ')}`)
-  return described
+  return describeDataSet(place, use)
 }
 
 /** Checks what a run needs besides the pipeline file, and logs warnings. @throws ExportError `config` */

@@ -7,8 +7,9 @@ import {
 } from '../../data-set/index.ts'
 import { type RunStatus, verdictJson } from '../../state/index.ts'
 import { flag } from '../command-line/command.ts'
-import { CHOICE, dataSetCommand, wantedPartitions } from '../command-line/pipeline-options.ts'
+import { CHOICE, dataSetCommand, describedBy, wantedPartitions } from '../command-line/pipeline-options.ts'
 import { catalogJson, catalogText, comparedCatalog } from '../results/catalog.ts'
+import type { FleetRow } from '../results/fleet-table.ts'
 import { type Shown, statusTable } from '../results/status-tables.ts'
 import { coverLines, headlineText, reasonLines } from '../results/verdict.ts'
 import { NEEDS_SOMEBODY } from '../terminal/exit-code.ts'
@@ -22,8 +23,16 @@ export const status = dataSetCommand('status', {
     ['$0 status pipeline.yaml', 'The state of each query'],
     ['$0 status pipeline.yaml --all --state failed', 'Which partitions failed, and why'],
     ['$0 status pipeline.yaml --json', 'Everything, with complete cursors'],
+    ['$0 status tenants/*.yaml', 'A line for each of several pipelines'],
   ],
   eachFile: true,
+  async fleetRow(file, output, io) {
+    const dataSet = await describedBy(file, output, io, 'status')
+    const { pipeline, differences } = dataSet
+    const result = await readStatus(dataSet, systemClock.now())
+    const catalog = await comparedCatalog(pipeline, io)
+    return fleetRow(pipeline.name, result, catalog, differences)
+  },
   async run(args, io, dataSet) {
     const { pipeline, invalid } = dataSet
     const result = await readStatus(dataSet, systemClock.now())
@@ -39,6 +48,29 @@ export const status = dataSetCommand('status', {
     }
   },
 })
+
+function fleetRow(
+  name: string,
+  { verdict, totals, runs, holder, overdue }: StatusResult,
+  catalog: CatalogComparison | null,
+  differences: readonly string[],
+): FleetRow {
+  const last = runs.at(-1)
+  const end = last?.finished_at ?? null
+  const began = last === undefined ? '' : `began ${atTime(last.started_at)}`
+  return {
+    name,
+    verdict,
+    rows: totals.rows,
+    lastRun:
+      holder?.isLate === false ? `at work since ${atTime(holder.since)}` : end === null ? began : atTime(end),
+    remarks: [
+      ...overdue,
+      ...(catalog === null || catalog.inLine === true ? [] : [catalogText(catalog)]),
+      ...(differences.length === 0 ? [] : [`the file and the data set differ: ${differences.join('; ')}`]),
+    ],
+  }
+}
 
 function* jsonParts(
   { runs, verdict, holder, overdue, retired, ...result }: StatusResult,

@@ -11,7 +11,8 @@ import { readSecret, submittedFile } from '../../pipeline/index.ts'
 import { runOptions } from '../../run-options.ts'
 import { command, flag, type Io } from '../command-line/command.ts'
 import { ALLOW_PLAINTEXT, FILES, pipelineFrom } from '../command-line/pipeline-options.ts'
-import { notBegunJson, printSummary } from '../results/summary.ts'
+import { type FleetRow, fleetTable } from '../results/fleet-table.ts'
+import { notBegunJson, printSummary, summaryCode } from '../results/summary.ts'
 import { DONE, exitCode, gravest } from '../terminal/exit-code.ts'
 import { type StopSignals, unannounced, untilStopped } from '../terminal/signals.ts'
 import { plainJson } from '../terminal/text.ts'
@@ -29,6 +30,8 @@ export const submit = command({
   ],
   async run(args, io) {
     const submitAll = async (signals: StopSignals, queue: Queue): Promise<number> => {
+      const { wait, json } = args
+      const rows: FleetRow[] | null = wait && !json && args.pipeline.length > 1 ? [] : null
       // They run at the same time, and print in the order of the files.
       let printed: Promise<unknown> = Promise.resolve()
       let turn: Promise<unknown> = Promise.resolve()
@@ -37,12 +40,14 @@ export const submit = command({
         const submitted = new Promise<void>((resolve) => {
           onSubmitted = resolve
         })
-        const ending = submitOne(file, args, { queue, signals, io, printed, turn, onSubmitted })
+        const ending = submitOne(file, args, { queue, signals, io, printed, turn, onSubmitted, rows })
         turn = submitted
         printed = Promise.allSettled([printed, ending])
         return ending
       })
-      return gravest(await Promise.all(ended))
+      const codes = await Promise.all(ended)
+      if (rows !== null) await io.stdout.lines(fleetTable(rows, io.stdout.style))
+      return gravest(codes)
     }
     return untilStopped(io, (signals) => withQueue(io, (queue) => submitAll(signals, queue)), unannounced)
   },
@@ -59,12 +64,14 @@ type SubmitContext = {
   readonly turn: Promise<unknown>
   /** It is in the queue, or never will be. */
   readonly onSubmitted: () => void
+  /** Of several, in place of a summary for each; null: there is one, or it is JSON. */
+  readonly rows: FleetRow[] | null
 }
 
 async function submitOne(
   file: string,
   args: Args,
-  { queue, signals, io, printed, turn, onSubmitted }: SubmitContext,
+  { queue, signals, io, printed, turn, onSubmitted, rows }: SubmitContext,
 ): Promise<number> {
   const { stdout, cwd, env } = io
   const { stop, abort } = signals
@@ -95,13 +102,17 @@ async function submitOne(
         log('warn', `the worker ${worker} has left it to others: ${path}: ${why}`, { event: 'job.left' }),
     })
     if (summary.error !== null) io.reportError(summary.error)
+    if (rows !== null) log('info', `${name} has ended: ${summary.verdict.headline}`)
     await printed
+    rows?.push({ name, verdict: summary.verdict, rows: summary.dataSet.rows, lastRun: '', remarks: [] })
+    if (rows !== null) return summaryCode(summary, io)
     return await printSummary(summary, pipeline, { json: args.json, again: `submit ${file} --wait` }, io)
   } catch (error) {
     if (!isExportError(error)) throw error
     io.reportError(error)
+    await printed
+    rows?.push({ name: pipeline?.name ?? file, verdict: null, rows: 0, lastRun: '', remarks: [error.what] })
     if (args.json) {
-      await printed
       await stdout.line(plainJson(notBegunJson(pipeline?.name ?? null, error)))
     }
     return exitCode(error.kind, io.signals.received)

@@ -36,15 +36,19 @@ export async function printSummary(
   how: HowItRan & { readonly json: boolean },
   io: Io,
 ): Promise<number> {
-  const { stdout, signals } = io
+  const { stdout } = io
   if (how.json) await stdout.line(plainJson(summaryJson(summary, summary.verdict)))
   else {
     await stdout.lines(summaryLines(summary, pipeline, io))
     // Commands stay on one line, to be copied.
     for (const line of nextLines(summary, pipeline, how, io)) await stdout.line(`  ${line}`)
   }
-  if (summary.status === 'complete') return DONE
-  return summary.error === null ? FAILED : exitCode(summary.error.kind, signals.received)
+  return summaryCode(summary, io)
+}
+
+export function summaryCode({ status, error }: RunSummary, { signals }: Io): number {
+  if (status === 'complete') return DONE
+  return error === null ? FAILED : exitCode(error.kind, signals.received)
 }
 
 /** The same for one of several pipelines that could not begin. @param name null: it could not be read */

@@ -3,7 +3,7 @@ import type { TimeRange, Verdict } from '../../state/index.ts'
 import type { Colour, Style } from '../terminal/screen.ts'
 import { counted, plainLine } from '../terminal/text.ts'
 
-const COLOURS: Readonly<Record<Verdict['state'], Colour>> = {
+export const VERDICT_COLOURS: Readonly<Record<Verdict['state'], Colour>> = {
   complete: 'green',
   incomplete: 'yellow',
   stopped: 'red',
@@ -12,7 +12,7 @@ const COLOURS: Readonly<Record<Verdict['state'], Colour>> = {
 
 /** `complete: all 3 partitions, but 2 items were left out (…)`: one line without its full stop. */
 export function headlineText({ state, headline, leftOut }: Verdict, style: Style): string {
-  return `${style(COLOURS[state], plainLine(headline))}${plainLine(leftOutText(leftOut))}`
+  return `${style(VERDICT_COLOURS[state], plainLine(headline))}${plainLine(leftOutText(leftOut))}`
 }
 
 /** Why it is so, and what to do. */
@@ -38,9 +38,9 @@ export function* coverLines({ covers, waiting, outside }: Verdict): Generator<st
 }
 
 function rangeText({ from, until }: TimeRange): string {
-  return `${short(from)} until ${short(until)}`
+  return `${shortInstant(from)} until ${shortInstant(until)}`
 }
 
-function short(instant: string): string {
+export function shortInstant(instant: string): string {
   return instant.replace('T00:00:00Z', '')
 }
