@@ -1,16 +1,19 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, it, onTestFinished } from 'vitest'
+import { parseAllDocuments } from 'yaml'
 import { scratchFolder } from '../support/at-the-end.ts'
 import { newDatabase } from '../support/postgres/database.ts'
 import { PASSWORD } from '../support/postgres/server.mjs'
 import { jsonLines } from '../support/run-cli.ts'
 import { startSandbox } from '../support/sandbox.ts'
 import { THOROUGH } from '../support/thorough.ts'
-import { blocksOf, blockUnder, commandFolder } from './page.ts'
+import { firing, unknownTo } from './alert-rules.ts'
+import { blocksOf, blockUnder, commandFolder, textOf } from './page.ts'
+import { deployment } from './shapes.ts'
 
 const PAGE = 'docs/cluster.md'
 const execute = promisify(execFile)
@@ -64,11 +67,12 @@ it('five minutes, two terminals: its commands do what it says', async () => {
 })
 
 it('the commands of the containers work', async () => {
-  const [workers, submit] = blocksOf(PAGE).filter(({ under }) => under.includes('Kubernetes'))
+  const [, workers] = parseAllDocuments(textOf('docs/schedules/workers.yaml'))
+  const { command, args } = deployment.parse(workers?.toJS()).spec.template.spec.containers[0]!
   const { folder, start, carryOut } = await world('globex')
   const here = (text: string) => text.replaceAll(/ (\/pipelines\S*)/g, ` '${folder}'$1`).trim()
-  const worker = start(here(workers!.text))
-  const summaries = await carryOut(here(submit!.text))
+  const worker = start(here([...command, ...args, '--metrics-file', 'worker.prom'].join(' ')))
+  const summaries = await carryOut(here(blockUnder(PAGE, 'Kubernetes', 'sh')))
   const lines = jsonLines(summaries)
   expect(lines.map(({ pipeline, status, rows }) => [pipeline, status, rows]).sort()).toEqual([
     ['acme', 'complete', 30],
@@ -76,6 +80,8 @@ it('the commands of the containers work', async () => {
   ])
   worker.kill('SIGTERM')
   expect(await once(worker, 'exit')).toEqual([0, null])
+  const metrics = readFileSync(join(folder, 'worker.prom'), 'utf8')
+  expect([unknownTo(metrics), firing(metrics)]).toEqual([[], []])
 })
 
 it('without any queue: the container of each index runs the pipelines of one organization', async () => {

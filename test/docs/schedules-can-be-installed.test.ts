@@ -4,10 +4,11 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { parseAllDocuments } from 'yaml'
+import { readPipeline } from '../../src/pipeline/index.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
 import { startSandbox } from '../support/sandbox.ts'
 import { commandFolder, ROOT } from './page.ts'
-import { cronJob } from './shapes.ts'
+import { cronJob, deployment } from './shapes.ts'
 
 const execute = promisify(execFile)
 const has = (command: string) => spawnSync(command, ['--version']).error === undefined
@@ -160,6 +161,17 @@ describe('Kubernetes', () => {
     const { code, out } = await asCron(here, { ...variables, PATH })
     expect({ code, out }).toMatchObject({ code: 0, out: expect.stringContaining('"status":"complete"') })
   })
+})
+
+it('the Deployment of workers has the fields that the API knows, and a pipeline that is valid', async () => {
+  const [configMap, workers] = parseAllDocuments(textOf('workers.yaml')).map((each) => each.toJS())
+  const { spec } = deployment.parse(workers).spec.template
+  const [container] = spec.containers
+  expect(spec.volumes.map(({ name }) => name)).toEqual(container?.volumeMounts.map(({ name }) => name))
+  expect(spec.volumes[0]?.configMap).toEqual(configMap.metadata)
+  const { folder, variables } = await world(configMap.data['acme.yaml'])
+  const pipeline = await readPipeline(join(folder, 'acme.yaml'), { env: variables, cwd: folder })
+  expect([pipeline.name, pipeline.load.path]).toEqual(['acme', 's3://leaks/acme'])
 })
 
 it('the page names every file', () => {

@@ -34,8 +34,6 @@ const volume = named.extend({
 })
 
 const pod = z.strictObject({
-  // The only one that goes with a podFailurePolicy.
-  restartPolicy: z.literal('Never'),
   ...{ terminationGracePeriodSeconds: whole, automountServiceAccountToken: yes },
   securityContext: z.strictObject({
     ...{ runAsNonRoot: yes, runAsUser: whole, runAsGroup: whole, fsGroup: whole },
@@ -48,7 +46,8 @@ const pod = z.strictObject({
 const job = z.strictObject({
   backoffLimit: whole,
   podFailurePolicy: z.strictObject({ rules: z.array(rule).max(20) }),
-  template: z.strictObject({ spec: pod }),
+  // The only policy that goes with a podFailurePolicy.
+  template: z.strictObject({ spec: pod.extend({ restartPolicy: z.literal('Never') }) }),
 })
 
 export const cronJob = z.strictObject({
@@ -61,5 +60,19 @@ export const cronJob = z.strictObject({
     concurrencyPolicy: z.enum(['Allow', 'Forbid', 'Replace']),
     ...{ startingDeadlineSeconds: whole, successfulJobsHistoryLimit: whole, failedJobsHistoryLimit: whole },
     jobTemplate: z.strictObject({ spec: job }),
+  }),
+})
+
+const labels = z.strictObject({ app: text })
+
+/** Source: apps/v1. */
+export const deployment = z.strictObject({
+  apiVersion: z.literal('apps/v1'),
+  kind: z.literal('Deployment'),
+  metadata: named,
+  spec: z.strictObject({
+    replicas: whole,
+    selector: z.strictObject({ matchLabels: labels }),
+    template: z.strictObject({ metadata: z.strictObject({ labels }), spec: pod }),
   }),
 })

@@ -1,10 +1,12 @@
 import { resolve } from 'node:path'
-import { work } from '../../cluster/index.ts'
+import { type RunWatcher, work } from '../../cluster/index.ts'
 import { isExportError, systemClock } from '../../core/index.ts'
 import { checkRequirements, readSubmitted } from '../../pipeline/index.ts'
 import { runOptions } from '../../run-options.ts'
-import { command, integerValue, stringValue } from '../command-line/command.ts'
+import { command, type Io, integerValue, stringValue } from '../command-line/command.ts'
 import { MetricsFile } from '../log/metrics-file.ts'
+import { summaryCode } from '../results/summary.ts'
+import { exitCode } from '../terminal/exit-code.ts'
 import { withQueue } from './submit.ts'
 
 export const worker = command({
@@ -39,7 +41,7 @@ export const worker = command({
           stop,
           log: io.log,
           readPipeline: (file) => readSubmitted(file, folder, { env, cwd }),
-          ...(metrics === null ? {} : { onRun: metrics }),
+          ...(metrics === null ? {} : { onRun: watcherOf(metrics, io) }),
           runOptions: async (pipeline, given) => {
             await checkRequirements(pipeline, { env, allowPlaintext: given.allowPlaintext })
             return runOptions(pipeline, { env, abort, ...given })
@@ -55,3 +57,16 @@ export const worker = command({
     }
   },
 })
+
+function watcherOf(metrics: MetricsFile, io: Io): RunWatcher {
+  return {
+    begin: (pipeline) => metrics.begin(pipeline),
+    progress: (pipeline, progress) => metrics.progress(pipeline, progress),
+    end(summary) {
+      metrics.end(summary)
+      // Then the job goes on, here or elsewhere.
+      if (summary.status !== 'interrupted') metrics.exit(summary.pipeline, summaryCode(summary, io))
+    },
+    failed: (pipeline, { kind }) => metrics.exit(pipeline, exitCode(kind, null)),
+  }
+}

@@ -1,12 +1,11 @@
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { codeOf, type ExportError, type Pipeline, type ServiceFigures, serial } from '../../core/index.ts'
+import { codeOf, type Pipeline, type ServiceFigures, serial } from '../../core/index.ts'
 import { version } from '../../package/index.ts'
 import type { Progress, RunSummary } from '../../run/index.ts'
 import type { RunCounts, Verdict } from '../../state/index.ts'
 import { notWritable, requireApart } from '../results/flag-file.ts'
 import { replaceFile } from '../results/save-file.ts'
-import { exitCode } from '../terminal/exit-code.ts'
 
 // About the interval at which collectors read it.
 const WRITE_MS = 30_000
@@ -146,11 +145,6 @@ export class MetricsFile {
     const has = isRunning === false ? before : { lastSuccess: before.lastSuccess, isSuccess: false }
     const now = verdict === null ? {} : { state: verdict.state }
     this.#update(pipeline, { ...(has as Figures), ...now, isRunning: false, exitCode })
-  }
-
-  /** Of a worker: a run that could not begin. */
-  failed(pipeline: string, error: ExportError): void {
-    this.exit(pipeline, exitCode(error.kind, null))
   }
 
   async close(): Promise<void> {
