@@ -91,7 +91,7 @@ async function toldBy(store: Store, use: Use): Promise<Told | null> {
     const manifest = await readManifest(store).catch(nullIf('damaged'))
     if (manifest === null) return null
     const { pipeline: name, settings, scope, shards } = manifest
-    const schemas = manifest.schemas.map(schemaFromJson)
+    const schemas = manifest.schema_settings.map(schemaFromJson)
     return { name, settings, schemas, used: usedSchemas(schemas, shards), scope }
   }
   const byCheckpoint = async (): Promise<Told | null> => {

@@ -44,14 +44,14 @@ export function asExported<P extends Pipeline | NamedPipeline>(
 
 /** {@link asExported} by what the manifest tells. */
 export function asExportedBy<P extends Pipeline | NamedPipeline>(
-  { schemas, shards }: ManifestSchemas,
+  { schema_settings, shards }: ManifestSchemas,
   pipeline: P,
 ): P {
-  return withSchemas(pipeline, usedSchemas(schemas.map(schemaFromJson), shards))
+  return withSchemas(pipeline, usedSchemas(schema_settings.map(schemaFromJson), shards))
 }
 
 type ManifestSchemas = {
-  readonly schemas: readonly SchemaJson[]
+  readonly schema_settings: readonly SchemaJson[]
   readonly shards: Iterable<OfSchema>
 }
 

@@ -72,7 +72,9 @@ describe('columns that a pipeline file adds', () => {
     await here.write(parts('2024-05-01', true))
     await exits(0, here.run())
     const after = await shardsOf(here)
-    expect(after.filter(({ schema }) => schema === undefined)).toEqual(before)
+    expect(after.filter(({ schema }) => schema === 0)).toEqual(
+      before.map((shard) => ({ ...shard, schema: 0 })),
+    )
     const news = after.filter(({ schema }) => schema === 1)
     expect(news.length).toBe(2)
     const { rows, known_password_id: known, event_uid: uids, secret_kind: kinds } = await counts(here)
@@ -92,6 +94,9 @@ describe('columns that a pipeline file adds', () => {
     const manifest = JSON.parse(await manifestText(here))
     expect(manifest.columns.find(({ name }: { name: string }) => name === 'event_uid').nullable).toBe(true)
     expect(manifest.columns.find(({ name }: { name: string }) => name === 'id').nullable).toBe(false)
+    const [was, is] = manifest.schemas as string[][]
+    expect(manifest.columns.map(({ name }: { name: string }) => name)).toEqual(is)
+    expect(is!.filter((name) => !was!.includes(name))).toEqual(ADDED)
   })
 
   it('do not reach a chain that has begun: its cursor belongs to its columns', async () => {

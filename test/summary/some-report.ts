@@ -32,7 +32,8 @@ const MANIFEST: Manifest = {
     type: 'STRING',
     nullable: false,
   })),
-  schemas: [
+  schemas: [['id', 'domain', 'identity_name', 'hash']],
+  schema_settings: [
     {
       include: [],
       columns: ['id', 'domain', 'identity_name', 'hash'],

@@ -17,7 +17,13 @@ export function stateOfManifest(manifest: Manifest): CheckpointState {
   return fold.state
 }
 
-export function headerOfManifest({ pipeline, data_set_id, settings, schemas, runs }: Manifest): HeaderEntry {
+export function headerOfManifest({
+  pipeline,
+  data_set_id,
+  settings,
+  schema_settings,
+  runs,
+}: Manifest): HeaderEntry {
   return {
     kind: 'header',
     version: 5,
@@ -25,14 +31,14 @@ export function headerOfManifest({ pipeline, data_set_id, settings, schemas, run
     data_set_id,
     created_at: runs[0]?.started_at ?? formatTimestamp(0),
     settings: settings as HeaderEntry['settings'],
-    schema: schemas[0]!,
+    schema: schema_settings[0]!,
   }
 }
 
 /** The entries that result in that state, without its header. */
 export function* entriesOfManifest(manifest: Manifest): Generator<JournalEntry> {
   const { scope, runs, prunes, forgotten, partitions, shards, begun_parts, unknown_fields } = manifest
-  for (const [schema, each] of manifest.schemas.entries())
+  for (const [schema, each] of manifest.schema_settings.entries())
     if (schema > 0) yield { kind: 'schema', schema, ...each }
   yield { kind: 'scope', ...scope }
   for (const [i, run] of runs.entries()) yield* runEntries(runOf(`manifest-${i}`, run))

@@ -10,7 +10,7 @@ import {
   RESOURCE_NAMES,
   type Store,
 } from '../../core/index.ts'
-import { columnsOf, typeName } from '../../rows/index.ts'
+import { columnsOf, typeName, withSchema } from '../../rows/index.ts'
 import type { CheckpointState } from '../checkpoint/checkpoint-state.ts'
 import { hasBegun, sumOfPartitions } from '../checkpoint/folded-partition.ts'
 import type { SealedShard } from '../checkpoint/packed-collections.ts'
@@ -43,7 +43,7 @@ const shardSchema = z.object({
   imported_at: z.object({ min: z.string(), max: z.string() }).nullable(),
   /** The shards that were compacted into it: parts of its folder, first and last of each range; absent: none. */
   stands_for: z.array(z.tuple([count, count])).optional(),
-  /** Index in `schemas`; absent: 0. */
+  /** Index in `schemas`; absent: there is one. */
   schema: count.optional(),
 })
 
@@ -58,8 +58,10 @@ const manifestSchema = z.object({
   format: z.enum(['parquet', 'csv']),
   /** Of the data set: those of all shards. One that some of them lack is nullable. */
   columns: z.array(z.object({ name: z.string(), type: z.string(), nullable: z.boolean() })),
-  /** The columns of shards, by the names in the pipeline file. New ones are added at the end. */
-  schemas: z.array(schemaJson).min(1),
+  /** Names of the columns of shards, in their order. New schemas are added at the end. */
+  schemas: z.array(z.array(z.string())),
+  /** What each of them is made of, by the names in the pipeline file. */
+  schema_settings: z.array(schemaJson).min(1),
   masking: z.object({ secret: z.string(), identity: z.string() }),
   config_digest: z.string(),
   shards: z.array(shardSchema),
@@ -250,7 +252,8 @@ function* manifestText(
       nullable,
     })),
     masking: { secret: transform.secret, identity: transform.identity },
-    schemas: state.schemas.map(schemaToJson),
+    schemas: state.schemas.map((schema) => columnsOf(withSchema(pipeline, schema)).map(({ name }) => name)),
+    schema_settings: state.schemas.map(schemaToJson),
     config_digest: settingsDigest(state.header.settings),
     settings: state.header.settings,
     scope: { ...scope, queries: [...scope.queries].sort() },
@@ -259,7 +262,9 @@ function* manifestText(
   const { quarantined, repeated, forgotten } = sumOfPartitions(state)
   const totals = { rows: 0, bytes: 0, shards: 0, quarantined, repeated, forgotten }
   for (const shard of manifestShards(state)) {
-    yield `${totals.shards === 0 ? '' : ','}\n${shardLine(shard)}`
+    const { schema = 0 } = shard
+    const listed = state.schemas.length === 1 ? shard : { ...shard, schema }
+    yield `${totals.shards === 0 ? '' : ','}\n${shardLine(listed)}`
     totals.shards++
     totals.rows += shard.rows
     totals.bytes += shard.bytes

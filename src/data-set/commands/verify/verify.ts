@@ -92,7 +92,7 @@ async function verify(
   let rows = 0
   const repair = new Set<string>()
   const shards = manifest?.shards ?? []
-  const schemas = (manifest?.schemas ?? []).map(schemaFromJson)
+  const schemas = (manifest?.schema_settings ?? []).map(schemaFromJson)
   for (const shard of shards) {
     onShard?.(shard.path)
     const schema = schemas[shard.schema ?? 0]!

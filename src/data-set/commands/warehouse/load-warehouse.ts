@@ -149,8 +149,8 @@ export async function requireTable(
   if (warehouse === null) return
   try {
     const manifest = isNew ? null : await readManifest(openStore(pipeline)).catch(nullIf('damaged'))
-    const { data_set_id: id = '', schemas = [], shards = [] } = manifest ?? {}
-    const used = usedSchemas(schemas.map(schemaFromJson), shards)
+    const { data_set_id: id = '', schema_settings = [], shards = [] } = manifest ?? {}
+    const used = usedSchemas(schema_settings.map(schemaFromJson), shards)
     const table = tableOf(withSchemas(pipeline, [...used, schemaOf(pipeline)]), null, null)
     await requireLoadable(warehouse, { dataSet: { id, pipeline: pipeline.name }, table, ...flags })
   } finally {
@@ -222,7 +222,9 @@ export async function syncStatements(
           : `Leave it out: its tables read the files as they are. It is for ${Object.keys(SYNCS).join(', ')}.`,
     })
   const manifest = await requireManifest(openStore(pipeline), pipeline)
-  const schemas = manifest.schemas.map((each) => columnsOf(withSchema(pipeline, schemaFromJson(each))))
+  const schemas = manifest.schema_settings.map((each) =>
+    columnsOf(withSchema(pipeline, schemaFromJson(each))),
+  )
   return located(pipeline, () => sync({ ...ddlInput(pipeline, table), manifest, schemas }))
 }
 
