@@ -3,6 +3,7 @@ import { describeDataSet, type Verification, verifyDataSet as verify } from './d
 import {
   type PipelineSettings,
   type ReadOptions,
+  readMaskKey,
   readVerifyingKey,
   readPipeline as resolveFile,
   pipelineFrom as resolveSettings,
@@ -80,7 +81,8 @@ export async function verifyDataSet(
   { onShard = () => {}, notBeforeMs = null, keyFile, ...settings }: VerifySettings = {},
 ): Promise<Verification> {
   const signedBy = keyFile === undefined ? null : await readVerifyingKey(keyFile, readOptions(settings))
-  const { pipeline: found, ...told } = await describeDataSet({ pipeline, unknown: null }, 'read')
+  const maskKey = await readMaskKey(pipeline, readOptions(settings).env).catch(() => null)
+  const { pipeline: found, ...told } = await describeDataSet({ pipeline, unknown: null, maskKey }, 'read')
   return verify(found, { onShard, notBeforeMs, signedBy, ...told })
 }
 

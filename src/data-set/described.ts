@@ -3,6 +3,7 @@ import { mayHaveTables } from '../open-tables/index.ts'
 import { withFrozen } from '../pipeline/index.ts'
 import { joined, type Schema, schemaOf, withSchema, withSchemas } from '../rows/index.ts'
 import {
+  isKeyOf,
   readCheckpoint,
   readManifest,
   type Scope,
@@ -22,6 +23,8 @@ export type Place = {
   readonly unknown: ExportError | null
   /** Why a run with the file would be refused; null: it is valid, or only the path of a data set was given. */
   readonly invalid?: ExportError | null
+  /** The names of queries may need it; null: there is none. */
+  readonly maskKey?: Uint8Array | null
 }
 
 export type Described = {
@@ -38,7 +41,10 @@ export type Described = {
 export type Use = 'read' | 'status' | 'change'
 
 /** Before anything is exported, the file decides. @throws ExportError `config` when it does not say what to export */
-export function describeDataSet({ pipeline, unknown, invalid = null }: Place, use: Use): Promise<Described> {
+export function describeDataSet(
+  { pipeline, unknown, invalid = null, maskKey = null }: Place,
+  use: Use,
+): Promise<Described> {
   return namingLocations(pipeline, async () => {
     const store = openStore(pipeline)
     const told = await toldBy(store, use)
@@ -57,23 +63,28 @@ export function describeDataSet({ pipeline, unknown, invalid = null }: Place, us
     if (unknown !== null) return { pipeline: exported, planned: exported, differences: [], invalid }
     // What runs may change stays as the file has it.
     const { onInvalid, maxQuarantined } = pipeline.transform
-    const described = { ...exported, transform: { ...exported.transform, onInvalid, maxQuarantined } }
+    const described = {
+      ...exported,
+      transform: { ...exported.transform, onInvalid, maxQuarantined },
+      load: { ...exported.load, shardRows: pipeline.load.shardRows },
+    }
+    const key = isKeyOf(told.settings, maskKey) ? maskKey : null
     return {
       pipeline: described,
-      planned: plannedBy(pipeline, described),
-      differences: differences(pipeline, told),
+      planned: plannedBy(pipeline, described, key),
+      differences: differences(pipeline, told, key),
       invalid,
     }
   })
 }
 
-/** Names of queries that need a key are those of the data set alone. */
-function plannedBy(pipeline: Pipeline, given: Pipeline): Pipeline {
+/** Without a key, names of queries that need one are those of the data set alone. */
+function plannedBy(pipeline: Pipeline, given: Pipeline, maskKey: Uint8Array | null): Pipeline {
   const { queries, windows, unfiltered } = pipeline.extract
   const schema = joined(schemaOf(given), schemaOf(pipeline))
   const described = withSchema(given, schema, given.transform.lacking)
   const planned = { ...described, extract: { ...described.extract, queries, windows, unfiltered } }
-  return withNames(planned) === null ? described : planned
+  return withNames(planned, maskKey) ?? described
 }
 
 type Told = {
@@ -105,8 +116,12 @@ async function toldBy(store: Store, use: Use): Promise<Told | null> {
   return (await first()) ?? (await second())
 }
 
-function differences(pipeline: Pipeline, { name, settings, schemas, scope }: Told): readonly string[] {
-  const named = withNames(pipeline)
+function differences(
+  pipeline: Pipeline,
+  { name, settings, schemas, scope }: Told,
+  maskKey: Uint8Array | null,
+): readonly string[] {
+  const named = withNames(pipeline, maskKey)
   const other = named === null || scope === null ? null : otherScope(scope, named)
   const changes = [...settingsSince(settings, pipeline, null), ...columnChanges(pipeline, schemas.at(-1)!)]
   return [

@@ -28,7 +28,9 @@ const DIGEST_DIGITS = 16
 export function namePipeline(pipeline: Pipeline, maskKey: Uint8Array | null): NamedPipeline {
   const { extract } = pipeline
   const named = (queries: readonly Query[]): readonly NamedQuery[] => {
-    const all = queries.map((query) => nameQuery(query, labelOf(query, pipeline, maskKey)))
+    const all = queries.map((query) =>
+      isNamed(query) ? query : nameQuery(query, labelOf(query, pipeline, maskKey)),
+    )
     requireDistinct(all, pipeline)
     return all
   }
@@ -37,10 +39,14 @@ export function namePipeline(pipeline: Pipeline, maskKey: Uint8Array | null): Na
   return { ...pipeline, extract: { ...extract, queries: named(extract.queries), unfiltered } }
 }
 
+function isNamed(query: Query): query is NamedQuery {
+  return 'name' in query
+}
+
 /** null: the names of queries need a key. */
-export function withNames(pipeline: Pipeline): NamedPipeline | null {
+export function withNames(pipeline: Pipeline, maskKey: Uint8Array | null = null): NamedPipeline | null {
   try {
-    return namePipeline(pipeline, null)
+    return namePipeline(pipeline, maskKey)
   } catch (error) {
     return nullIf('config')(error)
   }

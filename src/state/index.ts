@@ -70,6 +70,7 @@ export {
   changedSettings,
   checkFingerprint,
   checkMaskKey,
+  isKeyOf,
   keyFingerprint,
   maskKeySetting,
   type SettingChange,

@@ -92,6 +92,11 @@ export function maskKeySetting(key: Uint8Array | null): Settings {
   return key === null ? {} : { [MASK_KEY]: keyCheck(key) }
 }
 
+/** Whether a data set was begun with this key. */
+export function isKeyOf(settings: Settings, key: Uint8Array | null): boolean {
+  return key !== null && settings[MASK_KEY] === keyCheck(key)
+}
+
 /** Identifies a key. It is an HMAC under the key itself, so it reveals no more than a masked column. */
 export function keyCheck(key: Uint8Array): string {
   return createHmac('sha256', key).update('fingerprint').digest('hex').slice(0, 32)

@@ -43,6 +43,10 @@ describe.each(some(['parquet', 'csv'], 1))('shards of %s', (format) => {
     const planned = await here.json('compact', '--dry-run')
     expect(planned.value).toMatchObject({ folders: 2, shards: { before: 10, after: 2 }, rows: rows.length })
     expect(await treeHashes(here.output)).toEqual(dry)
+    // How large shards may be is up to the file.
+    await here.write(parts(ENDS.at(-1)!, { format, shard_rows: 2 }))
+    expect((await here.json('compact', '--dry-run')).value).toMatchObject({ folders: 0 })
+    await here.write(parts(ENDS.at(-1)!, { format }))
 
     const { value } = await exits(0, here.json('compact'))
     expect(value).toMatchObject({ folders: 2, shards: { before: 10, after: 2 }, rows: rows.length })

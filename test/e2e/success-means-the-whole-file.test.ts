@@ -50,6 +50,22 @@ it('a file with more queries than before has no _SUCCESS, even if a narrower run
   expect(succeeded(here)).toBe(false)
 })
 
+it('a query whose name needs the mask key counts as any other', async () => {
+  const query = (email: string) => ({ type: 'email', email }) as const
+  const file = (...emails: string[]): PipelineParts => ({
+    extract: { queries: emails.map(query) },
+    transform: { identity: 'hmac' },
+  })
+  const here = await newWorkspace(file('a@quillmere.net'), {}, { SPILLWAY_MASK_KEY: 'k'.repeat(32) })
+  const { stdout } = await exits(0, here.run())
+  expect(stdout).toContain('complete: its one partition')
+  await exits(0, here.call('verify', '--complete'))
+  await here.write(file('a@quillmere.net', 'b@quillmere.net'))
+  for (const command of ['verify', 'status', 'summary'])
+    expect((await here.call(command)).stdout).toContain('INCOMPLETE: 1 of 2 partitions not done')
+  await exits(1, here.call('verify', '--complete'))
+})
+
 it('a run with a domain that the file does not name sends nothing and writes nothing', async () => {
   const here = await newWorkspace(FILE)
   await exits(2, here.call('run', '--domain', 'scaterholt.com'), 'did you mean `scatterholt.com`?')

@@ -94,12 +94,13 @@ export async function describedBy(
   { env, cwd }: Io,
   use: Use,
 ): Promise<Described> {
-  const { learnSecrets, readPlace } = await import('../../pipeline/index.ts')
+  const { learnSecrets, readMaskKey, readPlace } = await import('../../pipeline/index.ts')
   const { describeDataSet } = await import('../../data-set/index.ts')
   await learnSecrets(env)
   const place = await readPlace(given, { env, cwd, overrides: { output } })
   await learnSecrets(env, place.pipeline)
-  return describeDataSet(place, use)
+  const maskKey = await readMaskKey(place.pipeline, env).catch(() => null)
+  return describeDataSet({ ...place, maskKey }, use)
 }
 
 /** Checks what a run needs besides the pipeline file, and logs warnings. @throws ExportError `config` */
