@@ -89,7 +89,7 @@ const DAMAGED =
   'The export is DAMAGED, see above. The export is STOPPED: 1 of 6 partitions failed, 2 not done.'
 const REPAIR = [
   expect.stringMatching(/^This exports \d partitions again, and what shares a shard with them:$/),
-  expect.stringMatching(/^ {2}spillway run pipeline\.yaml( --redo \S+)+$/),
+  expect.stringMatching(/^ {2}spillway run pipeline\.yaml( --redo '\S+')+$/),
 ]
 
 it('verify shows each cause in one line, and on request each problem', async () => {

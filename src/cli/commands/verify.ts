@@ -147,7 +147,7 @@ function* verdictLines(result: Verification, { pipeline, style }: VerificationVi
 
 function repairCommand(pipeline: Pipeline, repair: readonly string[]): string {
   const run = isPath(pipeline) ? `spillway run ${fileOf(pipeline)}` : runCommand(pipeline)
-  return [run, ...repair.map((key) => `--redo ${shellWord(key)}`)].join(' ')
+  return [run, ...repair.map((key) => `--redo '${key}'`)].join(' ')
 }
 
 /** The path of a data set was given in place of a file. */
