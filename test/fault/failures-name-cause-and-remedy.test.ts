@@ -188,6 +188,7 @@ it.each(some(Object.keys(CASES), 5))(
     expect([verdict.state, verdict.next]).toEqual([expect.stringMatching(state), expect.stringMatching(/\w/)])
     if (state === 'stopped') expect(covers?.from).toBe('2024-01-01T00:00:00Z')
     expect(await page()).toMatch(onPage)
+    if (onPage === cause) expect(await page()).toContain(/^trial: (.*)$/m.exec(stdout)![1])
     trouble.effect = null
     await mend?.(made)
     const after = await start({}, ...(flags?.(stdout) ?? []))

@@ -119,10 +119,13 @@ async function readEach(
   return found
 }
 
+/** With the queries and windows of the data set, where the file does not tell them. */
 async function placeOf(file: string, { output }: OverrideFlags, { env, cwd }: Io): Promise<Pipeline | null> {
   const { readPlace } = await import('../../pipeline/index.ts')
+  const { describeDataSet } = await import('../../data-set/index.ts')
   const place = await readPlace(file, { env, cwd, overrides: { output } }).catch(nullIf())
-  return place?.pipeline ?? null
+  const described = place && (await describeDataSet(place, 'status').catch(nullIf()))
+  return described?.planned ?? place?.pipeline ?? null
 }
 
 async function leaveRecord(pipeline: Pipeline, error: ExportError): Promise<void> {
