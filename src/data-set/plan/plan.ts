@@ -169,7 +169,7 @@ export function withRest(
   const { maxRequests } = pipeline.extract
   const runs = expected === null || maxRequests === null ? 0 : Math.ceil(expected / maxRequests)
   const requests = expected === null ? '' : `, about ${counted(expected, 'request')}`
-  const left = `${countText(total - done)} of ${counted(total, 'partition')} left${requests}${runs > 0 ? ` (${counted(runs, 'run')} at this budget)` : ''}`
+  const left = `${countText(total - done)} of ${counted(total, 'partition')} left${requests}${runs > 1 ? ` (${counted(runs, 'run')} at this budget)` : ''}`
   const { cause, untilMs } = error
   return new ExportError({ ...plainError(error), what: `${error.what}; ${left}`, cause, untilMs })
 }
