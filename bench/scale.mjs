@@ -69,11 +69,11 @@ function report(what, { wallSeconds, peakMegabytes }) {
 function writeHalfDone(domains) {
   const checkpoint = join(output, '_state/checkpoint.jsonl')
   const [header] = readFileSync(checkpoint, 'utf8').split('\n')
-  const { crc: _, ...fields } = JSON.parse(header)
+  const { parts } = JSON.parse(header)
   const fd = openSync(checkpoint, 'w')
   const writer = new LineWriter(0)
-  const write = (entry) => writeSync(fd, writer.line(entry))
-  write(fields)
+  const write = (entry) => writeSync(fd, writer.line({ parts: [{ entries: [entry] }] }))
+  write(parts[0].entries[0])
   const days = Array.from({ length: DAYS }, (_, day) => {
     const [from, until] = [day, day + 1].map((n) =>
       new Date(Date.UTC(2024, 0, 1 + n)).toISOString().slice(0, 10),

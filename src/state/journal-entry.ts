@@ -128,7 +128,7 @@ const feed = z.object({
   /** How many after these are the front as the present pass has found it. */
   head: count,
   /** Whether some ids of the present pass are not kept any more. */
-  forgot: z.boolean(),
+  truncated: z.boolean(),
   /** Whether its front is to be read next: the last pass was to its end. */
   owed: z.boolean(),
 })
@@ -157,7 +157,7 @@ const chain = z.object({
       /** Digests of the cursors before `next`, base64. */
       seen: z.string(),
       ids: z.array(blob),
-      forgot: z.boolean(),
+      truncated: z.boolean(),
       lost: z.literal(true).optional(),
       size: count.nullable(),
     })
@@ -369,6 +369,9 @@ const table = z.object({
   marks: z.array(z.object({ version: count, sha256: z.string() })),
 })
 
+/** The last entry of a checkpoint: the commits after this end follow it. Without it, the checkpoint is cut. */
+const endOfLog = z.object({ kind: z.literal('end_of_log'), file: count, bytes: count, checksum: count })
+
 /** By kind. zod prepares a schema on first use, so unused kinds cost nothing. */
 export const ENTRY_SCHEMAS = {
   header,
@@ -384,6 +387,7 @@ export const ENTRY_SCHEMAS = {
     by: runBy,
   }),
   end,
+  end_of_log: endOfLog,
   /** A new month (`2024-02`, UTC) began during a run. `before`: requests of the run until then; `searches`: likewise. */
   month: z.object({
     kind: z.literal('month'),

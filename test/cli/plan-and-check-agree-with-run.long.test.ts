@@ -40,7 +40,7 @@ const trials: Readonly<Record<string, Trial>> = {
   'plaintext needs consent': { parts: { ...PLAINTEXT, name: 'plain', load: { path: 'plain' } } },
   // With consent, after another masking.
   'transform.secret was': { parts: { ...BEGUN, ...PLAINTEXT }, flags: ['--allow-plaintext'] },
-  'of the checkpoint does not match its checksum': {
+  'of the checkpoint was changed': {
     harm: (output) => damageLine(join(output, '_state/checkpoint.jsonl')),
     code: 1,
   },

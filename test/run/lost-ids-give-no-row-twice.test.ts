@@ -65,7 +65,8 @@ test('a log without a checkpoint and a manifest is damage', async () => {
 /** Damages the ids of the chain, wherever they are in the log. */
 async function spoilIds(state: string, damage: Damage): Promise<void> {
   const lines = (await readFile(join(state, 'checkpoint.jsonl'), 'utf8')).trim().split('\n')
-  const chain = lines.map((line) => JSON.parse(line)).find(({ kind }) => kind === 'chain')
+  const entries = lines.flatMap((line) => JSON.parse(line).parts[0].entries)
+  const chain = entries.find(({ kind }) => kind === 'chain')
   const ids: readonly [sequence: number, offset: number][] = chain.state.ids
   expect(ids.length).toBeGreaterThan(0)
   for (const [sequence, offset] of ids) {

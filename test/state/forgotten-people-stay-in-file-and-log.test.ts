@@ -8,8 +8,8 @@ import {
   suppressionEntry,
   suppressionFileOf,
 } from '../../src/state/index.ts'
-import { temporaryStore } from '../disk/temporary-store.ts'
 import { anError } from '../disk/errors.ts'
+import { temporaryStore } from '../disk/temporary-store.ts'
 import { append, openAs, own, stateIn } from './lines.ts'
 
 const { key } = newSuppression()

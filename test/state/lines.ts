@@ -85,7 +85,7 @@ export async function writeLines(store: Store, lines: readonly object[]): Promis
   const end = { kind: 'end_of_log', file: 0, bytes: 0, checksum: 0 }
   await (await own(store)).replace(
     CHECKPOINT_PATH,
-    [...lines, end].map((line) => writer.line(line)),
+    [...lines, end].map((entry) => writer.line({ parts: [{ entries: [entry] }] })),
   )
 }
 

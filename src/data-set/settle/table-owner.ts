@@ -5,7 +5,7 @@ import { CHECKPOINT_PATH, MANIFEST_PATH, readHeader, readManifest } from '../../
 
 /** One that has not begun owns no tables. */
 export async function tableOwner(store: Store): Promise<TableOwner> {
-  const header = await readHeader(store).catch(nullIf('damaged', 'storage'))
+  const header = await readHeader(store).catch(nullIf('damaged', 'config', 'storage'))
   if (header !== null) return { dataSetId: header.data_set_id }
   const manifest = await readManifest(store).catch(nullIf('damaged', 'storage'))
   if (manifest !== null) return { dataSetId: manifest.data_set_id }

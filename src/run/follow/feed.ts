@@ -115,8 +115,8 @@ export class Feed extends Chain {
   /** It can only begin again where all rows of its pass are known by their ids: at the front. */
   async withoutCursor(refusal: ExportError): Promise<Start> {
     if (refusal.kind !== 'cursor') throw refusal
-    const { pass, forgot } = this.#progress
-    if (forgot || (pass !== 'whole' && pass !== 'front'))
+    const { pass, truncated } = this.#progress
+    if (truncated || (pass !== 'whole' && pass !== 'front'))
       throw await this.lost('The service refuses the saved cursor', refusal)
     await this.journal.append([{ kind: 'restart', chain: this.chain, since: null }])
     return this.#resume()

@@ -42,6 +42,7 @@ export function* snapshot(state: CheckpointState): Generator<JournalEntry> {
   yield* serviceEntries(state)
   if (state.unknownFields.size > 0) yield { kind: 'unknown', fields: Object.fromEntries(state.unknownFields) }
   if (!state.isSettled) yield { kind: 'invalidated', shards: [...state.invalidated] }
+  yield { kind: 'end_of_log', ...state.logEnd }
 }
 
 function* redoEntries({ redo }: CheckpointState): Generator<JournalEntry> {

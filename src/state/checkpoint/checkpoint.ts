@@ -1,14 +1,14 @@
 import { ExportError, isExportError, type OwnedStore, type Store } from '../../core/index.ts'
 import type { HeaderEntry, JournalEntry } from '../journal-entry.ts'
-import { damaged, LOG_START, type LogEnd, REMEDIES } from '../log/commit.ts'
-import { LineWriter, linesOf, parseLine } from '../log/lines.ts'
-import { parseEntry, requireReadable } from '../log/parse-entry.ts'
+import { type Commit, damaged, encodeCommit, LOG_START, parseCommit, REMEDIES } from '../log/commit.ts'
+import { linesOf } from '../log/lines.ts'
+import { requireReadable } from '../log/parse-entry.ts'
 import { listLog, readLog } from '../log/read-log.ts'
 import { type CheckpointState, snapshot } from './checkpoint-state.ts'
 import { JournalFold } from './fold-journal.ts'
 
 export const CHECKPOINT_PATH = '_state/checkpoint.jsonl'
-export const CHECKPOINT_START = '{"kind":"header","version":'
+export const CHECKPOINT_START = '{"parts":[{"entries":[{"kind":"header","version":'
 
 /** A checkpoint and the commits after it, as one state. */
 export type Found = {
@@ -59,96 +59,78 @@ async function find(store: Store, onSeen: (what: string) => void): Promise<Found
   return { fold, saved: { file: logEnd.file, bytes }, entryBytes, blobBytes, files }
 }
 
-/** The first entry alone; null: no checkpoint. */
+/** The first entry alone; null: no checkpoint. @throws ExportError as {@link readCheckpoint} */
 export async function readHeader(store: Store): Promise<HeaderEntry | null> {
-  if ((await store.size(CHECKPOINT_PATH)) === null) return null
-  for await (const line of linesOf(store.stream(CHECKPOINT_PATH))) {
-    const entry = line === null ? null : parseEntry(parseLine(line, 0)?.value)
-    return entry?.kind === 'header' ? entry : null
-  }
+  for await (const { parts } of commitsIn(store)) return headerOf(parts)
   return null
 }
 
 /** Writes the first checkpoint of a data set. Its log goes on after the files that an earlier data set has left. */
 export async function beginCheckpoint(store: OwnedStore, header: HeaderEntry): Promise<void> {
   const file = (await listLog(store)).at(-1) ?? 0
-  await writeEntries(store, [header], { ...LOG_START, file })
+  await writeCommits(store, [header, { kind: 'end_of_log', ...LOG_START, file }])
 }
 
 /** Replaces the checkpoint by the state as of its last commit. @returns its size in bytes */
 export function saveCheckpoint(store: OwnedStore, state: CheckpointState): Promise<number> {
-  return writeEntries(store, snapshot(state), state.logEnd)
+  return writeCommits(store, snapshot(state))
 }
 
-async function writeEntries(
-  store: OwnedStore,
-  entries: Iterable<JournalEntry>,
-  end: LogEnd,
-): Promise<number> {
-  const writer = new LineWriter(0)
-  const chunks: Buffer[] = []
-  let lines: Buffer[] = []
-  let bytes = 0
-  const add = (entry: object): void => {
-    const line = writer.line(entry)
-    bytes += line.byteLength
-    if (lines.push(line) < LINES_AT_ONCE) return
-    chunks.push(Buffer.concat(lines))
-    lines = []
-  }
+/** One entry each, so that a line that is damaged can be named. */
+async function writeCommits(store: OwnedStore, entries: Iterable<JournalEntry>): Promise<number> {
+  const chunks: Uint8Array[] = []
+  let end = LOG_START
   for (const entry of entries) {
     requireReadable(entry)
-    add(entry)
+    const commit = encodeCommit(end, [{ entries: [entry], blobs: [] }], 0)
+    chunks.push(...commit.chunks)
+    end = commit.end
   }
-  add({ kind: END, ...end })
-  await store.replace(CHECKPOINT_PATH, [...chunks, ...lines])
-  return bytes
+  await store.replace(CHECKPOINT_PATH, chunks)
+  return end.bytes
 }
-
-const LINES_AT_ONCE = 10_000
-
-/** The kind of the last line, which tells where the log goes on. Without it, the file is cut. */
-const END = 'end_of_log'
 
 async function readSaved(
   store: Store,
 ): Promise<{ readonly fold: JournalFold; readonly bytes: number } | null> {
-  if ((await store.size(CHECKPOINT_PATH)) === null) return null
   let fold: JournalFold | null = null
-  let [number, bytes, checksum, isEnded] = [0, 0, 0, false]
-  for await (const line of linesOf(store.stream(CHECKPOINT_PATH))) {
-    number++
-    const parsed = line === null ? null : parseLine(line, checksum)
-    if (parsed === null || !parsed.follows) {
-      if (number === 1) throw noCheckpoint()
-      throw damagedLine(
-        number,
-        parsed === null ? 'does not match its checksum' : 'does not follow from the one before it',
-      )
-    }
-    bytes += line!.length + 1
-    checksum = parsed.checksum
-    if (isEnded) throw damagedLine(number, 'comes after the last')
-    const end = endOf(parsed.value)
-    if (end !== null && fold !== null) {
-      fold.apply([], end, [])
-      isEnded = true
-      continue
-    }
-    const entry = parseEntry(parsed.value)
-    if (entry === null) throw number === 1 ? otherVersion() : damagedLine(number, 'is not a known entry')
-    if (fold !== null) fold.apply([entry], LOG_START, [])
-    else if (entry.kind === 'header') fold = new JournalFold(entry)
-    else throw noCheckpoint()
+  let bytes = 0
+  for await (const { parts, end } of commitsIn(store)) {
+    fold ??= new JournalFold(headerOf(parts))
+    for (const { entries } of parts) fold.apply(entries, LOG_START, [])
+    bytes = end.bytes
   }
-  if (fold === null) throw noCheckpoint()
-  if (!isEnded) throw damagedLine(number, 'is followed by nothing: the rest of the file is missing')
-  return { fold, bytes }
+  if (fold?.state.logEnd === LOG_START)
+    throw damaged(
+      'The last line of the checkpoint is followed by nothing: the rest is missing',
+      CHECKPOINT_PATH,
+    )
+  return fold === null ? null : { fold, bytes }
 }
 
-function endOf(value: unknown): LogEnd | null {
-  const { kind, file, bytes, checksum } = value as { kind?: unknown } & LogEnd
-  return kind === END ? { file, bytes, checksum } : null
+async function* commitsIn(store: Store): AsyncGenerator<Commit> {
+  if ((await store.size(CHECKPOINT_PATH)) === null) return
+  let end = LOG_START
+  let number = 0
+  for await (const line of linesOf(store.stream(CHECKPOINT_PATH))) {
+    number++
+    const commit = line === null ? null : parseCommit(line, end)
+    if (commit === 'unknown')
+      throw number === 1 ? otherVersion() : damagedLine(number, 'is not a known entry')
+    if (commit === null)
+      throw number === 1
+        ? noCheckpoint()
+        : damagedLine(number, 'was changed, or does not follow from the one before it')
+    yield commit
+    end = commit.end
+  }
+  if (number === 0) throw noCheckpoint()
+}
+
+function headerOf([part]: Commit['parts']): HeaderEntry {
+  const entry = part?.entries[0]
+  if (entry?.kind !== 'header') throw noCheckpoint()
+  return entry
 }
 
 function otherVersion(): ExportError {

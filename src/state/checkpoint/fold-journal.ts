@@ -44,6 +44,11 @@ export class JournalFold {
       case 'header':
       case 'claim':
         break
+      case 'end_of_log': {
+        const { kind: _, ...end } = entry
+        this.#state.logEnd = end
+        break
+      }
       case 'schema':
         this.#state.schemas[entry.schema] = schemaFromJson(entry)
         break
@@ -234,7 +239,7 @@ export class JournalFold {
     }
     const { range } = chain.windows
     const feed =
-      pass === undefined || chain.feed === null ? chain.feed : { ...chain.feed, pass, forgot: false }
+      pass === undefined || chain.feed === null ? chain.feed : { ...chain.feed, pass, truncated: false }
     this.#state.chains.set(number, { ...chain, next: null, seen: null, requested: range, since, feed })
     if (pass !== undefined) this.#partitions.markPartial(keyAt(chain, 0))
   }

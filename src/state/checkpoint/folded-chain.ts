@@ -25,7 +25,7 @@ export type FoldedChain = {
   /** The ids of its last pages, in the log. */
   readonly ids: readonly BlobRef[]
   /** Whether ids of some pages are not kept any more. */
-  readonly forgot: boolean
+  readonly truncated: boolean
   /** Whether nothing is known from which it can go on. */
   readonly lost: boolean
   /** Rows requested with its last page; null: no page yet. */
@@ -43,7 +43,7 @@ export function chainFromEntry(entry: ChainEntry): FoldedChain {
   if (state === undefined) {
     const beginning = { watermark: 0, next: null, pages: 0, position: null, since: null, seen: null }
     const requested = run.range
-    return { ...identity, ...beginning, requested, ids: [], forgot: false, lost: false, size: null }
+    return { ...identity, ...beginning, requested, ids: [], truncated: false, lost: false, size: null }
   }
   const { seen, ids, lost = false, ...rest } = state
   const cursors = seen === '' ? null : SeenCursors.from(Buffer.from(seen, 'base64'))
@@ -64,7 +64,7 @@ export function chainEntry(
 
 /** The entry that replaces all others about a chain when the journal is compacted. */
 export function chainSnapshot(folded: FoldedChain): ChainEntry {
-  const { next, watermark, pages, position, requested, since, seen, ids, forgot, lost, size } = folded
+  const { next, watermark, pages, position, requested, since, seen, ids, truncated, lost, size } = folded
   return {
     ...chainEntry(folded.chain, folded.query, folded.windows, folded.feed, folded.schema),
     state: {
@@ -76,7 +76,7 @@ export function chainSnapshot(folded: FoldedChain): ChainEntry {
       since,
       seen: seen === null ? '' : Buffer.from(seen.toBytes()).toString('base64'),
       ids: ids.map(blobTuple),
-      forgot,
+      truncated,
       ...(lost ? { lost } : {}),
       size,
     },
@@ -96,7 +96,7 @@ export function afterPage(folded: FoldedChain, page: PageEntry, ids: BlobRef | n
     position,
     seen: withCursor(folded.seen, folded.next),
     ids: ids === null ? kept : [...kept, ids],
-    forgot: folded.forgot || kept.length < folded.ids.length,
+    truncated: folded.truncated || kept.length < folded.ids.length,
     size: page.size ?? folded.size,
   }
 }

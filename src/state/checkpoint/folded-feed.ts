@@ -7,7 +7,7 @@ export const NEW_FEED: FeedProgress = {
   end_size: null,
   front: 0,
   head: 0,
-  forgot: false,
+  truncated: false,
   owed: false,
 }
 
@@ -38,16 +38,16 @@ export function afterFeedPage<Ids>(
   const front = ids.slice(0, feed.front)
   const head = ids.slice(feed.front, feed.front + feed.head)
   let rest = ids.slice(feed.front + feed.head)
-  let { forgot } = feed
+  let { truncated } = feed
   if (page.ids !== null) {
     if (pass !== 'tail' && head.reduce((sum, each) => sum + countOf(each), 0) < MAX_IDS) head.push(page.ids)
     else {
       const kept = withLast(rest, page.ids, countOf)
-      forgot ||= kept.length <= rest.length
+      truncated ||= kept.length <= rest.length
       rest = [...kept]
     }
   }
-  const after = { ...feed, pass, forgot }
+  const after = { ...feed, pass, truncated }
   if (!page.isOver) return { feed: { ...after, head: head.length }, ids: [...front, ...head, ...rest] }
   const isTail = pass === 'tail'
   const found = isTail ? front : firstOf([...head, ...front], countOf)

@@ -2,7 +2,8 @@ import { crc32 } from 'node:zlib'
 import { ExportError, type Store } from '../../core/index.ts'
 import type { BlobRef } from '../commit-log.ts'
 import type { JournalEntry } from '../journal-entry.ts'
-import { LineWriter } from './lines.ts'
+import { LineWriter, parseLine } from './lines.ts'
+import { parseEntry } from './parse-entry.ts'
 
 /** Where a commit ends: its file, the bytes of it so far, and the checksum that the next commit continues. */
 export type LogEnd = { readonly file: number; readonly bytes: number; readonly checksum: number }
@@ -67,6 +68,37 @@ export function located(
     }),
   }))
   return { parts: placed, bytes: offset }
+}
+
+export type Commit = {
+  readonly parts: readonly CommittedPart[]
+  readonly end: LogEnd
+  readonly lineBytes: number
+}
+
+/** @param line of entries @returns null: none that follows this end; `unknown`: of another version */
+export function parseCommit(line: Buffer, { file, bytes, checksum }: LogEnd): Commit | 'unknown' | null {
+  const parsed = parseLine(line, checksum)
+  if (parsed === null || !parsed.follows) return null
+  const parts = partsOf(parsed.value)
+  if (parts === null) return 'unknown'
+  const lineBytes = line.length + 1
+  const placed = located(file, bytes + lineBytes, parts)
+  return { parts: placed.parts, end: { file, bytes: placed.bytes, checksum: parsed.checksum }, lineBytes }
+}
+
+export function partsOf(value: unknown): readonly UnlocatedPart[] | null {
+  const { parts } = (value ?? {}) as {
+    readonly parts?: readonly { entries: unknown[]; blobs?: [number, number][] }[]
+  }
+  if (!Array.isArray(parts)) return null
+  const read: UnlocatedPart[] = []
+  for (const { entries, blobs = [] } of parts) {
+    const parsed = (entries as unknown[]).map(parseEntry).filter((entry) => entry !== null)
+    if (parsed.length < entries.length) return null
+    read.push({ entries: parsed, blobs })
+  }
+  return read
 }
 
 /** Bytes of a commit; null: they are lost or changed. */

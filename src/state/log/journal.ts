@@ -5,6 +5,7 @@ import { blobsNeeded, type CheckpointState } from '../checkpoint/checkpoint-stat
 import type { JournalFold } from '../checkpoint/fold-journal.ts'
 import type { BlobRef, CommitLog } from '../commit-log.ts'
 import type { JournalEntry } from '../journal-entry.ts'
+import { blobKey, gatherings, RecentBlobs, smallFiles } from './blobs.ts'
 import {
   type CommitPart,
   claimFile,
@@ -15,9 +16,7 @@ import {
   LOG_START,
   readBlob,
 } from './commit.ts'
-import { gatherings, smallFiles } from './gather.ts'
 import { requireReadable } from './parse-entry.ts'
-import { placeOf, RecentBlobs } from './recent-blobs.ts'
 
 // A checkpoint is saved when the log since it is as large, and at least this: else each page would save one.
 const MIN_ENTRY_BYTES = 1 << 20
@@ -115,7 +114,7 @@ export class Journal implements CommitLog {
   }
 
   async read(ref: BlobRef): Promise<Uint8Array | null> {
-    for (let at: BlobRef | undefined = ref; at !== undefined; at = this.#moved.get(placeOf(at))) {
+    for (let at: BlobRef | undefined = ref; at !== undefined; at = this.#moved.get(blobKey(at))) {
       const recent = this.#recent.get(at)
       if (recent !== undefined) return recent
       const bytes = await readBlob(this.#store, at)
@@ -247,20 +246,20 @@ export class Journal implements CommitLog {
   async #gather(isMoving: (file: number) => boolean): Promise<void> {
     for await (const found of gatherings(this.state, isMoving, (ref) => this.read(ref))) {
       const [blobs] = await this.#append([{ entries: [], blobs: [...found.values()] }])
-      for (const [i, ref] of [...found.keys()].entries()) this.#moved.set(placeOf(ref), blobs![i]!)
+      for (const [i, ref] of [...found.keys()].entries()) this.#moved.set(blobKey(ref), blobs![i]!)
     }
     // Until it is saved, the former one needs its files.
     this.#saved = { ...this.#saved, file: 0 }
-    this.#fold.move((ref) => this.#moved.get(placeOf(ref)) ?? ref)
+    this.#fold.move((ref) => this.#moved.get(blobKey(ref)) ?? ref)
     this.#forgetMoves()
   }
 
   #forgetMoves(): void {
     if (this.#moved.size === 0) return
-    const needed = new Set(Array.from(blobsNeeded(this.state), placeOf))
+    const needed = new Set(Array.from(blobsNeeded(this.state), blobKey))
     // The last moves first: bytes may have moved twice.
     for (const [place, to] of [...this.#moved].reverse()) {
-      if (needed.has(placeOf(to))) needed.add(place)
+      if (needed.has(blobKey(to))) needed.add(place)
       else this.#moved.delete(place)
     }
   }

@@ -1,5 +1,6 @@
 import type { ExportError, OwnedStore, Store } from '../../core/index.ts'
 import {
+  type Commit,
   type CommittedPart,
   claimFile,
   claimOf,
@@ -7,12 +8,11 @@ import {
   damaged,
   LOG_FOLDER,
   type LogEnd,
-  located,
+  parseCommit,
+  partsOf,
   readBlob,
-  type UnlocatedPart,
 } from './commit.ts'
 import { NEWLINE, parseLine } from './lines.ts'
-import { parseEntry } from './parse-entry.ts'
 
 // Most lines are shorter; a page over a thousand windows takes 150 kB.
 const FIRST_READ = 16 << 10
@@ -112,12 +112,12 @@ async function readFile(
   visit: Visit,
 ): Promise<LogEnd> {
   let end: LogEnd = { file, bytes: 0, checksum: before.checksum }
-  let commit = parseCommit(first, end)
+  let commit = commitIn(first, end)
   if (commit === null) throw invalid(file, first)
   for (;;) {
     const isLast = commit.end.bytes === until
     const line = isLast ? 'end' : await readLine(store, commitPath(file), commit.end.bytes)
-    const next = parseCommit(line, commit.end)
+    const next = commitIn(line, commit.end)
     const mayEnd = isLast || until === null || (until === 'end' && line === 'end')
     if (line === 'missing' || (next === null && !mayEnd)) throw invalid(file, line)
     // A file gets its name with its first commit, which is whole. A crash may have cut the last one.
@@ -137,15 +137,10 @@ async function areWhole(store: Store, parts: readonly CommittedPart[]): Promise<
 }
 
 /** @returns null: no commit that follows this end */
-function parseCommit(line: Line, { file, bytes, checksum }: LogEnd) {
-  const parsed = typeof line === 'string' ? null : parseLine(line, checksum)
-  if (parsed === null || !parsed.follows) return null
-  const parts = partsOf(parsed.value)
-  if (parts === null) throw damaged('The commit holds an entry that is not known', commitPath(file))
-  const lineBytes = line.length + 1
-  const placed = located(file, bytes + lineBytes, parts)
-  const end: LogEnd = { file, bytes: placed.bytes, checksum: parsed.checksum }
-  return { parts: placed.parts, end, lineBytes }
+function commitIn(line: Line, end: LogEnd): Commit | null {
+  const commit = typeof line === 'string' ? null : parseCommit(line, end)
+  if (commit === 'unknown') throw damaged('The commit holds an entry that is not known', commitPath(end.file))
+  return commit
 }
 
 /** What begins at a byte; `end`: the file ends there; `cut`: before, or before the end of the line. */
@@ -169,18 +164,4 @@ function invalid(file: number, line: Line): ExportError {
   return line === 'missing'
     ? damaged(`File ${file} of the log is missing, and there are later ones`, LOG_FOLDER)
     : damaged('A commit is not what was written', commitPath(file))
-}
-
-function partsOf(value: unknown): UnlocatedPart[] | null {
-  const { parts } = (value ?? {}) as {
-    readonly parts?: readonly { entries: unknown[]; blobs?: [number, number][] }[]
-  }
-  if (!Array.isArray(parts)) return null
-  const read: UnlocatedPart[] = []
-  for (const { entries, blobs = [] } of parts) {
-    const parsed = (entries as unknown[]).map(parseEntry).filter((entry) => entry !== null)
-    if (parsed.length < entries.length) return null
-    read.push({ entries: parsed, blobs })
-  }
-  return read
 }

@@ -57,15 +57,15 @@ export function keptIds(
 
 /** An hour before the last row, or the beginning: all rows since are known. @returns null: there is no such instant */
 export function restartInstant(
-  { position, ids: refs, forgot, windows: { order, range } }: FoldedChain,
+  { position, ids: refs, truncated, windows: { order, range } }: FoldedChain,
   untils: Untils,
 ): { readonly since: Int64Json | null } | null {
   const from = instantOf(position, order)
-  if (from === null) return forgot ? null : { since: null }
+  if (from === null) return truncated ? null : { since: null }
   const kept = refs.reduce((sum, ref) => sum + countOfBlob(ref), 0)
   const [first = null] = untils
   // Rows at the first instant may be on a page whose ids are not kept.
-  const isCut = forgot && kept >= MAX_KEPT_IDS && first !== null
+  const isCut = truncated && kept >= MAX_KEPT_IDS && first !== null
   const known = isCut ? moved(int64(first), 1, order) : from
   const since = isBefore(known, from, order) ? from : known
   if (isBefore(int64FromJson(position!.at), since, order)) return null
