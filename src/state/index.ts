@@ -62,7 +62,7 @@ export {
   writeManifest,
 } from './manifest/manifest.ts'
 export { MANIFEST_LINES, manifestLines, SHA256SUMS_OF_MANIFEST } from './manifest/manifest-lines.ts'
-export { type ManifestPartition, publishedStates } from './manifest/manifest-scope.ts'
+export { type ManifestPartition, publishedStates } from './manifest/manifest-partitions.ts'
 export * from './partition-states.ts'
 export * from './run-status.ts'
 export { asExported, asExportedBy, schemaFromJson, schemaKey, schemaToJson, usedSchemas } from './schemas.ts'

@@ -388,13 +388,12 @@ export const ENTRY_SCHEMAS = {
   }),
   end,
   end_of_log: endOfLog,
-  /** A new month (`2024-02`, UTC) began during a run. `before`: requests of the run until then; `searches`: likewise. */
+  /** A new month (`2024-02`, UTC) began during a run. `searches`: those of the run until then. */
   month: z.object({
     kind: z.literal('month'),
     run: z.string(),
     month: z.string(),
-    before: count,
-    searches: count.optional(),
+    searches: count,
   }),
   /** Figures of a run that was killed. A rewrite replaces the run's page entries with it. */
   unfinished: runFigures.extend({ kind: z.literal('unfinished') }),

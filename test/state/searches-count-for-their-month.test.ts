@@ -26,7 +26,7 @@ const ended = (run: string, searches: number): JournalEntry => ({
 const LINES: readonly JournalEntry[] = [
   begun('a', '2023-12-31T10:00:00.000Z'),
   spent(2),
-  { kind: 'month', run: 'a', month: '2024-01', before: 1, searches: 3 },
+  { kind: 'month', run: 'a', month: '2024-01', searches: 3 },
   spent(9),
   ended('a', 20),
   // Killed in February.
@@ -38,7 +38,7 @@ const LINES: readonly JournalEntry[] = [
     error: { kind: 'data', message: '', cause: '', next: '' },
   },
   spent(4),
-  { kind: 'month', run: 'b', month: '2024-02', before: 1, searches: 4 },
+  { kind: 'month', run: 'b', month: '2024-02', searches: 4 },
   spent(10),
   begun('c', '2024-02-20T00:00:00.000Z'),
   spent(1),

@@ -35,10 +35,9 @@ const NOT_KNOWN: Shortage = {
   next: 'Run again.',
 }
 
-/** The present month (UTC), and what a run had sent and spent before it. */
+/** The present month (UTC), and what a run had spent before it. */
 export type ThisMonth = {
   readonly month: Month
-  readonly requestsBefore: number
   readonly searchesBefore: number
 }
 
@@ -56,7 +55,7 @@ export class Budget {
     this.#limits = limits
     this.#count = count
     this.#clock = clock
-    this.#month = { month: monthOf(clock.now()), requestsBefore: 0, searchesBefore: 0 }
+    this.#month = { month: monthOf(clock.now()), searchesBefore: 0 }
   }
 
   get requests(): number {
@@ -66,8 +65,7 @@ export class Budget {
   /** Enters the present month, if it has begun since the last call. */
   thisMonth(): ThisMonth {
     const month = monthOf(this.#clock.now())
-    if (month > this.#month.month)
-      this.#month = { month, requestsBefore: this.#requests, searchesBefore: this.#count.spent ?? 0 }
+    if (month > this.#month.month) this.#month = { month, searchesBefore: this.#count.spent ?? 0 }
     return this.#month
   }
 

@@ -2,11 +2,10 @@ import type { Month, ResponseTime } from '../../core/index.ts'
 import type { PageSizes, Service } from '../../extract/index.ts'
 import type { FoldedRun, Journal, JournalEntry } from '../../state/index.ts'
 
-/** Gathers, for the journal, a run's measurements of the service and its requests and searches per month (UTC). */
+/** Gathers, for the journal, a run's measurements of the service and its searches per month (UTC). */
 export class Measurements {
   readonly #service: Service
   readonly #run: string
-  readonly #sentBefore: number
   readonly #spentBefore: number
   readonly #sizes: PageSizes
   #limit: number | null
@@ -17,17 +16,12 @@ export class Measurements {
   #month: Month
 
   /** @param run in the journal: with what it sent and spent before an interruption */
-  constructor(
-    service: Service,
-    sizes: PageSizes,
-    { run, requests, searchesSpent, months, started_at }: FoldedRun,
-  ) {
+  constructor(service: Service, sizes: PageSizes, { run, searchesSpent, months, started_at }: FoldedRun) {
     this.#service = service
     this.#sizes = sizes
     this.#limit = sizes.limit
     this.#bindsSizes = sizes.bindsSizes
     this.#run = run
-    this.#sentBefore = requests
     this.#spentBefore = searchesSpent ?? 0
     this.#month = months.at(-1)?.month ?? started_at.slice(0, 7)
   }
@@ -57,11 +51,10 @@ export class Measurements {
   }
 
   async enterMonth(journal: Journal): Promise<void> {
-    const { month, requestsBefore, searchesBefore } = this.#service.thisMonth()
+    const { month, searchesBefore } = this.#service.thisMonth()
     if (month <= this.#month) return
     this.#month = month
-    const before = this.#sentBefore + requestsBefore
     const searches = this.#spentBefore + searchesBefore
-    await journal.append([{ kind: 'month', run: this.#run, month, before, searches }])
+    await journal.append([{ kind: 'month', run: this.#run, month, searches }])
   }
 }

@@ -11,8 +11,8 @@ export type FoldedRun = Omit<RunCounts, 'requests'> & {
   readonly requests: number
   readonly version: string
   readonly by: RunBy
-  /** Months (UTC) after its first one, and the requests and searches of the run before each. */
-  readonly months: readonly { readonly month: string; readonly before: number; readonly searches: number }[]
+  /** Months (UTC) after its first one, and the searches of the run before each. */
+  readonly months: readonly { readonly month: string; readonly searches: number }[]
   readonly repeated: number
   readonly forgotten: number
   readonly failures: number
@@ -60,9 +60,9 @@ export class Runs {
     run.error = entry.error ?? null
   }
 
-  beginMonth({ run: name, month, before, searches = 0 }: Entry<'month'>): void {
+  beginMonth({ run: name, month, searches }: Entry<'month'>): void {
     const run = this.#find(name)
-    if (run !== undefined) run.months = [...run.months, { month, before, searches }]
+    if (run !== undefined) run.months = [...run.months, { month, searches }]
   }
 
   takeFigures(entry: RunFigures): void {

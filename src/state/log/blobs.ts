@@ -50,7 +50,7 @@ const MAX_FILES = 4
 const SMALL_BYTES = 64 << 10
 const COMMIT_BYTES = 8 << 20
 
-/** Small files whose bytes are gathered, unless they are few: a resume reads each file from a bucket. */
+/** Small files whose bytes move into one, unless they are few: a resume reads each file from a bucket. */
 export function smallFiles(state: CheckpointState): ReadonlySet<number> {
   const needed = new Map<number, number>()
   for (const { file, bytes } of blobsNeeded(state)) needed.set(file, (needed.get(file) ?? 0) + bytes)
@@ -59,7 +59,7 @@ export function smallFiles(state: CheckpointState): ReadonlySet<number> {
 }
 
 /** Bytes that are still needed of some files, and where they are, as much at a time as a commit takes. */
-export async function* gatherings(
+export async function* blobsToMove(
   state: CheckpointState,
   isMoving: (file: number) => boolean,
   read: (ref: BlobRef) => Promise<Uint8Array | null>,

@@ -5,7 +5,7 @@ import { blobsNeeded, type CheckpointState } from '../checkpoint/checkpoint-stat
 import type { JournalFold } from '../checkpoint/fold-journal.ts'
 import type { BlobRef, CommitLog } from '../commit-log.ts'
 import type { JournalEntry } from '../journal-entry.ts'
-import { blobKey, gatherings, RecentBlobs, smallFiles } from './blobs.ts'
+import { blobKey, blobsToMove, RecentBlobs, smallFiles } from './blobs.ts'
 import {
   type CommitPart,
   claimFile,
@@ -52,7 +52,7 @@ export class Journal implements CommitLog {
   #waiting: Waiting[] = []
   readonly #turns = serial()
   readonly #recent: RecentBlobs
-  /** Where bytes are that were gathered into another file since the log was opened, by their place before. */
+  /** Where bytes are that moved into another file since the log was opened, by their place before. */
   readonly #moved = new Map<string, BlobRef>()
   readonly #sweeps = serial()
   /** After a failed write the end of the log is unknown, so all later commits fail as well. */
@@ -232,7 +232,7 @@ export class Journal implements CommitLog {
     const small = smallFiles(this.state)
     // What is needed of a file is moved, so that the rest of it goes.
     if (small.size > 0 || erasedIn > this.#saved.file)
-      await this.#gather((file) => small.has(file) || file <= erasedIn)
+      await this.#moveBlobs((file) => small.has(file) || file <= erasedIn)
     const { file } = this.state.logEnd
     this.#ended = file
     this.#saved = { file, bytes: await saveCheckpoint(this.#store, this.state) }
@@ -243,8 +243,8 @@ export class Journal implements CommitLog {
   }
 
   /** Commits bytes again that are in some files, without an entry: the checkpoint that follows says where they are. */
-  async #gather(isMoving: (file: number) => boolean): Promise<void> {
-    for await (const found of gatherings(this.state, isMoving, (ref) => this.read(ref))) {
+  async #moveBlobs(isMoving: (file: number) => boolean): Promise<void> {
+    for await (const found of blobsToMove(this.state, isMoving, (ref) => this.read(ref))) {
       const [blobs] = await this.#append([{ entries: [], blobs: [...found.values()] }])
       for (const [i, ref] of [...found.keys()].entries()) this.#moved.set(blobKey(ref), blobs![i]!)
     }

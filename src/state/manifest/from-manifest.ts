@@ -8,7 +8,7 @@ import type { HeaderEntry, JournalEntry, SealEntry } from '../journal-entry.ts'
 import { LOG_START } from '../log/commit.ts'
 import type { RunStatus } from '../run-status.ts'
 import type { Manifest, ManifestShard } from './manifest.ts'
-import type { ManifestPartition } from './manifest-scope.ts'
+import type { ManifestPartition } from './manifest-partitions.ts'
 
 /** The state of a data set as far as its manifest tells it: what is exported, not where unfinished work goes on. */
 export function stateOfManifest(manifest: Manifest): CheckpointState {

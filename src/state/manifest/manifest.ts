@@ -20,7 +20,7 @@ import { asExported, schemaToJson } from '../schemas.ts'
 import { settingsDigest } from '../settings.ts'
 import { coverage, type TimeRange } from '../verdict.ts'
 import { shardLine } from './manifest-lines.ts'
-import { manifestPartitionSchema, manifestPartitions } from './manifest-scope.ts'
+import { manifestPartitionSchema, manifestPartitions } from './manifest-partitions.ts'
 
 export const SIGNATURE_PATH = '_manifest.sig'
 
