@@ -42,8 +42,10 @@ export async function bringSuppression(store: OwnedStore, journal: Journal): Pro
   const { suppression } = journal.state
   const file = await readFile(store)
   const list = joined(file, suppression)
-  if (list === null || file === null) return null
-  if (list !== file) await store.replace(...suppressionFileOf(list))
+  if (list === null) return null
+  // A first `forget` was cut before its commit.
+  if (list.digests.length === 0) await store.remove(SUPPRESSION_PATH)
+  else if (list !== file) await store.replace(...suppressionFileOf(list))
   if (list.digests.length > (suppression?.digests.length ?? 0)) await journal.append([suppressionEntry(list)])
   return list
 }

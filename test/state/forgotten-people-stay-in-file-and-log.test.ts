@@ -47,6 +47,10 @@ it('a data set that starts over keeps people that only the log has', async () =>
 it('without their key, or with another one, they are lost; before they are logged, the file alone counts', async () => {
   const { store } = temporaryStore()
   const owned = await own(store)
+  await owned.replace(...suppressionFileOf(of()))
+  const journal = await openAs(owned)
+  await bringSuppression(owned, journal)
+  await journal.close()
   expect(await readSuppression(store, null)).toBe(null)
   await append(store, suppressionEntry(of('a')))
   const state = await stateIn(store)
