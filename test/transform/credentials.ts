@@ -1,5 +1,5 @@
 import type { DecodedPage, DecodeSettings, PageContext } from '../../src/rows/index.ts'
-import { createDecoder } from '../../src/transform/index.ts'
+import { createDecoder, type Decoder } from '../../src/transform/index.ts'
 import { decodeSettings, pageContext, type Row, rowsOf } from './plans.ts'
 
 type Fields = Readonly<Record<string, unknown>>
@@ -56,8 +56,14 @@ export function decode(
   plan: Partial<DecodeSettings> = {},
   context: Partial<PageContext> = {},
 ): DecodedPage {
-  return createDecoder(decodeSettings(plan))(response(items), pageContext(context))
+  const key = JSON.stringify(plan)
+  const decoder = decoders.get(key) ?? createDecoder(decodeSettings(plan))
+  decoders.set(key, decoder)
+  return decoder(response(items), pageContext(context))
 }
+
+/** By their settings. A decoder is dear, and serves many pages. */
+const decoders = new Map<string, Decoder>()
 
 export function decodedRows(items: readonly unknown[], plan: Partial<DecodeSettings> = {}): readonly Row[] {
   return rowsOf(decode(items, plan))
