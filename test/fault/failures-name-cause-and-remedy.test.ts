@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { expect, it } from 'vitest'
 import { describeOwner, lockFileText } from '../../src/state/lock/lock-file.ts'
-import { BUCKET, startBucket } from '../support/bucket.ts'
+import { BUCKET, bucketHere } from '../support/bucket.ts'
 import { carryOut } from '../support/in-this-process.ts'
 import { shardPaths } from '../support/read-shards.ts'
 import { type Ended, exits } from '../support/run-cli.ts'
@@ -27,7 +27,7 @@ const months = (until: string) => ({
 
 type World = {
   readonly here: Workspace
-  /** The built command, whose end is a failure. */
+  /** A run whose end is a failure. */
   start(env?: Environment, ...flags: string[]): Promise<Ended>
   /** What the service does from now on in place of its work, after so many searches. */
   trouble: { effect: FaultEffect | null; after: number }
@@ -50,7 +50,7 @@ async function world(
   const parts = { service: { retries: 1 }, load: load ?? {} }
   const here = await workspaceFor(sandbox, { ...parts, extract: months('2024-03-01') }, env, carryOut)
   const start: World['start'] = (more = {}, ...flags) =>
-    here.with(more).start('run', PIPELINE, '--no-progress', ...flags).result
+    here.with(more).call('run', '--no-progress', ...flags)
   expect(await here.call('run')).toMatchObject({ code: 0 })
   await here.write({ ...parts, extract: months('2024-05-01') })
   const page = async (): Promise<string> =>
@@ -216,7 +216,7 @@ function lastMessage(stderr: string): string {
 }
 
 it('rights to a bucket that are lost: status tries a write, where a run has left no end', async () => {
-  const { double, env } = await startBucket()
+  const { double, env } = await bucketHere()
   const pageOf = () => Buffer.from(double.objects(BUCKET).get('acme/_report.html')!.bytes).toString()
   const { here, start, page } = await world({ path: `s3://${BUCKET}/acme` }, env, pageOf)
   const denied = { operation: ['PutObject', 'DeleteObject', 'CopyObject'] } as const
@@ -235,7 +235,6 @@ it('rights to a bucket that are lost: status tries a write, where a run has left
   double.cues.clear()
   await exits(0, here.call('run'))
   expect(await page()).toContain('Complete: all 4 partitions')
-  await double.close()
 })
 
 it('a lock of another machine is shown with the age of its last heartbeat', async () => {
