@@ -75,7 +75,7 @@ class ChainSet {
   /** @returns false when the id is repeated */
   add(id: Id): boolean {
     const isOutside = !isWithin(this.#range, id)
-    if (isOutside) this.#range = around(this.#range, { least: id, greatest: id })
+    if (isOutside) this.#range = widened(this.#range, id)
     if (this.#set === null && !(isOutside && !isWithin(this.#recentRange, id)))
       this.#set = new Set([...this.#recent.flatMap(idsOf), ...idsOf(this.#added.view())])
     if (this.#set !== null) {
@@ -128,10 +128,18 @@ function idsOf(words: Int32Array): Id[] {
 }
 
 /** null: no ids. */
-type Range = { readonly least: Id; readonly greatest: Id }
+type Range = { least: Id; greatest: Id }
 
 function isWithin(range: Range | null, id: Id): boolean {
   return range !== null && id >= range.least && id <= range.greatest
+}
+
+/** The same range, made to hold an id outside it: an object for each id would be garbage. */
+function widened(range: Range | null, id: Id): Range {
+  if (range === null) return { least: id, greatest: id }
+  if (id < range.least) range.least = id
+  else range.greatest = id
+  return range
 }
 
 function around(one: Range | null, other: Range | null): Range | null {
@@ -149,7 +157,7 @@ function rangeOf(words: Int32Array): Range | null {
   const known = RANGES.get(words)
   if (known !== undefined) return known
   const range = idsOf(words).reduce<Range | null>(
-    (range, id) => (isWithin(range, id) ? range : around(range, { least: id, greatest: id })),
+    (range, id) => (isWithin(range, id) ? range : widened(range, id)),
     null,
   )
   RANGES.set(words, range)

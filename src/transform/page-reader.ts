@@ -40,7 +40,14 @@ import {
   skipString,
   skipValue,
 } from './scan/json-steps.ts'
-import { fieldName, SOURCE_FIELDS, type Source, sourceSchema, unknownNames } from './schema.ts'
+import {
+  fieldName,
+  SOURCE_FIELDS,
+  type Source,
+  sourceSchema,
+  type UnknownFields,
+  unknownNames,
+} from './schema.ts'
 
 const NO_BODY = Buffer.alloc(0)
 
@@ -182,29 +189,32 @@ export class PageReader {
 
   /** Whether the item of a record becomes a row; 'outside' also when it breaks the schema. */
   #admit(walker: ItemWalker<KnownSource>, record: number, page: CredentialPage): Verdict {
-    const { range, unknown } = page
-    const slots = record * RECORD_SLOTS
-    const source = walker.kinds[slots + SOURCE] === KIND.source ? walker.source(record) : null
     if (walker.isLine(record)) return 'outside'
-    const verdict = range.admit(walker.id(record), walker.times[record]!)
+    const verdict = page.range.admit(walker.id(record), walker.times[record]!)
     if (verdict !== 'keep') return verdict
-    const identity = (): string => textAt(walker, slots + IDENTITY_NAME) ?? ''
-    if (page.suppression?.has(identity()) === true) {
+    if (page.suppression?.has(identityOf(walker, record)) === true) {
       page.forget(walker.times[record]!)
       return 'drop'
     }
+    if (hasUnknown(walker, record)) this.#countUnknown(walker, record, page.unknown)
+    return verdict
+  }
+
+  #countUnknown(walker: ItemWalker<KnownSource>, record: number, unknown: UnknownFields): void {
     let hidden: Hidden | null = null
     const isHidden = (name: string): boolean => {
-      hidden ??= this.#tools.texts.hidden([textAt(walker, slots + HASH)], identity())
+      hidden ??= this.#tools.texts.hidden(
+        [textAt(walker, record * RECORD_SLOTS + HASH)],
+        identityOf(walker, record),
+      )
       return repeats(name, hidden)
     }
-    const [first, end] = walker.unknownFields(record)
-    for (let field = first; field < end; field++) {
-      const name = walker.bytes.toString('utf8', walker.unknownField(field, 0), walker.unknownField(field, 1))
+    const { bytes } = walker
+    for (let field = walker.firstUnknown(record); field < walker.endUnknown(record); field++) {
+      const name = bytes.toString('utf8', walker.unknownField(field, 0), walker.unknownField(field, 1))
       unknown.count(fieldName('', name), isHidden)
     }
-    if (source !== null && source.unknown.length > 0) unknown.countAll(source.unknown, isHidden)
-    return verdict
+    unknown.countAll(sourceOf(walker, record)?.unknown ?? [], isHidden)
   }
 
   #addRows(walker: ItemWalker<KnownSource>, columns: CredentialColumns): void {
@@ -227,9 +237,9 @@ export class PageReader {
   }
 
   #sourceEntry(walker: ItemWalker<KnownSource>, record: number, table: SourceTable): number {
-    const { bytes, kinds, starts, ends } = walker
+    const { bytes, starts, ends } = walker
     const slots = record * RECORD_SLOTS
-    const known = kinds[slots + SOURCE] === KIND.source ? walker.source(record) : null
+    const known = sourceOf(walker, record)
     if (known !== null && walker.hasIdOfSource(record)) {
       if (known.page !== this.#pages) {
         known.page = this.#pages
@@ -241,6 +251,17 @@ export class PageReader {
     const sourceId = bytes.toString('utf8', starts[slots + SOURCE_ID]! - 1, ends[slots + SOURCE_ID]! + 1)
     return table.entry(JSON.parse(sourceId) as string, known?.source ?? null)
   }
+}
+
+function sourceOf(walker: ItemWalker<KnownSource>, record: number): KnownSource | null {
+  return walker.kinds[record * RECORD_SLOTS + SOURCE] === KIND.source ? walker.source(record) : null
+}
+
+function hasUnknown(walker: ItemWalker<KnownSource>, record: number): boolean {
+  return (
+    walker.firstUnknown(record) < walker.endUnknown(record) ||
+    (sourceOf(walker, record)?.unknown.length ?? 0) > 0
+  )
 }
 
 /** @param shorten shortens them; null: they are no URLs */
@@ -262,6 +283,10 @@ function addLists(
     }
     column.close(isThere)
   }
+}
+
+function identityOf(walker: ItemWalker<KnownSource>, record: number): string {
+  return textAt(walker, record * RECORD_SLOTS + IDENTITY_NAME) ?? ''
 }
 
 function textAt({ bytes, kinds, starts, ends }: ItemWalker<KnownSource>, slot: number): string | null {

@@ -166,10 +166,13 @@ export class ItemWalker<Source extends { readonly id: string }> {
     return this.kinds[record * RECORD_SLOTS + IS_LINE] === 1
   }
 
-  /** Its unknown fields, as numbers for {@link unknownField}: the first, and the one after the last. */
-  unknownFields(record: number): readonly [first: number, end: number] {
-    const slot = record * RECORD_SLOTS + UNKNOWN
-    return [this.starts[slot]!, this.ends[slot]!]
+  /** Of its unknown fields, as numbers for {@link unknownField}: the first, and the one after the last. */
+  firstUnknown(record: number): number {
+    return this.starts[record * RECORD_SLOTS + UNKNOWN]!
+  }
+
+  endUnknown(record: number): number {
+    return this.ends[record * RECORD_SLOTS + UNKNOWN]!
   }
 
   /** Offsets of an unknown field: start (0) and end (1) of its key, of its value (2, 3). */
