@@ -1,6 +1,6 @@
 import { type Encodings, getOrInsert, type Int64, int64 } from '../../../core/index.ts'
 import { type IntegerVector, TextDictionary, type TextVector } from '../../../rows/index.ts'
-import { eachEntry, type RecordBatchColumn, totalRows } from '../record-batch-column.ts'
+import { type RecordBatchColumn, totalRows } from '../record-batch-column.ts'
 import { scratch } from './rows.ts'
 
 /** After this number of rows, a column of mostly distinct strings gets no dictionary. */
@@ -52,15 +52,17 @@ function distinct(codes: Uint32Array, rows: number): number {
   return last + 1
 }
 
-/** Whether the dictionary and the codes are smaller than the strings with their lengths. */
+/** Whether the dictionary and the codes are smaller than the strings with their lengths: mostly the first rows tell. */
 function pays(
   { dictionary: { offsets }, codes }: { dictionary: TextVector; codes: Uint32Array },
   lengthBytes: number,
 ): boolean {
   const count = offsets.length - 1
+  const coded = offsets[count]! + count * 4 + (codes.length * bitWidthOf(count)) / 8
   let plain = codes.length * lengthBytes
-  for (let i = 0; i < codes.length; i++) plain += offsets[codes[i]! + 1]! - offsets[codes[i]!]!
-  return offsets[count]! + count * 4 + (codes.length * bitWidthOf(count)) / 8 < plain
+  for (let i = 0; i < codes.length && plain <= coded; i++)
+    plain += offsets[codes[i]! + 1]! - offsets[codes[i]!]!
+  return coded < plain
 }
 
 /** Bits of a code of `count` values. For one value, 0 bits would be enough, but some readers do not support that. */
@@ -101,15 +103,16 @@ export function codeNumbers(
 
 /** Appends the code of every row's entry, nulls (-1) left out; returns the new count. */
 function codeRows(
-  column: Pick<RecordBatchColumn, 'rows' | 'group'>,
+  { rows, group }: Pick<RecordBatchColumn, 'rows' | 'group'>,
   codeOf: Int32Array,
   codes: Uint32Array,
   count: number,
 ): number {
+  const indices = group?.indices ?? null
   let at = count
-  eachEntry(column, (entry) => {
-    const code = codeOf[entry]!
+  for (let row = 0; row < rows; row++) {
+    const code = codeOf[indices !== null ? indices[row]! : group === null ? row : 0]!
     if (code >= 0) codes[at++] = code
-  })
+  }
   return at
 }
