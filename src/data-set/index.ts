@@ -85,4 +85,3 @@ export {
 export { settle } from './settle/settle.ts'
 export { unmark } from './settle/success-mark.ts'
 export { requireOwnTables } from './settle/update-tables.ts'
-export { shardSetOptions } from './shard-set-options.ts'

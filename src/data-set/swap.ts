@@ -47,7 +47,6 @@ type Command<Result> = {
   ) => Swap<Result> | Promise<Swap<Result>>
   /** Numbers of shards that go as they are, and need not be whole. Default: none. */
   readonly goes?: (state: CheckpointState) => readonly number[]
-  readonly prepare?: (journal: Journal, store: OwnedStore) => Promise<void>
   readonly done?: (result: Result, came: readonly SealedShard[]) => Result
 }
 
@@ -58,7 +57,7 @@ type Command<Result> = {
 export function swapShards<Result>(
   pipeline: NamedPipeline,
   options: ChangeOptions,
-  { plan, goes = () => [], prepare, done }: Command<Result>,
+  { plan, goes = () => [], done }: Command<Result>,
 ): Promise<Result> {
   return namingLocations(pipeline, async () => {
     const store = openStore(pipeline)
@@ -76,7 +75,6 @@ export function swapShards<Result>(
         await writeFiles(store, files)
         return result
       }
-      await prepare?.(journal, store)
       const swap = await plan(journal.state, store, journal)
       const came = await apply(pipeline, store, journal, swap, options)
       await settle(pipeline, store, journal, { ...options, catalog })

@@ -13,7 +13,7 @@ export {
   writeQuarantine,
 } from './quarantine.ts'
 export { changedSinceSealed, isAsSealed, publishSealed, stands } from './sealed.ts'
-export { type Commit, ShardSet, type ShardSetOptions } from './shard-set.ts'
+export { type Commit, lostShards, ShardSet, type ShardSetOptions, writeOpen } from './shard-set.ts'
 export { importedAt, PageRows, type PartitionRange, type Slice } from './slice.ts'
-export type { RowChoice } from './take-rows.ts'
+export { type RowChoice, takeRows } from './take-rows.ts'
 export { type ShardWriter, shardWriter } from './write-shard.ts'

@@ -5,12 +5,14 @@ import {
   type CheckpointState,
   type CommitLog,
   type FoldedShard,
+  isRedone,
   type JournalEntry,
   type LoggedRows,
   type OpenEntry,
   type PageEntry,
   type PlacedRows,
   type SealEntry,
+  type SealedShard,
   type ShardIdentity,
   schemaKey,
 } from '../state/index.ts'
@@ -70,27 +72,12 @@ export class ShardSet {
     this.#options = options
   }
 
-  /**
-   * @param shards those that it goes on with; default: all
-   * @returns the set; or the numbers of shards that have lost rows. The checkpoint must invalidate these first
-   */
-  static async open(
-    options: ShardSetOptions,
-    shards: readonly FoldedShard[] = [...options.log.state.openShards.values()],
-  ): Promise<{ readonly set: ShardSet } | { readonly lost: ReadonlySet<number> }> {
-    const { store, log } = options
-    const lost = new Set<number>()
-    await sideBySide(log.state.redo.sealed, async ([shard, { sha256, bytes }]) => {
-      if ((await store.size(sealedPath(shard, sha256))) !== bytes) lost.add(shard)
-    })
-    await sideBySide(batchesOf(shards), async ({ shard, at }) => {
-      if (!lost.has(shard) && (await log.read(at)) === null) lost.add(shard)
-    })
-    if (lost.size > 0) return { lost }
+  /** Goes on with the open shards. None has lost rows: see {@link lostShards}. */
+  static async open(options: ShardSetOptions): Promise<ShardSet> {
     const set = new ShardSet(options)
-    await set.#write(set.#restore(shards))
+    await set.#write(set.#restore([...options.log.state.openShards.values()]))
     await set.settled()
-    return { set }
+    return set
   }
 
   /** @returns shards that had ended: only the last one of a folder gets more rows, if it is not full */
@@ -193,7 +180,10 @@ export class ShardSet {
    * rows as a full one are written, it waits, so that the log does not grow faster than shards are written.
    */
   async #write(ended: readonly OpenShard[]): Promise<void> {
+    const { log } = this.#options
     for (const shard of ended) {
+      // What is exported again waits: see `swapRedone`.
+      if (isRedone(log.state, log.state.openShards.get(shard.shard)!)) continue
       const isRoom = (): boolean =>
         this.#work.size < MAX_WRITTEN && sum(this.#work.values()) + shard.rows <= this.#options.shardRows
       while (this.#work.size > 0 && !isRoom()) await Promise.race(this.#work.keys())
@@ -209,14 +199,9 @@ export class ShardSet {
 
   async #writeShard(number: number): Promise<void> {
     const { log, writer } = this.#options
-    const folded = log.state.openShards.get(number)!
-    const written = await writer(folded, rowsOf(folded, log), totalRows(folded.batches))
-    const { partitions, importedAt } = folded
     const seal: SealEntry = {
       kind: 'seal',
-      ...written,
-      partitions: [...partitions],
-      imported_at: importedAt,
+      ...(await writeOpen(writer, log, log.state.openShards.get(number)!)),
     }
     await log.commit([seal])
     this.#options.onSealed(seal)
@@ -224,8 +209,7 @@ export class ShardSet {
   }
 
   async #publish(seal: SealEntry): Promise<void> {
-    const { store, log, readsCost } = this.#options
-    if (log.state.redo.sealed.has(seal.shard)) return
+    const { store, readsCost } = this.#options
     if (readsCost) await store.publish(sealedPath(seal.shard, seal.sha256), seal.path)
     else {
       if (!(await isAsSealed(store, seal))) {
@@ -236,6 +220,16 @@ export class ShardSet {
     }
     this.#options.onPublished(seal)
   }
+}
+
+/** Writes a shard of its rows in the log. Commit it, then publish it. */
+export async function writeOpen(
+  write: ShardWriter,
+  log: Pick<CommitLog, 'read'>,
+  open: FoldedShard,
+): Promise<SealedShard> {
+  const written = await write(open, rowsOf(open, log), totalRows(open.batches))
+  return { ...written, partitions: [...open.partitions], imported_at: open.importedAt }
 }
 
 /** The rows of a page in their shards, the shards that begin with it, and those that end. */
@@ -271,6 +265,15 @@ function placementOf({ slices, logged }: PlacedPage): Placement {
   return slices.length === 0 ? {} : { slices, logged }
 }
 
+/** The numbers of open shards whose rows in the log are lost or changed. */
+export async function lostShards(log: ShardSetOptions['log']): Promise<ReadonlySet<number>> {
+  const lost = new Set<number>()
+  await sideBySide(batchesOf(log.state.openShards.values()), async ({ shard, at }) => {
+    if (!lost.has(shard) && (await log.read(at)) === null) lost.add(shard)
+  })
+  return lost
+}
+
 function* batchesOf(
   shards: Iterable<FoldedShard>,
 ): Generator<{ readonly shard: number; readonly at: BatchRef['at'] }> {
@@ -282,7 +285,7 @@ const READ_BYTES = 1 << 20
 const READ_BATCHES = 32
 
 /** @throws ExportError `damaged` when the log has lost some */
-async function* rowsOf({ batches }: FoldedShard, log: CommitLog): AsyncGenerator<Uint8Array> {
+async function* rowsOf({ batches }: FoldedShard, log: Pick<CommitLog, 'read'>): AsyncGenerator<Uint8Array> {
   let some: BatchRef[] = []
   let bytes = 0
   for (const [index, batch] of batches.entries()) {

@@ -56,7 +56,7 @@ export function recordBatchOf({ page, rows }: Slice): Uint8Array {
 
 /** Least and greatest `imported_at` of rows `[from, to)` of a slice; null: the rows have none. */
 export function importedAt(
-  { page: { times }, rows }: Pick<Slice, 'page' | 'rows'>,
+  { page: { times }, rows }: { readonly page: Pick<PageRows, 'times'>; readonly rows: RowChoice },
   from: number,
   to: number,
 ): Span | null {

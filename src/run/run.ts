@@ -228,7 +228,7 @@ async function exportAndSettle(
       ...options,
       runId: run,
       onPublished: () => end(ending.error),
-      onFilled: (shard) => {
+      onWritten: (shard) => {
         sealed.shards++
         sealed.bytes += shard.bytes
         options.onShard?.(shard)

@@ -6,10 +6,9 @@ import {
   openOwnJournal,
   redoEntry,
   settle,
-  shardSetOptions,
   writingOf,
 } from '../data-set/index.ts'
-import { ShardSet, type ShardSetOptions } from '../load/index.ts'
+import { lostShards, ShardSet } from '../load/index.ts'
 import {
   columnsOf,
   type DecodePage,
@@ -19,7 +18,7 @@ import {
   type SuppressList,
   withSchema,
 } from '../rows/index.ts'
-import { isInOrder, type Journal, presentOf } from '../state/index.ts'
+import { isInOrder, type Journal, manifestShard, presentOf } from '../state/index.ts'
 import type { Decoder } from '../transform/index.ts'
 import type { RunOptions } from './options.ts'
 import { pagesWithoutSecrets } from './pages-without-secrets.ts'
@@ -76,16 +75,7 @@ export async function openSession(
     }
     const { write } = writingOf(store, pipeline, schemas, options)
     const sealed = { shards: 0, bytes: 0 }
-    const onSealed: ShardSetOptions['onSealed'] = ({ path, rows, bytes }) => {
-      sealed.shards++
-      sealed.bytes += bytes
-      options.onLog('info', 'shard sealed', { event: 'shard.sealed', path, rows, bytes })
-    }
-    const shards = await openShards(journal, options, () => ({
-      ...shardSetOptions(pipeline, store, write, journal, options),
-      onSealed,
-    }))
-    closing.unshift(() => shards.close())
+    await giveUpLost(journal, options)
     // What an earlier command has not finished.
     if (!journal.state.isSettled) {
       await settle(pipeline, store, journal, options).catch((error: unknown) => {
@@ -93,6 +83,24 @@ export async function openSession(
         if (!isOfCatalog(error)) throw error
       })
     }
+    const { onLog, onShard } = options
+    const shards = await ShardSet.open({
+      store,
+      writer: write,
+      log: journal,
+      readsCost: pipeline.load.location.kind !== 'disk',
+      shardRows: pipeline.load.shardRows,
+      onSealed: ({ path, rows, bytes }) => {
+        sealed.shards++
+        sealed.bytes += bytes
+        onLog('info', 'shard sealed', { event: 'shard.sealed', path, rows, bytes })
+      },
+      onPublished: (entry) => {
+        onLog('info', 'shard published', { event: 'shard.published', path: entry.path })
+        onShard?.(manifestShard(entry))
+      },
+    })
+    closing.unshift(() => shards.close())
     let chains = journal.state.nextChain
     const made = { own, schemas, decoderOf }
     return { journal, sealed, ...made, shards, nextChain: () => chains++, close }
@@ -102,30 +110,22 @@ export async function openSession(
   }
 }
 
-/** Goes on with the open shards. If bytes in the log are lost, all that needs them is exported again. */
-async function openShards(
-  journal: Journal,
-  { onLog }: Pick<RunOptions, 'onLog'>,
-  optionsOf: () => ShardSetOptions,
-): Promise<ShardSet> {
-  for (;;) {
-    const { state } = journal
-    const opened = await ShardSet.open(optionsOf())
-    const partitions = [...(await lostRejections(journal)), ...(await lostChains(journal))]
-    if ('set' in opened && partitions.length === 0) return opened.set
-    if ('set' in opened) await opened.set.close()
-    const shards = 'lost' in opened ? opened.lost : []
-    const given = invalidationOf(state, { partitions, shards })
-    await journal.append([redoEntry(given)])
-    const message =
-      'rows or ids in the log were damaged, or a cursor is lost; the partitions concerned are exported anew'
-    onLog('warn', message, { partitions: given.partitions.size, rows: given.rows })
-  }
+/** If bytes in the log are lost, all that needs them is exported again. */
+async function giveUpLost(journal: Journal, { onLog }: Pick<RunOptions, 'onLog'>): Promise<void> {
+  const shards = await lostShards(journal)
+  const partitions = [...(await lostRejections(journal)), ...(await lostChains(journal))]
+  if (shards.size + partitions.length === 0) return
+  const given = invalidationOf(journal.state, { partitions, shards })
+  await journal.append([redoEntry(given)])
+  const message =
+    'rows or ids in the log were damaged, or a cursor is lost; the partitions concerned are exported anew'
+  onLog('warn', message, { partitions: given.partitions.size, rows: given.rows })
 }
 
 async function lostRejections(journal: Journal): Promise<readonly string[]> {
   const lost: string[] = []
-  for (const [partition, blobs] of journal.state.rejected) {
+  const { rejected, redo } = journal.state
+  for (const [partition, blobs] of [...rejected, ...redo.rejected]) {
     for (const ref of blobs) if ((await journal.read(ref)) === null) lost.push(partition)
   }
   return lost

@@ -24,6 +24,7 @@ export {
   hasBegun,
   hasEnded,
   isOver,
+  isRedone,
   NO_SUMS,
   type PartitionSums,
   presentOf,

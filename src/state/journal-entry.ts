@@ -36,6 +36,8 @@ const position = z.object({ at: int64, late: z.number().nonnegative() })
 
 const importedAt = z.object({ min: int64, max: int64 })
 
+const isRedo = z.literal(true).optional()
+
 const blob = z.tuple([count, count, count, count])
 export type BlobTuple = ReadonlyDeep<z.infer<typeof blob>>
 
@@ -286,16 +288,15 @@ const partition = z.object({
 })
 export type PartitionEntry = Entry<'partition'>
 
-/** Partitions that are exported again. Until `replaced`, readers keep what there is, and new shards wait. */
+/** Partitions that are exported again, beside what readers have: until a `swap` names them, new rows wait in the log. */
 const redo = z.object({
   kind: z.literal('redo'),
   partitions: z.array(z.string()),
-  /** Shards with rows of these partitions. Those that are published, or about to be, stay; the others are dropped. */
-  shards: z.array(count),
+  /** Those that go, with the rows of these partitions in the log. */
   chains: z.array(count),
 })
 
-/** Partitions that ended before `before` go, with shards and chains. In a checkpoint it is history. */
+/** Partitions that ended before `before` go: sealed shards with the `swap` in its commit. In a checkpoint it is history. */
 const prune = z.object({
   kind: z.literal('prune'),
   pruned_at: z.string(),
@@ -309,6 +310,14 @@ const prune = z.object({
 })
 export type Prune = Omit<Entry<'prune'>, 'kind'>
 
+/** Rows of an open shard that were rewritten in the log: what is left of some of its batches. */
+const rewritten = z.object({
+  shard: count,
+  imported_at: importedAt.nullable(),
+  batches: z.array(z.object({ batch: count, rows: count, blob: count })),
+})
+export type RewrittenRows = ReadonlyDeep<z.infer<typeof rewritten>>
+
 const forget = z.object({
   kind: z.literal('forget'),
   at: z.string(),
@@ -320,27 +329,23 @@ const forget = z.object({
   /** What it changes, beside the `swap` in its commit; absent in a checkpoint, which has the result. */
   changes: z
     .object({
-      /** Rows and rejected items of each partition. `former`: of what is exported of it, while it is exported again. */
-      partitions: z.array(
-        z.object({
-          partition: z.string(),
-          rows: count,
-          quarantined: count,
-          former: z.literal(true).optional(),
-        }),
-      ),
+      /** Rows and rejected items of each partition. `redo`: of what is exported of it again. */
+      partitions: z.array(z.object({ partition: z.string(), rows: count, quarantined: count, redo: isRedo })),
       /** Partitions whose quarantine file is to be written anew, with these lines alone. */
-      rejected: z.array(z.object({ partition: z.string(), blob: count })),
+      rejected: z.array(z.object({ partition: z.string(), blob: count, redo: isRedo })),
+      rewritten: z.array(rewritten),
     })
     .optional(),
 })
 export type ForgetEntry = Entry<'forget'>
 export type Erasure = Omit<ForgetEntry, 'kind' | 'changes'>
 
-/** Shards go, and sealed ones with what is left of their rows (`by`) take the places of some each; null: none is left. */
+/** Shards go, and sealed ones (`by`) come with what is left of their rows, or of partitions again; null: none is left. */
 const swap = z.object({
   kind: z.literal('swap'),
   shards: z.array(z.object({ of: z.array(count), by: seal.omit({ kind: true }).nullable() })),
+  /** What was exported of them again takes the place of what there was; absent: none. */
+  partitions: z.array(z.string()).optional(),
 })
 export type SwapEntry = Entry<'swap'>
 
@@ -413,7 +418,13 @@ export const ENTRY_SCHEMAS = {
   open,
   page,
   /** Rejected items in the log that are not in the quarantine file yet. A checkpoint replaces page entries with it. */
-  rejected: z.object({ kind: z.literal('rejected'), partition: z.string(), blobs: z.array(blob) }),
+  rejected: z.object({
+    kind: z.literal('rejected'),
+    partition: z.string(),
+    blobs: z.array(blob),
+    /** Of what is exported of it again. */
+    redo: isRedo,
+  }),
   /** The first `blobs` of them are in the quarantine file now, whose first `end` bytes are committed. */
   quarantined: z.object({ kind: z.literal('quarantined'), partition: z.string(), blobs: count, end: count }),
   /** The first commit of an owner. `after`: the last file before it and its bytes. `nonce`: hides later checksums. */
@@ -422,12 +433,6 @@ export const ENTRY_SCHEMAS = {
   failed: z.object({ kind: z.literal('failed'), partition: z.string(), requests: count, error: failure }),
   partition,
   redo,
-  /** The new shards of some partitions take the place of the old ones, which are invalidated. */
-  replaced: z.object({
-    kind: z.literal('replaced'),
-    partitions: z.array(z.string()),
-    shards: z.array(count),
-  }),
   /** Paths of sealed shards whose files are to be removed; in a checkpoint alone, if it is not settled. */
   invalidated: z.object({ kind: z.literal('invalidated'), shards: z.array(z.string()) }),
   /** Manifest, tables and files are in line with all entries before. */

@@ -11,7 +11,7 @@ import { anError } from '../disk/errors.ts'
 import { newOwner, temporaryStore, write } from '../disk/temporary-store.ts'
 import { HEADER } from '../state/lines.ts'
 import { openBelow } from '../support/open-files.ts'
-import { pageLine, readShard, responsesOf, sliceOf, soundShards, textEncoder, World } from './shards-world.ts'
+import { openShards, pageLine, readShard, responsesOf, sliceOf, textEncoder, World } from './shards-world.ts'
 
 const FOLDER = 'credentials/import_window=2024-01-01'
 const SHARED = { rowGroupRows: 10, shardRows: 100, owned: false }
@@ -21,7 +21,7 @@ type Recorder = (entries: readonly JournalEntry[], blobs: readonly Uint8Array[])
 /** @param record gets each commit before it is made */
 async function shardSet(
   store: OwnedStore,
-  { record = () => {}, ...over }: Partial<Parameters<typeof soundShards>[0]> & { record?: Recorder },
+  { record = () => {}, ...over }: Partial<Parameters<typeof openShards>[0]> & { record?: Recorder },
 ): Promise<{ readonly shards: ShardSet; readonly journal: Journal }> {
   await beginCheckpoint(store, HEADER)
   const journal = (await Journal.open(store, (await findCheckpoint(store))!))!
@@ -34,7 +34,7 @@ async function shardSet(
       return journal.commit(entries, blobs)
     },
   }
-  return { shards: await soundShards({ store, log, ...over }), journal }
+  return { shards: await openShards({ store, log, ...over }), journal }
 }
 
 async function ownStore(): Promise<{ readonly store: OwnedStore; readonly root: string }> {

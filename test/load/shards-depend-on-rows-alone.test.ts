@@ -15,7 +15,7 @@ import { shardPaths } from '../support/read-shards.ts'
 import { cases, some } from '../support/thorough.ts'
 import { type Row, recordBatchOf, specs } from './record-batch-builder.ts'
 import { createdBy, encodeShard, plainCsv, snappyParquet } from './shard-fixture.ts'
-import { expectSeal, pageLine, slicesOfPage, slowEncoder, soundShards } from './shards-world.ts'
+import { expectSeal, openShards, pageLine, slicesOfPage, slowEncoder } from './shards-world.ts'
 
 const columns = specs({
   id: 'int64',
@@ -220,7 +220,7 @@ async function exported(
     // From the files alone.
     const log = (await Journal.open(store, (await findCheckpoint(store))!))!
     const options = { store, encoder, extension: shardExtension(format), ...sizes, log }
-    return [log, await soundShards(options)]
+    return [log, await openShards(options)]
   }
   const left = rows.map((own) => [...own])
   let drawn = 0

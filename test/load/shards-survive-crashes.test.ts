@@ -161,7 +161,7 @@ describe('open shards whose rows in the log did not survive', () => {
     await made.close()
     strike(made, lost.batches[0]!.at, 'flip', 0.9)
     await made.open()
-    expect(made.invalidated).toMatchObject([{ shards: new Set([lost.shard]), invalidated: [], rows: 4 }])
+    expect(made.invalidated).toMatchObject([{ partitions: lost.partitions, former: [], rows: 4 }])
     expect([0, 1].map((query) => made.pagesOf(query))).toEqual([2, 0])
     await made.finish()
     await made.expectComplete()
@@ -185,7 +185,7 @@ describe('open shards whose rows in the log did not survive', () => {
     const counting = crashing(Number.POSITIVE_INFINITY)
     await counted.open(counting.wrap)
     expect(counted.invalidated).toMatchObject([
-      { shards: new Set([1, 0]), invalidated: ['credentials/part-00000.csv'], rows: 19, pages: 2 },
+      { former: [{ path: 'credentials/part-00000.csv' }], rows: 19, pages: 2 },
     ])
     // Its rows stay until the new ones take their place.
     expect([...counted.files().keys()]).toEqual(['credentials/part-00000.csv'])

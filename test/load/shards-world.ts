@@ -14,17 +14,19 @@ import {
 } from '../../src/core/index.ts'
 import { openChecked } from '../../src/data-set/open/open-checked.ts'
 import { type Invalidation, invalidationOf, redoEntry } from '../../src/data-set/redo/invalidate.ts'
-import { replaceRedone } from '../../src/data-set/redo/replace.ts'
+import { swapRedone } from '../../src/data-set/redo/swap-redone.ts'
 import { publishCommitted } from '../../src/data-set/settle/publish.ts'
 import { removeUnnamed } from '../../src/data-set/settle/settle.ts'
 import type { ShardEncoder } from '../../src/load/encode/encoder.ts'
 import { rowObjects } from '../../src/load/encode/record-batch-column.ts'
 import {
   type Commit,
+  lostShards,
   PageRows,
   type PartitionRange,
   ShardSet,
   type ShardSetOptions,
+  type ShardWriter,
   type Slice,
   shardWriter,
 } from '../../src/load/index.ts'
@@ -158,29 +160,25 @@ export function pageLine(chain: number, next: string | null, watermark?: number)
 type Opened = Pick<ShardSetOptions, 'store' | 'log'> &
   Partial<ShardSetOptions & { encoder: ShardEncoder; extension: string; rowGroupRows: number }>
 
-/** Opens the shards of a log. */
-export function openShards({
+function writerOf({
+  store,
   encoder = textEncoder,
   extension = '.csv',
   rowGroupRows = 100_000,
-  ...over
-}: Opened): ReturnType<typeof ShardSet.open> {
-  const { store } = over
+}: Pick<Opened, 'store' | 'encoder' | 'extension' | 'rowGroupRows'>): ShardWriter {
+  return shardWriter({ store, encoderOf: () => encoder, extension, rowGroupRows })
+}
+
+/** Opens the shards of a log, all of whose rows are there. */
+export function openShards(given: Opened): Promise<ShardSet> {
   return ShardSet.open({
-    writer: shardWriter({ store, encoderOf: () => encoder, extension, rowGroupRows }),
+    writer: writerOf(given),
     shardRows: 1_000_000,
     readsCost: false,
     onSealed: () => {},
     onPublished: () => {},
-    ...over,
+    ...given,
   })
-}
-
-/** The shards as they were opened, all of whose rows are there. */
-export async function soundShards(...given: Parameters<typeof openShards>): Promise<ShardSet> {
-  const opened = await openShards(...given)
-  if ('lost' in opened) throw new Error('rows are lost')
-  return opened.set
 }
 
 /** A seal says what its shard holds. @param rows the time and the partition of each */
@@ -251,10 +249,16 @@ export class World {
       const { state } = journal
       const { rowGroupRows, shardRows, encoder = textEncoder } = this.options
       const isOnRecord = ({ path, sha256 }: SealEntry): boolean =>
-        [...state.shards, ...state.redo.sealed.values()].some(
-          (shard) => shard.path === path && shard.sha256 === sha256,
-        )
-      const opened = await openShards({
+        [...state.shards].some((shard) => shard.path === path && shard.sha256 === sha256)
+      const lost = await lostShards(journal)
+      if (lost.size > 0) {
+        const given = invalidationOf(state, { partitions: [], shards: lost })
+        await journal.append([redoEntry(given)])
+        await journal.close()
+        this.invalidated.push(given)
+        continue
+      }
+      this.shards = await openShards({
         store: own,
         encoder,
         rowGroupRows,
@@ -269,15 +273,7 @@ export class World {
           this.published.push(shard.path)
         },
       })
-      if ('set' in opened) {
-        this.shards = opened.set
-        return this.#plan(state)
-      }
-      const given = invalidationOf(state, { partitions: [], shards: opened.lost })
-      expect([...given.shards]).toEqual(expect.arrayContaining([...opened.lost]))
-      await journal.append([redoEntry(given)])
-      await journal.close()
-      this.invalidated.push(given)
+      return this.#plan(state)
     }
   }
 
@@ -403,7 +399,7 @@ export class World {
     await this.commitInTurns()
     await this.shards!.seal(this.shards!.openFolders)
     // As a run does at its end.
-    await replaceRedone(this.own!, this.journal!)
+    await swapRedone(this.own!, this.journal!, writerOf({ ...this.options, store: this.own! }))
     await publishCommitted(this.own!, this.journal!.state)
     await removeUnnamed(this.own!, this.journal!.state, new AbortController().signal)
     await this.close()

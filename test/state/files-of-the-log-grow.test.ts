@@ -41,7 +41,7 @@ const ERASURE: JournalEntry = {
   rows: 0,
   shards: 0,
   quarantined: 0,
-  changes: { partitions: [], rejected: [] },
+  changes: { partitions: [], rejected: [], rewritten: [] },
 }
 
 describe('the log of one owner', () => {

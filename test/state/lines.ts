@@ -166,10 +166,9 @@ export function plain(state: CheckpointState) {
     shards: [...state.shards],
     openShards: [...state.openShards].sort(byNumber).map(([, shard]) => plainShard(shard)),
     rejected: [...state.rejected].sort(byKey).map(([key, blobs]) => [key, blobs.map(contentOf)]),
-    redone: [...state.redo.sealed].sort(byNumber),
     redo: {
       partitions: [...state.redo.partitions].sort(byKey),
-      shards: [...state.redo.shards].sort((a, b) => a - b),
+      rejected: [...state.redo.rejected].sort(byKey).map(([key, blobs]) => [key, blobs.map(contentOf)]),
     },
     partsOf: [...state.partsOf].filter(([, parts]) => parts > 0).sort(byKey),
     goneFrom: [...state.goneFrom].sort(byKey),

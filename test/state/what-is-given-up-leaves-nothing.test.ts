@@ -5,7 +5,14 @@ import { openChecked } from '../../src/data-set/open/open-checked.ts'
 import { invalidationOf, redoEntry } from '../../src/data-set/redo/invalidate.ts'
 import { bringQuarantine } from '../../src/data-set/settle/quarantine-files.ts'
 import { quarantinePath, writeQuarantine } from '../../src/load/index.ts'
-import { type CheckpointState, chainEntry, type JournalEntry, saveCheckpoint } from '../../src/state/index.ts'
+import {
+  type CheckpointState,
+  chainEntry,
+  type FoldedShard,
+  isRedone,
+  type JournalEntry,
+  saveCheckpoint,
+} from '../../src/state/index.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
 import { cases } from '../support/thorough.ts'
 import { someJournal } from './imagined-run.ts'
@@ -82,10 +89,10 @@ describe('an invalidation', () => {
         const { state } = await stateOf(lines)
         const seed = chosen(state, picks, losses)
         const given = invalidationOf(state, seed)
-        const { partitions, shards, chains } = given
-        expect({ partitions, shards, chains }).toEqual(reachedFrom(state, seed.partitions, seed.shards))
-        const gone = [...state.shards].filter(({ shard }) => shards.has(shard))
-        expect([...given.invalidated].sort()).toEqual(gone.map(({ path }) => path).sort())
+        const { partitions, chains } = given
+        const { shards, ...reached } = reachedFrom(state, seed.partitions, seed.shards)
+        expect({ partitions, chains }).toEqual(reached)
+        expect(given.former).toEqual([...state.shards].filter(({ shard }) => shards.has(shard)))
         const records = [...partitions].flatMap((key) => state.partitions.get(key) ?? [])
         expect(given.rows).toBe(records.reduce((sum, { rows }) => sum + rows, 0))
         expect(given.pages).toBe(records.reduce((sum, { pages }) => sum + pages, 0))
@@ -102,7 +109,9 @@ describe('an invalidation', () => {
         await append(store, redoEntry(given))
         const after = await stateIn(store)
 
-        const dropped = [...before.openShards.values()].filter(({ shard }) => given.shards.has(shard))
+        const isGone = ({ partitions }: Pick<FoldedShard, 'partitions'>): boolean =>
+          [...partitions].some((key) => given.partitions.has(key))
+        const dropped = [...before.openShards.values()].filter(isGone)
         const cut = new Set(dropped.flatMap(({ partitions }) => [...partitions]))
         for (const [key, record] of before.partitions) {
           const isCut = given.partitions.has(key) && cut.has(key)
@@ -110,12 +119,9 @@ describe('an invalidation', () => {
         }
         expect(after.redo.partitions).toEqual(new Map([...given.partitions].map((key) => [key, null])))
         expect([...after.shards]).toEqual([...before.shards])
-        const paths = [...after.shards].flatMap(({ shard, path }) =>
-          after.redo.shards.has(shard) ? [path] : [],
-        )
-        expect(paths.sort()).toEqual([...given.invalidated].sort())
+        expect([...after.shards].filter((shard) => isRedone(after, shard))).toEqual(given.former)
         expect([...after.openShards.values()].map(plainShard)).toEqual(
-          [...before.openShards.values()].filter(({ shard }) => !given.shards.has(shard)).map(plainShard),
+          [...before.openShards.values()].filter((shard) => !isGone(shard)).map(plainShard),
         )
         expect([...after.chains.values()].map(plainChain)).toEqual(
           [...before.chains.values()].filter(({ chain }) => !given.chains.has(chain)).map(plainChain),
@@ -167,7 +173,7 @@ describe('invalidating', () => {
       ],
     },
   ]
-  it('new shards wait until all partitions in them are done, then take the place of the old ones in one entry', async () => {
+  it('new rows wait until all partitions of their shards are done, then take the place of the old ones in one entry', async () => {
     const { store, state } = await stateOf(LINES, temporaryStore().store)
     await append(store, redoEntry(invalidationOf(state, { partitions: [FIRST], shards: [] })))
     const owned = await own(store)
@@ -175,23 +181,41 @@ describe('invalidating', () => {
     // The shards of this imagined data set do not exist; those to be replaced need not.
     expect(refused).toMatchObject({ kind: 'damaged', where: `${folder(SECOND)}/part-00000.csv` })
     const again: JournalEntry[] = [
-      seal(3, `${folder(FIRST)}/part-00001.csv`, { rows: 7, partitions: [FIRST] }),
+      { kind: 'open', shard: 3, folder: folder(FIRST), part: 1 },
       chainEntry(1, QUERY, WINDOWS.part(0, 1)),
-      page({ chain: 1, next: null, slices: [into(FIRST, 3, 7)] }),
+      page({
+        chain: 1,
+        next: null,
+        slices: [into(FIRST, 3, 7)],
+        logged: [{ shard: 3, rows: 7, blob: 0 }],
+        quarantine: [{ window: FIRST.slice(QUERY.length + 1), items: 1, blob: 1 }],
+      }),
     ]
     const journal = await openLog(store)
-    await journal.append(again)
+    await journal.commit(again, [Buffer.from('rows'), Buffer.from('an item\n')])
     const between = await stateIn(store)
     expect([...between.shards].map(({ shard }) => shard)).toEqual([0, 1])
-    expect([...between.redo.sealed.keys()]).toEqual([3])
+    expect([...between.openShards.keys()]).toEqual([2, 3])
     expect(between.partitions.get(FIRST)).toMatchObject({ rows: 5 })
     expect(between.redo.partitions.get(FIRST)).toMatchObject({ state: 'done', rows: 7 })
-    await journal.append([{ kind: 'replaced', partitions: [FIRST], shards: [0] }])
+    expect([between.rejected.has(FIRST), between.redo.rejected.has(FIRST)]).toEqual([false, true])
+    // A rewrite keeps what waits.
+    await saveCheckpoint(await own(store), between)
+    expect(plain(await stateIn(store))).toEqual(plain(between))
+    const sealed = seal(3, `${folder(FIRST)}/part-00001.csv`, { rows: 7, partitions: [FIRST] })
+    const { kind: _, ...by } = sealed
+    const shards = [
+      { of: [0], by: null },
+      { of: [], by },
+    ]
+    await journal.append([{ kind: 'swap', shards, partitions: [FIRST] }])
     await journal.close()
     const after = await stateIn(store)
     expect([...after.shards].map(({ shard }) => shard)).toEqual([1, 3])
     expect([...after.invalidated]).toEqual(given(FIRST))
-    expect(after.partitions.get(FIRST)).toMatchObject({ state: 'done', rows: 7 })
+    expect(after.partitions.get(FIRST)).toMatchObject({ state: 'done', rows: 7, quarantined: 1 })
+    expect([...after.openShards.keys()]).toEqual([2])
+    expect([after.rejected.has(FIRST), after.redo.rejected.has(FIRST)]).toEqual([true, false])
     expect(after.redo.partitions.has(FIRST)).toBe(false)
     // No path is used twice, also after a rewrite.
     await saveCheckpoint(await own(store), after)
@@ -200,36 +224,30 @@ describe('invalidating', () => {
     expect([...rewritten.invalidated]).toEqual(given(FIRST))
   })
 
-  it('once more leaves nothing in the quarantine file, whether or not its size was committed', async () => {
-    for (const isCommitted of [true, false]) {
+  it('rejected items of what is exported again replace those in the file with the swap, also none', async () => {
+    for (const items of ['the second export\n', '']) {
       const { store, state } = await stateOf(LINES, temporaryStore().store)
       const owned = await own(store)
       const redo = redoEntry(invalidationOf(state, { partitions: [FIRST], shards: [] }))
       const journal = await openLog(store)
-      const quarantined = (blobs: number, end: number): JournalEntry => ({
-        kind: 'quarantined',
-        partition: FIRST,
-        blobs,
-        end,
-      })
       await writeQuarantine(owned, FIRST, 0, [Buffer.from('the first export\n')])
-      await journal.append([quarantined(0, 17), redo])
-      expect(journal.state.partitions.get(FIRST)).toMatchObject({ rows: 5, quarantineEnd: 17 })
-      // A page of the second export with an item that is rejected.
-      const items = [{ window: FIRST.slice(QUERY.length + 1), items: 1, blob: 0 }]
+      await journal.append([{ kind: 'quarantined', partition: FIRST, blobs: 0, end: 17 }, redo])
+      const quarantine = [{ window: FIRST.slice(QUERY.length + 1), items: 1, blob: 0 }]
       const begin = chainEntry(1, QUERY, WINDOWS.part(0, 1))
-      await journal.commit([begin, page({ chain: 1, quarantine: items })], [Buffer.from('x')])
-      const size = await writeQuarantine(owned, FIRST, 0, [Buffer.from('the second export\n')])
-      if (isCommitted) await journal.append([quarantined(1, size)])
-      await journal.append([redoEntry(invalidationOf(journal.state, { partitions: [FIRST], shards: [] }))])
+      const last = page({ chain: 1, next: null, ...(items === '' ? {} : { quarantine }) })
+      await journal.commit([begin, last], [Buffer.from(items)])
       await bringQuarantine(owned, journal)
-      expect(await store.size(quarantinePath(FIRST)), `committed: ${isCommitted}`).toBeNull()
-      expect(journal.state.partitions.get(FIRST)).toMatchObject({ rows: 5, quarantineEnd: 0 })
-      await saveCheckpoint(owned, journal.state)
-      const { partitions, redo: left } = plain(journal.state)
-      expect(plain(await stateIn(store))).toMatchObject({ partitions, redo: left })
+      expect(await textAt(store, quarantinePath(FIRST))).toBe('the first export\n')
+      await journal.append([{ kind: 'swap', shards: [{ of: [0], by: null }], partitions: [FIRST] }])
+      await bringQuarantine(owned, journal)
+      expect(await textAt(store, quarantinePath(FIRST))).toBe(items === '' ? null : items)
+      expect(journal.state.partitions.get(FIRST)).toMatchObject({ rows: 0, quarantineEnd: items.length })
     }
   })
 
+  const textAt = async (store: Store, path: string): Promise<string | null> => {
+    const bytes = await store.read(path)
+    return bytes === null ? null : Buffer.from(bytes).toString()
+  }
   const given = (key: string): string[] => [`${folder(key)}/part-00000.csv`]
 })

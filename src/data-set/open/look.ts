@@ -8,7 +8,13 @@ import {
   sideBySide,
 } from '../../core/index.ts'
 import { sealedPath } from '../../load/index.ts'
-import { type CheckpointState, readManifest, type SealedShard, splitPath } from '../../state/index.ts'
+import {
+  type CheckpointState,
+  isRedone,
+  readManifest,
+  type SealedShard,
+  splitPath,
+} from '../../state/index.ts'
 import { LIKE_A_SHARD, rowFiles } from '../row-files.ts'
 
 /** A shard that does not stand under its final name. @param size of what does; null: nothing */
@@ -42,13 +48,8 @@ async function look(store: Store, state: CheckpointState | null): Promise<Look> 
 
 function* expected(state: CheckpointState): Generator<ExpectedStat> {
   for (const { path, bytes } of state.shards) yield { path, bytes }
-  // Neither open shards are in their folders nor those exported again.
   const absent = new Map(state.goneFrom)
-  const folders = [
-    ...[...state.openShards.values()].map(({ folder }) => folder),
-    ...[...state.redo.sealed.values()].map(({ path }) => splitPath(path)[0]),
-  ]
-  for (const folder of folders) absent.set(folder, (absent.get(folder) ?? 0) + 1)
+  for (const { folder } of state.openShards.values()) absent.set(folder, (absent.get(folder) ?? 0) + 1)
   const above = new Map<string, number>(ROW_FOLDERS.map((folder) => [folder, 0]))
   for (const [folder, parts] of state.partsOf) {
     const there = parts - (absent.get(folder) ?? 0)
@@ -79,7 +80,7 @@ async function strangersIn(
     for await (const path of rowFiles(store, folder)) {
       known ??= new Set([
         ...(state?.invalidated ?? []),
-        ...[...(state?.shards ?? []), ...(state?.redo.sealed.values() ?? [])].map((shard) => shard.path),
+        ...[...(state?.shards ?? [])].map(({ path }) => path),
       ])
       if (!known.has(path) && LIKE_A_SHARD.test(path)) strangers.push(path)
     }
@@ -91,15 +92,18 @@ async function isSealed(store: Store, { shard, sha256, bytes }: SealedShard): Pr
   return (await store.size(sealedPath(shard, sha256))) === bytes
 }
 
-/** @throws ExportError `damaged` when a shard is missing or short and may not be, `config` when there is more */
+/**
+ * Those that are exported again may be missing.
+ * @param mayMiss whether another one may @throws ExportError `damaged` when one is missing or short, `config` when there is more
+ */
 export async function requireShards(
   store: Store,
   state: CheckpointState | null,
-  mayMiss: (shard: number) => boolean,
+  mayMiss: (shard: number) => boolean = () => false,
   onRefused: () => Promise<void> = async () => {},
 ): Promise<Look> {
   const seen = await look(store, state)
-  const missing = withRows(seen).find(({ shard }) => !mayMiss(shard.shard))
+  const missing = withRows(seen).find(({ shard }) => !mayMiss(shard.shard) && !isRedone(state!, shard))
   if (missing !== undefined || seen.strangers.length > 0) await onRefused()
   if (missing !== undefined) throw missingShard(missing)
   if (seen.strangers.length > 0) throw await strangersFound(store, seen.strangers, state)

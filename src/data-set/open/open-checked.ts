@@ -5,6 +5,7 @@ import {
   type CheckpointState,
   type HeaderEntry,
   headerOfManifest,
+  isRedone,
   Journal,
   type Manifest,
 } from '../../state/index.ts'
@@ -65,10 +66,10 @@ async function bring(
     await restore(store, journal, lost.manifest)
   }
   const { state } = journal
-  const goes = new Set([...state.redo.shards, ...accepted])
+  const goes = new Set(accepted)
   await requireShards(store, state, (shard) => goes.has(shard), onRefused)
   await publishCommitted(store, state, (changed) => {
-    const lost = changed.find(({ shard, rows }) => rows > 0 && !goes.has(shard))
+    const lost = changed.find((each) => each.rows > 0 && !goes.has(each.shard) && !isRedone(state, each))
     // Readers take what is published for whole.
     if (lost !== undefined) throw changedSinceSealed(lost)
   })

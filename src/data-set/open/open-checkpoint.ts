@@ -60,7 +60,7 @@ export async function openOwnJournal(
   const journal = await openChecked(store, header, async (found) => {
     await requireFit(found)
     redo = await redone(pipeline, found, options)
-    return [...(redo?.shards ?? [])]
+    return redo?.former.map(({ shard }) => shard) ?? []
   })
   try {
     const { state } = journal
@@ -95,11 +95,11 @@ async function redone(
   const redo = await planRedo(pipeline, state, patterns, clock.now())
   requireColumnsKept(pipeline, state, redo)
   if (redo === null) return null
-  const { partitions, rows, invalidated } = redo
+  const { partitions, rows, former } = redo
   onLog('info', 'what is exported again stays until it is replaced', {
     partitions: partitions.size,
     rows,
-    shards: invalidated.length,
+    shards: former.length,
   })
   return redo
 }
@@ -115,7 +115,7 @@ export async function readOwnCheckpoint(
   // The next command that changes the data set removes the rest of what was there.
   if (isClearing) return null
   await requireSuppression(store, { manifest, state: found })
-  await requireShards(store, found, (shard) => found!.redo.shards.has(shard))
+  await requireShards(store, found)
   return found
 }
 
@@ -186,8 +186,9 @@ function requireColumnsKept(
 ): void {
   const changes = columnChanges(pipeline, state.schemas.at(-1)!)
   if (changes.length === 0) return
+  const goes = new Set(redo?.former.map(({ shard }) => shard))
   for (const { shard, path, rows } of state.shards) {
-    if (rows === 0 || redo?.shards.has(shard)) continue
+    if (rows === 0 || goes.has(shard)) continue
     throw changedSettings(
       changes,
       pipeline,

@@ -1,5 +1,5 @@
 import { numberOf, type Pipeline, searchesOf } from '../../core/index.ts'
-import { type CheckpointState, presentOf } from '../../state/index.ts'
+import type { CheckpointState } from '../../state/index.ts'
 
 /** Columns that the pipeline has and some partitions were exported without, and what these would cost anew. */
 export type LackingColumns = {
@@ -17,7 +17,7 @@ export function lackingText({ partitions, columns }: LackingColumns): string {
 /** null: every shard has the columns of the pipeline */
 export function lackingColumns(
   { transform, service }: Pick<Pipeline, 'transform' | 'service'>,
-  state: Pick<CheckpointState, 'schemas' | 'shards' | 'partitions' | 'redo'> | null,
+  state: Pick<CheckpointState, 'schemas' | 'shards' | 'partitions'> | null,
 ): LackingColumns | null {
   if (state === null) return null
   const lacking = state.schemas.map(({ columns }) =>
@@ -35,7 +35,7 @@ export function lackingColumns(
   if (partitions.size === 0) return null
   let [rows, pages] = [0, 0]
   for (const key of partitions) {
-    const folded = presentOf(state, key)
+    const folded = state.partitions.get(key)
     rows += folded?.rows ?? 0
     pages += folded?.pages ?? 0
   }

@@ -125,7 +125,7 @@ async function obstacleTo(
 ): Promise<ExportError | null> {
   if (isHeld) return null
   try {
-    await requireShards(store, state, (shard) => state.redo.shards.has(shard))
+    await requireShards(store, state)
     if (state.runs.at(-1)?.finished_at === null) await probe(pipeline)
     return null
   } catch (error) {

@@ -6,6 +6,7 @@ import {
   hasEnded,
   type JournalEntry,
   presentOf,
+  type SealedShard,
 } from '../../state/index.ts'
 import { planFor } from '../plan/plan-state.ts'
 
@@ -62,19 +63,17 @@ function requirePlanned(pipeline: Pipeline, plan: Plan, redo: Invalidation): voi
       })
 }
 
-/** Sealed shards and their rows stay until `replaceRedone`; what is not finished is dropped. */
-export function redoEntry({ partitions, shards, chains }: Invalidation): JournalEntry {
-  return { kind: 'redo', partitions: [...partitions], shards: [...shards], chains: [...chains] }
+/** Sealed shards and their rows stay until `swapRedone`; what is not finished is dropped. */
+export function redoEntry({ partitions, chains }: Invalidation): JournalEntry {
+  return { kind: 'redo', partitions: [...partitions], chains: [...chains] }
 }
 
 export type Invalidation = {
   readonly partitions: ReadonlySet<string>
-  /** Numbers of all shards with rows of these partitions. */
-  readonly shards: ReadonlySet<number>
   /** Numbers of chains that begin anew. */
   readonly chains: ReadonlySet<number>
-  /** Paths of the sealed shards, which stay until they are replaced. */
-  readonly invalidated: readonly string[]
+  /** The sealed shards with rows of these partitions, which stay until then. */
+  readonly former: readonly SealedShard[]
   readonly rows: number
   /** The pages of their first export, which is the expected cost. */
   readonly pages: number
@@ -88,7 +87,7 @@ export function invalidationOf(
   const partitions = new Set(seed.partitions)
   const shards = new Set<number>()
   const chains = new Set<number>()
-  const invalidated: string[] = []
+  const former: SealedShard[] = []
   const lost = new Set(seed.shards)
   const add = (key: string): void => {
     if (presentOf(state, key)?.state !== 'pruned') partitions.add(key)
@@ -103,10 +102,8 @@ export function invalidationOf(
   }
   for (let size = -1; size < partitions.size + shards.size; ) {
     size = partitions.size + shards.size
-    for (const { shard, path, partitions: within } of state.shards)
-      if (take(shard, within)) invalidated.push(path)
-    for (const { shard, partitions: within } of [...state.openShards.values(), ...state.redo.sealed.values()])
-      take(shard, within)
+    for (const shard of state.shards) if (take(shard.shard, shard.partitions)) former.push(shard)
+    for (const { shard, partitions: within } of state.openShards.values()) take(shard, within)
     for (const { chain, query, windows, feed } of state.chains.values()) {
       if (chains.has(chain)) continue
       // A feed can only be read again as a whole.
@@ -127,5 +124,5 @@ export function invalidationOf(
     rows += exported?.rows ?? 0
     pages += exported?.pages ?? 0
   }
-  return { partitions, shards, chains, invalidated, rows, pages }
+  return { partitions, chains, former, rows, pages }
 }

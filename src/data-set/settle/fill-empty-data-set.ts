@@ -11,13 +11,12 @@ export async function fillEmptyDataSet(
   store: OwnedStore,
   journal: Journal,
   options: Pick<DataSetOptions, 'version' | 'build'> & {
-    readonly onFilled?: (shard: ManifestShard) => void
+    readonly onWritten?: (shard: ManifestShard) => void
   },
 ): Promise<void> {
   const { state } = journal
   const { extract, load } = pipeline
-  // While its partitions are exported again, it would wait with them.
-  if (state.shards.length > 0 || state.redo.partitions.size > 0) return
+  if (state.shards.length > 0) return
   const [first] = planAsOfLastRun(pipeline, state)?.partitions() ?? []
   if (first === undefined) return
   const folder = folderOf(extract.resource, first, load.partitionBy)
@@ -28,7 +27,7 @@ export async function fillEmptyDataSet(
   const shard = await rewriteShards(store, pipeline, [], identity, writing, null)
   await journal.append([{ kind: 'seal', ...shard }])
   await publishSealed(store, shard)
-  options.onFilled?.(manifestShard(shard))
+  options.onWritten?.(manifestShard(shard))
 }
 
 /** Makes shards without rows again that are missing, or hold something else. Nothing is requested for them. */

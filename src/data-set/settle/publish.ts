@@ -39,7 +39,7 @@ export async function publishCommitted(
 export async function removeSealed(store: OwnedStore, state: CheckpointState): Promise<void> {
   const names = await listSealed(store)
   if (names.length === 0) return
-  const known = new Set([...state.redo.sealed.values()].map(({ shard, sha256 }) => sealedPath(shard, sha256)))
+  const known = new Set<string>()
   for (const { shard, sha256, path, bytes } of state.shards) {
     const sealed = sealedPath(shard, sha256)
     if (names.includes(splitPath(sealed)[1]) && !(await stands(store, { path, bytes, sha256 })))

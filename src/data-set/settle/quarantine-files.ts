@@ -5,7 +5,6 @@ import {
   type CheckpointState,
   type Journal,
   type JournalEntry,
-  presentOf,
   splitPath,
 } from '../../state/index.ts'
 
@@ -15,7 +14,7 @@ export async function bringQuarantine(store: OwnedStore, journal: Journal): Prom
   const entries: JournalEntry[] = []
   await sideBySide(state.rejected, async ([partition, refs]) => {
     const lines = await Promise.all(refs.map((ref) => linesIn(journal, ref)))
-    const end = presentOf(state, partition)?.quarantineEnd ?? 0
+    const end = state.partitions.get(partition)?.quarantineEnd ?? 0
     const size = await writeQuarantine(store, partition, end, lines)
     entries.push({ kind: 'quarantined', partition, blobs: refs.length, end: size })
   })
@@ -39,13 +38,11 @@ async function linesIn(journal: Journal, ref: BlobRef): Promise<Uint8Array> {
   })
 }
 
-async function filesOf(store: OwnedStore, { partitions, redo }: CheckpointState) {
+async function filesOf(store: OwnedStore, { partitions }: CheckpointState) {
   const files = new Map<string, { readonly partition: string; readonly end: number }>()
   const names = new Set(await store.list(QUARANTINE_FOLDER))
-  for (const [partition, { quarantineEnd }] of names.size === 0 ? [] : partitions) {
+  for (const [partition, { quarantineEnd: end }] of names.size === 0 ? [] : partitions) {
     const path = quarantinePath(partition)
-    // While a partition is exported again, its first item replaces those of before.
-    const end = redo.partitions.get(partition)?.quarantineEnd || quarantineEnd
     if (names.has(splitPath(path)[1])) files.set(path, { partition, end })
   }
   return files

@@ -18,7 +18,8 @@ import { bringSummaryPage } from '../commands/summary-page/write-summary-page.ts
 import { requireShards, withRows } from '../open/look.ts'
 import type { DataSetOptions } from '../options.ts'
 import { isPlanDone } from '../plan/plan-state.ts'
-import { replaceRedone } from '../redo/replace.ts'
+import { swapRedone } from '../redo/swap-redone.ts'
+import { writingOf } from '../rewriting.ts'
 import { fillEmptyDataSet, renewEmptyShards } from './fill-empty-data-set.ts'
 import { publishCommitted, removeSealed } from './publish.ts'
 import { bringQuarantine } from './quarantine-files.ts'
@@ -31,8 +32,8 @@ export type SettleOptions = Pick<
   'clock' | 'stop' | 'onLog' | 'version' | 'build' | 'readSecret' | 'catalog'
 > &
   Pick<TableOptions, 'rebuild' | 'onTables'> & {
-    /** Called with the shard without rows of a data set that has none. */
-    readonly onFilled?: (shard: ManifestShard) => void
+    /** Called with each shard that is committed here: with partitions exported again, or without rows, if there are none. */
+    readonly onWritten?: (shard: ManifestShard) => void
     /** Called when every shard is published, before the manifest tells of the run. */
     readonly onPublished?: () => Promise<void>
     /** The run that changed the data set, for the snapshots of tables; default: another command did. */
@@ -51,7 +52,7 @@ export async function settle(
 ): Promise<void> {
   const { state } = journal
   await bringSuppression(store, journal)
-  await publishShards(store, journal, options)
+  await publishShards(pipeline, store, journal, options)
   const isStanding = await requireStanding(pipeline, store, journal, options)
   const whole = isStanding && isPlanDone(pipeline, state)
   if (whole) await fillEmptyDataSet(pipeline, store, journal, options)
@@ -84,20 +85,21 @@ async function requireStanding(
   journal: Journal,
   options: SettleOptions,
 ): Promise<boolean> {
-  const { state } = journal
-  const isReplaced = (shard: number): boolean => state.redo.shards.has(shard)
-  const seen = await requireShards(store, state, isReplaced, () => unmark(store))
+  const seen = await requireShards(store, journal.state, undefined, () => unmark(store))
   await renewEmptyShards(pipeline, store, journal, options)
   return withRows(seen).length === 0
 }
 
-/** Shards that replace others come first; a run that is stopped leaves these to the next one. @throws ExportError */
+/** What is exported again comes first; a run that is stopped leaves it to the next one. @throws ExportError */
 async function publishShards(
+  pipeline: NamedPipeline,
   store: OwnedStore,
   journal: Journal,
-  { stop, onLog }: Pick<SettleOptions, 'stop' | 'onLog'>,
+  options: SettleOptions,
 ): Promise<void> {
-  if (!stop.aborted) await replaceRedone(store, journal)
+  const { stop, onLog, onWritten } = options
+  const { write } = writingOf(store, pipeline, journal.state.schemas, options)
+  if (!stop.aborted) await swapRedone(store, journal, write, onWritten)
   const { published, changed } = await publishCommitted(store, journal.state)
   for (const { path } of published) onLog('info', 'shard published', { event: 'shard.published', path })
   if (changed.length > 0) throw changedSinceSealed(changed[0]!)

@@ -15,7 +15,7 @@ import { schemaKey, schemaToJson } from '../schemas.ts'
 import { chainSnapshot, type FoldedChain } from './folded-chain.ts'
 import { type FoldedPartition, type FoldedPartitions, hasBegun } from './folded-partition.ts'
 import { type FoldedRun, runEntries } from './folded-run.ts'
-import type { ReadonlyPathMap, SealedShard, ShardList } from './packed-collections.ts'
+import type { ReadonlyPathMap, ShardList } from './packed-collections.ts'
 
 /** The fewest entries that result in this state. */
 export function* snapshot(state: CheckpointState): Generator<JournalEntry> {
@@ -31,13 +31,14 @@ export function* snapshot(state: CheckpointState): Generator<JournalEntry> {
   for (const [format, marks] of state.tables) yield { kind: 'table', format, marks }
   for (const [partition, folded] of state.partitions) yield partitionEntry(partition, folded)
   for (const shard of state.shards) yield { kind: 'seal', ...shard }
-  if (state.redo.partitions.size + state.redo.shards.size > 0) yield* redoEntries(state)
   // Paths are not used again, so the numbers of parts that are gone are kept.
   for (const [folder, gone] of state.goneFrom)
     yield { kind: 'parts', folder, begun: state.partsOf.get(folder) ?? 0, gone }
-  for (const shard of state.openShards.values()) yield openEntry(shard)
+  // Before what waits with it, which it would take away.
+  if (state.redo.partitions.size > 0) yield* redoEntries(state)
   for (const [partition, blobs] of state.rejected)
     yield { kind: 'rejected', partition, blobs: blobs.map(blobTuple) }
+  for (const shard of state.openShards.values()) yield openEntry(shard)
   for (const chain of state.chains.values()) yield chainSnapshot(chain)
   yield* serviceEntries(state)
   if (state.unknownFields.size > 0) yield { kind: 'unknown', fields: Object.fromEntries(state.unknownFields) }
@@ -46,10 +47,11 @@ export function* snapshot(state: CheckpointState): Generator<JournalEntry> {
 }
 
 function* redoEntries({ redo }: CheckpointState): Generator<JournalEntry> {
-  const { partitions, shards, sealed } = redo
-  yield { kind: 'redo', partitions: [...partitions.keys()], shards: [...shards], chains: [] }
+  const { partitions, rejected } = redo
+  yield { kind: 'redo', partitions: [...partitions.keys()], chains: [] }
   for (const [key, folded] of partitions) if (folded !== null) yield partitionEntry(key, folded)
-  for (const shard of sealed.values()) yield { kind: 'seal', ...shard }
+  for (const [partition, blobs] of rejected)
+    yield { kind: 'rejected', partition, blobs: blobs.map(blobTuple), redo: true }
 }
 
 function* serviceEntries({ service, searchesRemaining }: CheckpointState): Generator<JournalEntry> {
@@ -112,10 +114,8 @@ export type CheckpointState = FoldedPartitions & {
   readonly shards: ShardList
   readonly openShards: ReadonlyMap<number, FoldedShard>
   readonly redo: {
-    /** Numbers of the sealed shards that will be replaced. */
-    readonly shards: ReadonlySet<number>
-    /** Sealed shards that are published once they replace these, by number. */
-    readonly sealed: ReadonlyMap<number, SealedShard>
+    /** Rejected items of what is exported again. */
+    readonly rejected: ReadonlyMap<string, readonly BlobRef[]>
   }
   /** Number of shards begun so far in each folder. */
   readonly partsOf: ReadonlyPathMap<number>
@@ -146,10 +146,10 @@ export type CheckpointState = FoldedPartitions & {
 }
 
 /** Bytes of the log that are still needed: rows of open shards, ids of chains, and rejected items. */
-export function* blobsNeeded({ openShards, chains, rejected }: CheckpointState): Generator<BlobRef> {
+export function* blobsNeeded({ openShards, chains, rejected, redo }: CheckpointState): Generator<BlobRef> {
   for (const { batches } of openShards.values()) for (const { at } of batches) yield at
   for (const { ids } of chains.values()) yield* ids
-  for (const blobs of rejected.values()) yield* blobs
+  for (const each of [rejected, redo.rejected]) for (const blobs of each.values()) yield* blobs
 }
 
 /** Whether at least part of a query is exported. @param query name of the query */

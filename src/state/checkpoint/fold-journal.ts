@@ -8,7 +8,6 @@ import { afterPage, chainFromEntry, type FoldedChain } from './folded-chain.ts'
 import { Partitions } from './folded-partition.ts'
 import { Runs } from './folded-run.ts'
 import { FoldedShards } from './folded-shards.ts'
-import type { SealedShard } from './packed-collections.ts'
 
 /** A state to which entries are applied in order. The cost of an entry does not depend on earlier ones. */
 export class JournalFold {
@@ -33,10 +32,11 @@ export class JournalFold {
 
   /** Bytes were copied. @param to where those are now that the state needs */
   move(to: (at: BlobRef) => BlobRef): void {
-    const { chains, rejected } = this.#state
+    const { chains, rejected, redo } = this.#state
     this.#shards.move(to)
     for (const [number, chain] of chains) chains.set(number, { ...chain, ids: chain.ids.map(to) })
-    for (const [partition, blobs] of rejected) rejected.set(partition, blobs.map(to))
+    for (const each of [rejected, redo.rejected])
+      for (const [partition, blobs] of each) each.set(partition, blobs.map(to))
   }
 
   #take(entry: JournalEntry, blobs: readonly BlobRef[]): void {
@@ -88,11 +88,13 @@ export class JournalFold {
         this.#takeQuarantined(entry)
         break
       case 'rejected':
-        this.#state.rejected.set(entry.partition, entry.blobs.map(blobRef))
+        this.#rejected(entry.redo).set(entry.partition, entry.blobs.map(blobRef))
         break
-      case 'seal':
-        this.#shards.seal(entry, this.#isRedone(entry))
+      case 'seal': {
+        const { kind: _, ...shard } = entry
+        this.#shards.seal(shard)
         break
+      }
       case 'failed':
         this.#fail(entry)
         break
@@ -101,9 +103,6 @@ export class JournalFold {
         break
       case 'redo':
         this.#beginRedo(entry)
-        break
-      case 'replaced':
-        this.#replace(entry)
         break
       case 'invalidated':
         for (const path of entry.shards) this.#shards.invalidated.add(path)
@@ -165,7 +164,8 @@ export class JournalFold {
     for (const { window, items, blob } of page.quarantine ?? []) {
       const key = `${query}/${window}`
       this.#partitions.addQuarantined(key, items)
-      this.#state.rejected.set(key, [...(this.#state.rejected.get(key) ?? []), blobs[blob]!])
+      const rejected = this.#rejected(this.#state.redo.partitions.has(key))
+      rejected.set(key, [...(rejected.get(key) ?? []), blobs[blob]!])
     }
     for (const { window, items } of page.forgotten ?? [])
       this.#partitions.addForgotten(`${query}/${window}`, items)
@@ -251,26 +251,20 @@ export class JournalFold {
     this.#partitions.setQuarantineEnd(partition, end)
   }
 
-  #isRedone({ partitions }: Pick<SealedShard, 'partitions'>): boolean {
-    return partitions.some((key) => this.#state.redo.partitions.has(key))
+  #rejected(isRedo = false): Map<string, readonly BlobRef[]> {
+    return isRedo ? this.#state.redo.rejected : this.#state.rejected
   }
 
-  #beginRedo({ partitions, shards, chains }: Entry<'redo'>): void {
-    const { left, cut } = this.#shards.drop(shards)
-    for (const shard of left) this.#state.redo.shards.add(shard)
+  #beginRedo({ partitions, chains }: Entry<'redo'>): void {
+    const again = new Set(partitions)
+    const cut = this.#shards.drop((open) => [...open.partitions].some((key) => again.has(key)))
     for (const chain of chains) this.#state.chains.delete(chain)
-    for (const key of partitions) {
+    for (const key of again) {
       // Rejected items come again with their pages.
       this.#state.rejected.delete(key)
+      this.#state.redo.rejected.delete(key)
       this.#partitions.redo(key, !cut.has(key))
     }
-  }
-
-  #replace({ partitions, shards }: Entry<'replaced'>): void {
-    for (const key of partitions) this.#partitions.replace(key)
-    for (const shard of shards) this.#state.redo.shards.delete(shard)
-    this.#shards.replace(shards, (shard) => this.#isRedone(shard))
-    this.#state.isSettled = false
   }
 
   #fail({ partition, requests, error }: Entry<'failed'>): void {
@@ -288,9 +282,10 @@ export class JournalFold {
     for (const { partition } of known) {
       this.#partitions.prune(partition)
       this.#state.rejected.delete(partition)
+      this.#state.redo.rejected.delete(partition)
     }
     const isPruned = (key: string): boolean => this.#partitions.get(key)?.state === 'pruned'
-    for (const shard of this.#shards.removeOf(isPruned)) this.#state.redo.shards.delete(shard)
+    this.#shards.drop((open) => [...open.partitions].every(isPruned))
     for (const { chain, query, windows, feed } of this.#state.chains.values()) {
       if (feed === null && windows.names.every((name) => isPruned(`${query}/${name}`)))
         this.#state.chains.delete(chain)
@@ -301,21 +296,25 @@ export class JournalFold {
   #forget({ kind: _, changes, ...erasure }: Entry<'forget'>, blobs: readonly BlobRef[]): void {
     this.#state.erasures.push(erasure)
     if (changes === undefined) return
-    for (const { partition, rows, quarantined, former } of changes.partitions)
-      this.#partitions.forget(partition, rows, quarantined, former === true)
-    for (const { partition, blob } of changes.rejected) {
-      this.#state.rejected.set(partition, [blobs[blob]!])
-      this.#partitions.renewQuarantine(partition)
+    for (const { partition, rows, quarantined, redo } of changes.partitions)
+      this.#partitions.forget(partition, rows, quarantined, redo === true)
+    for (const { partition, blob, redo } of changes.rejected) {
+      this.#rejected(redo).set(partition, [blobs[blob]!])
+      if (redo !== true) this.#partitions.setQuarantineEnd(partition, 0)
     }
+    for (const each of changes.rewritten) this.#shards.rewrite(each, blobs)
     this.#erased()
   }
 
-  #swap({ shards }: Entry<'swap'>): void {
+  #swap({ shards, partitions = [] }: Entry<'swap'>): void {
+    const { redo, rejected } = this.#state
     this.#shards.swap(shards)
-    const redone = this.#state.redo.shards
-    for (const { of, by } of shards) {
-      const isRedone = of.filter((shard) => redone.delete(shard)).length > 0
-      if (isRedone && by !== null) redone.add(by.shard)
+    for (const key of partitions) {
+      this.#partitions.replace(key)
+      const waiting = redo.rejected.get(key)
+      if (waiting === undefined) rejected.delete(key)
+      else rejected.set(key, waiting)
+      redo.rejected.delete(key)
     }
     this.#state.isSettled = false
   }
@@ -352,7 +351,7 @@ function beginningOf(header: HeaderEntry, partitions: Partitions, runs: Runs, sh
     schemas: [schemaFromJson(header.schema)],
     scope: null as Scope | null,
     partitions: partitions.all,
-    redo: { partitions: partitions.again, shards: new Set<number>(), sealed: shards.redone },
+    redo: { partitions: partitions.again, rejected: new Map<string, readonly BlobRef[]>() },
     chains: new Map<number, FoldedChain>(),
     nextChain: 0,
     shards: shards.sealed,

@@ -28,7 +28,17 @@ export type FoldedPartitions = {
   }
 }
 
-/** What runs have of a partition. While it is exported again, that is not what readers find. */
+/** Whether a shard has rows of a partition that is exported again: if it is sealed, it goes then; its own wait if it is open. */
+export function isRedone(
+  { redo }: Pick<FoldedPartitions, 'redo'>,
+  { partitions }: { readonly partitions: Iterable<string> },
+): boolean {
+  if (redo.partitions.size === 0) return false
+  for (const key of partitions) if (redo.partitions.has(key)) return true
+  return false
+}
+
+/** What a run goes on from. While a partition is exported again, that is not what readers find. */
 export function presentOf({ partitions, redo }: FoldedPartitions, key: string): FoldedPartition | undefined {
   const again = redo.partitions.get(key)
   return again === undefined ? partitions.get(key) : (again ?? undefined)
@@ -94,8 +104,6 @@ export class Partitions {
   }
 
   addQuarantined(key: string, items: number): void {
-    // The first item of what is exported again replaces the quarantine file.
-    if (this.again.has(key)) this.#updateExported(key, (folded) => ({ ...folded, quarantineEnd: 0 }))
     this.#update(key, (folded) => ({ ...folded, state: 'partial', quarantined: folded.quarantined + items }))
   }
 
@@ -104,24 +112,20 @@ export class Partitions {
     this.#update(key, (folded) => ({ ...folded, forgotten: folded.forgotten + items }))
   }
 
-  /** Items that were removed again. @param isFormer of what is exported, while it is exported again */
-  forget(key: string, rows: number, quarantined: number, isFormer: boolean): void {
+  /** Items that were removed again. @param isRedo of what is exported again */
+  forget(key: string, rows: number, quarantined: number, isRedo: boolean): void {
     const without = (folded: FoldedPartition): FoldedPartition => ({
       ...folded,
       rows: folded.rows - rows,
       quarantined: folded.quarantined - quarantined,
       forgotten: folded.forgotten + rows + quarantined,
     })
-    if (isFormer) this.#updateExported(key, without)
-    else this.#update(key, without)
-  }
-
-  renewQuarantine(key: string): void {
-    this.#update(key, (folded) => ({ ...folded, quarantineEnd: 0 }))
+    if (isRedo) this.#update(key, without)
+    else this.#updateExported(key, without)
   }
 
   setQuarantineEnd(key: string, quarantineEnd: number): void {
-    if (this.all.get(key) !== undefined) this.#update(key, (folded) => ({ ...folded, quarantineEnd }))
+    if (this.all.get(key) !== undefined) this.#updateExported(key, (folded) => ({ ...folded, quarantineEnd }))
   }
 
   markPartial(key: string): void {

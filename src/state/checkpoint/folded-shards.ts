@@ -1,7 +1,7 @@
 import { ExportError, placeOf } from '../../core/index.ts'
 import { type Span, spanOf } from '../../rows/index.ts'
 import { type BatchRef, type BlobRef, blobRef, type FoldedShard } from '../commit-log.ts'
-import type { Entry, SwapEntry } from '../journal-entry.ts'
+import type { Entry, RewrittenRows, SwapEntry } from '../journal-entry.ts'
 import { PackedShardList, PathMap, type SealedShard, splitPath } from './packed-collections.ts'
 
 type GrowingShard = Omit<FoldedShard, 'partitions' | 'batches' | 'importedAt'> & {
@@ -12,8 +12,6 @@ type GrowingShard = Omit<FoldedShard, 'partitions' | 'batches' | 'importedAt'> &
 
 export class FoldedShards {
   readonly open = new Map<number, GrowingShard>()
-  /** Sealed, with rows that are exported again: they are published once they replace others. */
-  readonly redone = new Map<number, SealedShard>()
   readonly sealed = new PackedShardList()
   readonly invalidated = new Set<string>()
   readonly partsOf = new PathMap<number>()
@@ -53,86 +51,51 @@ export class FoldedShards {
       open.batches = open.batches.map(({ rows, at }) => ({ rows, at: to(at) }))
   }
 
-  seal({ kind: _, ...seal }: Entry<'seal'>, isRedone: boolean): void {
-    this.#countPart(seal.shard, placeOf(seal.path))
-    this.open.delete(seal.shard)
-    if (isRedone) this.redone.set(seal.shard, seal)
-    else this.sealed.push(seal)
+  seal(shard: SealedShard): void {
+    this.#countPart(shard.shard, placeOf(shard.path))
+    this.open.delete(shard.shard)
+    this.sealed.push(shard)
   }
 
-  /** Drops what readers do not have yet. @returns the other shards, and the partitions that have lost rows */
-  drop(numbers: Iterable<number>): { readonly left: readonly number[]; readonly cut: ReadonlySet<string> } {
+  /** Drops shards whose rows are in the log alone. @returns the partitions that have lost rows */
+  drop(isDropped: (open: GrowingShard) => boolean): ReadonlySet<string> {
     const cut = new Set<string>()
-    const left: number[] = []
-    const dropped: ReturnType<typeof placeOf>[] = []
-    for (const shard of numbers) {
-      const open = this.open.get(shard)
-      const redone = this.redone.get(shard)
-      if (open !== undefined) dropped.push(open)
-      else if (redone !== undefined) dropped.push(placeOf(redone.path))
-      else left.push(shard)
-      for (const key of (open ?? redone)?.partitions ?? []) cut.add(key)
+    const dropped = [...this.open.values()].filter(isDropped)
+    for (const { shard, partitions } of dropped) {
+      for (const key of partitions) cut.add(key)
       this.open.delete(shard)
-      this.redone.delete(shard)
     }
     // Nobody has seen their paths, so the last ones of a folder are free again.
     for (const { folder, part } of dropped.sort((a, b) => b.part - a.part)) {
       if (this.partsOf.get(folder) === part + 1) this.partsOf.update(folder, () => part)
       else this.#countGone(folder)
     }
-    return { left, cut }
+    return cut
   }
 
-  replace(numbers: readonly number[], isRedone: (shard: SealedShard) => boolean): void {
-    this.#invalidate(numbers)
-    for (const [number, shard] of this.redone) {
-      if (isRedone(shard)) continue
-      this.redone.delete(number)
-      this.sealed.push(shard)
-    }
+  /** Rows go that wait in the log: the batches with these numbers become others. */
+  rewrite({ shard, imported_at, batches }: RewrittenRows, blobs: readonly BlobRef[]): void {
+    const open = this.open.get(shard)
+    if (open === undefined) return
+    const others = new Map(batches.map(({ batch, rows, blob }) => [batch, { rows, at: blobs[blob]! }]))
+    open.batches = open.batches.map((each, i) => others.get(i) ?? each).filter(({ rows }) => rows > 0)
+    open.importedAt = imported_at
+    if (open.batches.length === 0) this.drop((each) => each === open)
   }
 
-  /** Puts shards into the places of others. What takes the place of a redone one waits as well. */
+  /** Shards go, and others come. */
   swap(shards: SwapEntry['shards']): void {
-    const others: number[] = []
-    for (const { of, by } of shards) {
-      let isRedone = false
-      for (const number of of) {
-        const redone = this.redone.get(number)
-        if (redone === undefined) others.push(number)
-        else this.#countGone(splitPath(redone.path)[0])
-        isRedone ||= this.redone.delete(number)
-      }
-      if (by === null) continue
-      this.#countPart(by.shard, placeOf(by.path))
-      if (isRedone) this.redone.set(by.shard, by)
-      else this.sealed.push(by)
+    for (const { by } of shards) if (by !== null) this.seal(by)
+    const gone = new Set(shards.flatMap(({ of }) => of))
+    for (const path of this.sealed.remove(gone)) {
+      this.invalidated.add(path)
+      this.#countGone(splitPath(path)[0])
     }
-    this.#invalidate(others)
-  }
-
-  /** Removes the shards that hold rows of these partitions alone. @returns the numbers of those that readers had */
-  removeOf(isGone: (partition: string) => boolean): readonly number[] {
-    const goes = ({ partitions }: { readonly partitions: Iterable<string> }): boolean =>
-      [...partitions].every(isGone)
-    this.drop([...this.open.values(), ...this.redone.values()].filter(goes).map(({ shard }) => shard))
-    // One without rows shows the columns of a data set, whatever partition it is named after.
-    const known = [...this.sealed].filter((each) => each.rows > 0 && goes(each))
-    const numbers = known.map(({ shard }) => shard)
-    if (numbers.length > 0) this.#invalidate(numbers)
-    return numbers
   }
 
   setParts({ folder, begun, gone }: Entry<'parts'>): void {
     this.partsOf.update(folder, (parts = 0) => Math.max(parts, begun))
     this.goneFrom.set(folder, gone)
-  }
-
-  #invalidate(shards: readonly number[]): void {
-    for (const path of this.sealed.remove(new Set(shards))) {
-      this.invalidated.add(path)
-      this.#countGone(splitPath(path)[0])
-    }
   }
 
   #countGone(folder: string): void {

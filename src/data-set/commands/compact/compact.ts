@@ -1,5 +1,5 @@
 import { getOrInsert, type Pipeline, placeOf } from '../../../core/index.ts'
-import { type CheckpointState, type SealedShard, splitPath } from '../../../state/index.ts'
+import { type CheckpointState, isRedone, type SealedShard, splitPath } from '../../../state/index.ts'
 import type { ChangeOptions } from '../../hold.ts'
 import { namePipeline } from '../../queries.ts'
 import { noSwap, swapShards } from '../../swap.ts'
@@ -75,7 +75,7 @@ function rowsOf(shards: readonly SealedShard[]): number {
 function byFolder(state: CheckpointState): Map<string, SealedShard[]> {
   const folders = new Map<string, SealedShard[]>()
   for (const shard of state.shards) {
-    if (shard.rows > 0 && !state.redo.shards.has(shard.shard))
+    if (shard.rows > 0 && !isRedone(state, shard))
       getOrInsert(folders, splitPath(shard.path)[0], () => []).push(shard)
   }
   return folders

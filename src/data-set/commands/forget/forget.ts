@@ -1,15 +1,13 @@
 import {
-  ExportError,
   IDENTITY_POLICIES,
   identityIn,
   locationOf,
   type NamedPipeline,
-  type OwnedStore,
   type Pipeline,
   queryLabel,
   type Store,
 } from '../../../core/index.ts'
-import { ORPHANS, QUARANTINE_FOLDER, quarantinePath, ShardSet } from '../../../load/index.ts'
+import { ORPHANS, QUARANTINE_FOLDER, quarantinePath } from '../../../load/index.ts'
 import {
   type CheckpointState,
   type ForgetEntry,
@@ -25,13 +23,10 @@ import {
 import type { ChangeOptions } from '../../hold.ts'
 import { namingLocations } from '../../open-store.ts'
 import { namePipeline } from '../../queries.ts'
-import { writingOf } from '../../rewriting.ts'
-import { shardSetOptions } from '../../shard-set-options.ts'
 import { noSwap, type Swap, swapShards } from '../../swap.ts'
 import { sweepTemporaryFolders } from '../warehouse/local-shards.ts'
 import { People } from './people.ts'
-import { otherItems } from './rejected-items.ts'
-import { type OpenShardOfPeople, openOf, type ShardOfPeople, type Survey, survey } from './survey.ts'
+import { type OpenShardOfPeople, type ShardOfPeople, type Survey, survey } from './survey.ts'
 
 export type ForgetResult = {
   readonly pipeline: string
@@ -59,11 +54,6 @@ export function forgetPeople(
     const copies = options.dryRun === true ? [] : await sweepTemporaryFolders()
     const result = await swapShards(pipeline, options, {
       plan: (state, store, log) => forgetting(pipeline, state, store, log, people, options),
-      prepare: async (journal, store) => {
-        const open = await openOf(journal, pipeline, journal.state, people)
-        // From here on they are sealed shards like others.
-        if (open.length > 0) await sealShards(pipeline, store, journal, open, options)
-      },
     })
     if (copies.length === 0) return result
     const note = `Commands that run, or ran on other machines, have temporary folders, which may hold rows of theirs until the commands end: ${copies.join(', ')}.`
@@ -92,12 +82,12 @@ async function forgetting(
   }
   const found = await survey(store, log, pipeline, state, people, options)
   const result = await resultOf(pipeline, store, state, people, found)
-  const { partitions, ...items } = otherItems(found.items)
   const entries: JournalEntry[] = []
+  const blobs: Uint8Array[] = []
   if (result.rows > 0 || found.items.length > 0) {
     const at = new Date(options.clock.now()).toISOString()
     const { identities, rows, shards, quarantined } = result
-    const changes = { partitions: [...countsOf(found.shards), ...partitions], rejected: items.rejected }
+    const changes = changesOf(state, found, blobs)
     entries.push({ kind: 'forget', at, identities, rows, shards, quarantined, changes })
   }
   if (isLonger) entries.push(suppressionEntry(list))
@@ -106,9 +96,9 @@ async function forgetting(
     groups: groupsOf(state, found.shards),
     isLeftOut: (identity) => people.has(identity),
     // The key comes first: digests without it are those of nobody.
-    files: [...items.files, ...(isLonger ? [suppressionFileOf(given)] : [])],
+    files: isLonger ? [suppressionFileOf(given)] : [],
     entries,
-    blobs: items.blobs,
+    blobs,
   }
 }
 
@@ -116,47 +106,43 @@ async function forgetting(
 function groupsOf(state: CheckpointState, shards: readonly ShardOfPeople[]): Swap<ForgetResult>['groups'] {
   let left = state.shards.length
   return shards.map((each) => {
-    const { shard } = each
-    const isAgain = state.redo.sealed.has(shard.shard)
-    const isEmptied = each.removed.total === shard.rows && (isAgain || left > 1)
-    if (isEmptied && !isAgain) left--
+    const isEmptied = each.removed.total === each.shard.rows && left > 1
+    if (isEmptied) left--
     return { of: [each], isEmptied }
   })
 }
 
-function countsOf(shards: readonly ShardOfPeople[]): NonNullable<ForgetEntry['changes']>['partitions'] {
-  return shards.flatMap(({ removed, isFormer }) =>
+/** Rows of sealed shards go with the `swap`, those that wait in the log, and items, with this. @param blobs gets bytes */
+function changesOf(
+  { redo }: CheckpointState,
+  { shards, open, items }: Survey,
+  blobs: Uint8Array[],
+): NonNullable<ForgetEntry['changes']> {
+  const add = (bytes: Uint8Array): number => blobs.push(bytes) - 1
+  const counts = ({ removed }: ShardOfPeople | OpenShardOfPeople, isRedo: (key: string) => boolean) =>
     [...removed.counts].map(([partition, rows]) => ({
-      partition,
-      rows,
-      quarantined: 0,
-      ...(isFormer ? ({ former: true } as const) : {}),
+      ...{ partition, rows, quarantined: 0 },
+      ...only(isRedo(partition)),
+    }))
+  return {
+    partitions: [
+      ...shards.flatMap((each) => counts(each, () => false)),
+      ...open.flatMap((each) => counts(each, (key) => redo.partitions.has(key))),
+      ...items.map(({ partition, removed, isRedo }) => ({
+        ...{ partition, rows: 0, quarantined: removed },
+        ...only(isRedo),
+      })),
+    ],
+    rejected: items.map(({ partition, lines, isRedo }) => ({ partition, blob: add(lines), ...only(isRedo) })),
+    rewritten: open.map(({ shard: { shard }, importedAt, left }) => ({
+      ...{ shard, imported_at: importedAt },
+      batches: left.map(({ bytes, ...each }) => ({ ...each, blob: add(bytes) })),
     })),
-  )
+  }
 }
 
-async function sealShards(
-  pipeline: NamedPipeline,
-  store: OwnedStore,
-  journal: Journal,
-  open: readonly OpenShardOfPeople[],
-  { onLog, ...options }: ChangeOptions,
-): Promise<void> {
-  const { write } = writingOf(store, pipeline, journal.state.schemas, options)
-  const folded = open.map(({ shard }) => shard)
-  const opened = await ShardSet.open(shardSetOptions(pipeline, store, write, journal, { onLog }), folded)
-  if ('lost' in opened)
-    throw new ExportError({
-      kind: 'damaged',
-      what: 'Rows that wait in the log are lost or changed',
-      where: '_state/log',
-      next: 'Run the pipeline first: it exports them anew. Then `forget` again.',
-    })
-  try {
-    await opened.set.seal(opened.set.openFolders)
-  } finally {
-    await opened.set.close()
-  }
+function only(redo: boolean): { readonly redo?: true } {
+  return redo ? { redo } : {}
 }
 
 async function resultOf(

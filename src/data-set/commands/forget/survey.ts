@@ -7,21 +7,25 @@ import {
   type Store,
   type Window,
 } from '../../../core/index.ts'
-import { sealedPath } from '../../../load/index.ts'
+import { importedAt, takeRows } from '../../../load/index.ts'
 import { nameQuery } from '../../../pipeline/index.ts'
 import {
   type ColumnSpec,
   columnsOf,
   decodeRecordBatch,
+  encodeRecordBatch,
   type RowBatch,
   rowBatchOf,
+  type Span,
+  spanOf,
+  type Times,
 } from '../../../rows/index.ts'
 import {
   type CheckpointState,
+  type FoldedPartition,
   type FoldedShard,
   type Journal,
   presentOf,
-  type SealedShard,
   splitPath,
 } from '../../../state/index.ts'
 import type { ChangeOptions } from '../../hold.ts'
@@ -29,15 +33,17 @@ import { readShard } from '../../read-shard.ts'
 import { BATCH_ROWS, changedShard, type Located, valuesOf } from '../../rewriting.ts'
 import { stopped, UNCHANGED } from '../../settle/settle.ts'
 import type { People } from './people.ts'
-import { itemsOfPeople, type OtherItems } from './rejected-items.ts'
+import { itemsOfPeople, lostInLog, type OtherItems } from './rejected-items.ts'
 
-export type ShardOfPeople = Located & {
+export type ShardOfPeople = Located & { readonly removed: RemovedRows }
+
+/** An open shard, and what is left of its batches in the log. */
+export type OpenShardOfPeople = {
+  readonly shard: FoldedShard
   readonly removed: RemovedRows
-  /** Whether it holds what is exported of partitions, while they are exported again. */
-  readonly isFormer: boolean
+  readonly importedAt: Span | null
+  readonly left: readonly { readonly batch: number; readonly rows: number; readonly bytes: Uint8Array }[]
 }
-
-export type OpenShardOfPeople = { readonly shard: FoldedShard; readonly removed: RemovedRows }
 
 export type Survey = {
   readonly shards: readonly ShardOfPeople[]
@@ -59,23 +65,14 @@ export async function survey(
 ): Promise<Survey> {
   const shards: ShardOfPeople[] = []
   const sealed = [...state.shards].filter(({ rows }) => rows > 0)
-  const again = [...state.redo.sealed.values()]
-  let number = 0
-  const find = async (shard: SealedShard, isAgain: boolean): Promise<void> => {
+  for (const [number, shard] of sealed.entries()) {
     if (stop.aborted) throw stopped(UNCHANGED)
-    onShard?.(++number, sealed.length + again.length)
-    const isFormer = state.redo.shards.has(shard.shard)
-    const found = {
-      shard,
-      path: isAgain ? sealedPath(shard.shard, shard.sha256) : shard.path,
-      removed: removedRows(state, shard.partitions, isFormer),
-      isFormer,
-    }
+    onShard?.(number + 1, sealed.length)
+    const removed = new RemovedRows(shard.partitions, (key) => state.partitions.get(key))
+    const found = { shard, path: shard.path, removed }
     await findRows(store, pipeline, found, people)
-    if (found.removed.total > 0) shards.push(found)
+    if (removed.total > 0) shards.push(found)
   }
-  for (const shard of sealed) await find(shard, false)
-  for (const shard of again) await find(shard, true)
   const open = await openOf(log, pipeline, state, people)
   const items: OtherItems[] = []
   for await (const some of itemsOfPeople(store, log, state, people)) items.push(some)
@@ -104,7 +101,7 @@ async function findRows(
   })
 }
 
-export async function openOf(
+async function openOf(
   log: Pick<Journal, 'read'>,
   pipeline: NamedPipeline,
   state: CheckpointState,
@@ -112,24 +109,28 @@ export async function openOf(
 ): Promise<readonly OpenShardOfPeople[]> {
   const open: OpenShardOfPeople[] = []
   for (const shard of state.openShards.values()) {
-    const removed = removedRows(state, shard.partitions)
-    for (const { at } of shard.batches) {
-      const bytes = await log.read(at)
-      if (bytes === null) continue
-      const batch = rowBatchOf(decodeRecordBatch(bytes), countedColumns(pipeline))
-      countRows(batch, people, removed)
+    const removed = new RemovedRows(shard.partitions, (key) => presentOf(state, key))
+    const left: OpenShardOfPeople['left'][number][] = []
+    let { importedAt: span } = shard
+    for (const [batch, { rows, at }] of shard.batches.entries()) {
+      const recordBatch = decodeRecordBatch((await log.read(at)) ?? lostInLog('Rows'))
+      const page = rowBatchOf(recordBatch, countedColumns(pipeline))
+      const stay = countRows(page, people, removed)
+      const times = timesOf(page)
+      if (batch === 0 && times !== null) span = null
+      span = spanOf(span, importedAt({ page: { times }, rows: stay }, 0, stay.length))
+      if (stay.length < rows)
+        left.push({ batch, rows: stay.length, bytes: encodeRecordBatch(takeRows(recordBatch, stay)) })
     }
-    if (removed.total > 0) open.push({ shard, removed })
+    if (left.length > 0) open.push({ shard, removed, importedAt: span, left })
   }
   return open
 }
 
-/** A counter of rows of some partitions. @param isFormer of what is exported, while it is exported again */
-function removedRows(state: CheckpointState, partitions: Iterable<string>, isFormer = false): RemovedRows {
-  return new RemovedRows(partitions, (key) => {
-    const folded = isFormer ? state.partitions.get(key) : presentOf(state, key)
-    return folded?.rows ?? 0
-  })
+/** null: the column is not exported. */
+function timesOf({ columns }: RowBatch): Times | null {
+  const column = columns.find(({ name }) => name === 'imported_at')
+  return column?.type === 'timestamp' ? (column.values as Times) : null
 }
 
 /** What rows tell of their partition, by the columns below; null: the column is not exported. */
@@ -137,34 +138,38 @@ type RowOrigin = readonly [queryType: string | null, queryValue: string | null, 
 
 const ORIGIN_COLUMNS = ['query_type', 'query_value', 'imported_at']
 
-export function countedColumns(pipeline: Pipeline): readonly ColumnSpec[] {
+function countedColumns(pipeline: Pipeline): readonly ColumnSpec[] {
   return columnsOf(pipeline, ['identity_name', ...ORIGIN_COLUMNS])
 }
 
-/** Counts the rows that are of people. */
-export function countRows(batch: RowBatch, people: People, removed: RemovedRows): void {
+/** Counts the rows that are of people. @returns the others */
+function countRows(batch: RowBatch, people: People, removed: RemovedRows): Uint32Array {
   const identity = valuesOf(batch, 'identity_name')
   const origin = ORIGIN_COLUMNS.map((name) => valuesOf(batch, name))
-  for (let row = 0; row < batch.rows; row++)
-    if (people.has(identity(row))) removed.add(origin.map((value) => value(row)) as unknown as RowOrigin)
+  const others: number[] = []
+  for (let row = 0; row < batch.rows; row++) {
+    if (!people.has(identity(row))) others.push(row)
+    else removed.add(origin.map((value) => value(row)) as unknown as RowOrigin)
+  }
+  return Uint32Array.from(others)
 }
 
 /** Where query and time do not tell a row's partition, another of its shard is counted: sums stay exact. */
-export class RemovedRows {
+class RemovedRows {
   readonly counts = new Map<string, number>()
   readonly #partitions: readonly {
     readonly key: string
     readonly query: string
     readonly window: Window | null
   }[]
-  readonly #rowsOf: (key: string) => number
+  readonly #foldedOf: (key: string) => FoldedPartition | undefined
 
-  constructor(partitions: Iterable<string>, rowsOf: (key: string) => number) {
+  constructor(partitions: Iterable<string>, foldedOf: (key: string) => FoldedPartition | undefined) {
     this.#partitions = [...partitions].map((key) => {
       const [query, window] = splitPath(key)
       return { key, query, window: parseWindow(window) }
     })
-    this.#rowsOf = rowsOf
+    this.#foldedOf = foldedOf
   }
 
   get total(): number {
@@ -178,7 +183,7 @@ export class RemovedRows {
         : nameQuery({ type: queryType } as Query, queryValue).name
     let best = { key: this.#partitions[0]!.key, fit: -1 }
     for (const { key, query, window } of this.#partitions) {
-      if (this.#rowsOf(key) <= (this.counts.get(key) ?? 0)) continue
+      if ((this.#foldedOf(key)?.rows ?? 0) <= (this.counts.get(key) ?? 0)) continue
       const isItsTime =
         importedAt === null || window === null || (importedAt >= window.from && importedAt < window.until)
       const isItsType = queryType !== null && query.startsWith(`${queryType}.`)

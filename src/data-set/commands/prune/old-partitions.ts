@@ -46,7 +46,7 @@ export function oldPartitions(state: CheckpointState, before: Micros): OldPartit
   const sealed = [...state.shards].filter(
     ({ rows, partitions }) => rows > 0 && partitions.some((key) => old.has(key)),
   )
-  const shards = [...sealed, ...state.openShards.values(), ...state.redo.sealed.values()]
+  const shards = [...sealed, ...state.openShards.values()]
   const chains: string[][] = []
   for (const { query, windows, feed } of state.chains.values())
     if (feed === null) chains.push(windows.names.map((name) => `${query}/${name}`))

@@ -48,7 +48,8 @@ function pruning(
   const pruned = { pruned_at: new Date(nowMs).toISOString(), before: result.before }
   const shards = old.shards.map(({ path, rows, sha256 }) => ({ path, rows, sha256 }))
   const entry = { kind: 'prune', ...pruned, partitions, rows, quarantined, removed, shards } as const
-  return { ...noSwap(result), entries: [entry] }
+  const groups = old.shards.map((shard) => ({ of: [{ shard, path: shard.path }], isEmptied: true }))
+  return { ...noSwap(result), groups, entries: [entry] }
 }
 
 const NOTHING: OldPartitions = { removed: [], shards: [], kept: [] }
