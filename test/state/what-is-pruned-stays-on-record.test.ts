@@ -2,7 +2,13 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { parseWindow } from '../../src/core/index.ts'
 import { type OldPartitions, oldPartitions } from '../../src/data-set/commands/prune/old-partitions.ts'
-import { type CheckpointState, type Prune, saveCheckpoint, splitPath } from '../../src/state/index.ts'
+import {
+  type CheckpointState,
+  type JournalEntry,
+  type Prune,
+  saveCheckpoint,
+  splitPath,
+} from '../../src/state/index.ts'
 import { cases } from '../support/thorough.ts'
 import { expectRowsToBeInShards } from './figures.ts'
 import { someJournal } from './imagined-run.ts'
@@ -95,7 +101,11 @@ describe('an old partition', () => {
         const gone = new Set(old.shards.map(({ shard }) => shard))
         const shards = old.shards.map(({ path, rows, sha256 }) => ({ path, rows, sha256 }))
         const prune = { ...PRUNE, removed: old.removed, shards }
-        await append(store, { kind: 'prune', ...prune })
+        const goes: JournalEntry = {
+          kind: 'swap',
+          shards: [...gone].map((shard) => ({ of: [shard], by: null })),
+        }
+        await append(store, goes, { kind: 'prune', ...prune })
         const after = await stateIn(store)
         for (const [key, record] of state.partitions) {
           const { pages, requests } = record
