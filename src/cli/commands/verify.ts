@@ -94,6 +94,8 @@ type VerificationView = {
 function* verificationLines(result: Verification, view: VerificationView): Generator<string> {
   yield* fileLines(result, view)
   const { style } = view
+  if (result.repeated_ids > 0)
+    yield `${counted(result.repeated_ids, 'row')} ${result.repeated_ids === 1 ? 'has' : 'have'} the id of another one of the query: the service sent them again. \`load --mode upsert\` and the view <table>_latest keep one of each.`
   if (!result.ok) {
     yield* verdictLines(result, view)
     return

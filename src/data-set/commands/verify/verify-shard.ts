@@ -45,6 +45,7 @@ export async function verifyShard(
   store: Store,
   pipeline: Pipeline,
   shard: ManifestShard,
+  onId: ((id: string | null) => void) | null,
 ): Promise<Finding | null> {
   const size = await store.size(shard.path)
   if (size === null) return { problem: 'is missing', cause: 'missing' }
@@ -60,7 +61,7 @@ export async function verifyShard(
     return { problem: 'its SHA-256 is not the one on record', cause: 'checksum' }
   }
   try {
-    return await verifyContent(reader, pipeline, shard)
+    return await verifyContent(reader, pipeline, shard, onId)
   } catch (error) {
     if (!isExportError(error)) throw error
     return { problem: error.what, cause: 'unreadable' }
@@ -71,6 +72,7 @@ async function verifyContent(
   reader: ShardReader,
   pipeline: Pipeline,
   shard: ManifestShard,
+  onId: ((id: string | null) => void) | null,
 ): Promise<Finding | null> {
   const { load } = pipeline
   const columns = columnsOf(pipeline)
@@ -80,9 +82,10 @@ async function verifyContent(
   const { inspectShard } = await import('../../../load/inspect/index.ts')
   const found = await inspectShard(reader, load.format, {
     columns,
-    watch: [...checks.keys()],
+    watch: [...checks.keys(), ...(onId === null ? [] : ['id'])],
     onText: (column, value) => {
-      if (checks.get(column)?.(value) !== true) {
+      if (column === 'id') onId?.(value)
+      else if (checks.get(column)?.(value) !== true) {
         unmasked.set(column, (unmasked.get(column) ?? 0) + 1)
       }
     },

@@ -25,6 +25,7 @@ import { whyStale } from '../../plan/scope.ts'
 import { standingOf, verdictOf } from '../../plan/verdict.ts'
 import { readSteadily } from '../../read-manifest.ts'
 import { filesAt, LIKE_A_SHARD, rowFiles } from '../../row-files.ts'
+import { RepeatedIds } from './repeated-ids.ts'
 import { type Problem, type ProblemCause, verifyShard } from './verify-shard.ts'
 
 /** Whether the files are those of the manifest (`ok`), and whether all that the given file plans is exported (`complete`). */
@@ -37,6 +38,8 @@ export type Verification = Pick<Verdict, 'complete' | 'partitions' | 'covers'> &
   /** Items that are not among the rows by intent: with the rows they are everything that the service returned. */
   readonly quarantined: number
   readonly forgotten: number
+  /** Rows whose id an earlier row of their query has, in folders of one query. */
+  readonly repeated_ids: number
   readonly problems: readonly Problem[]
   /** Keys of the partitions that `run --redo` has to export again; where there are problems and none, a plain run does. */
   readonly repair: readonly string[]
@@ -90,13 +93,14 @@ async function verify(
   if (signedBy !== null)
     problems.push(...(await signatureProblems(store, { bytes, manifest }, signedBy, options)))
   let rows = 0
+  const repeated = new RepeatedIds(manifest?.shards ?? [])
   const repair = new Set<string>()
   const shards = manifest?.shards ?? []
   const schemas = (manifest?.schema_settings ?? []).map(schemaFromJson)
   for (const shard of shards) {
     onShard?.(shard.path)
     const schema = schemas[shard.schema ?? 0]!
-    const finding = await verifyShard(store, withSchema(pipeline, schema), shard)
+    const finding = await verifyShard(store, withSchema(pipeline, schema), shard, repeated.of(shard))
     if (finding === null) rows += shard.rows
     else {
       problems.push({ path: shard.path, ...finding })
@@ -128,7 +132,7 @@ async function verify(
   return {
     ok: problems.length === 0,
     ...{ complete, partitions, covers, left_out, verdict },
-    ...{ shards: shards.length, rows, quarantined, forgotten, problems },
+    ...{ shards: shards.length, rows, quarantined, forgotten, repeated_ids: repeated.total, problems },
     repair: [...repair].sort(),
     unfinished: unfinished.isCut,
   }
