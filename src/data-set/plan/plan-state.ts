@@ -130,19 +130,13 @@ export type PlanCounts = PlanStates & {
   readonly unfinished: Map<string, number>
 }
 
-/** @param viewOf what counts of a partition that is exported again; default: what is exported again so far */
-export function countPartitions(
-  pipeline: Pipeline,
-  plan: Plan,
-  state: CheckpointState | null,
-  viewOf: typeof presentOf = presentOf,
-): PlanCounts {
+export function countPartitions(pipeline: Pipeline, plan: Plan, state: CheckpointState | null): PlanCounts {
   const { extract, load } = pipeline
   const shared = !ownsFolder(extract.resource, load.partitionBy)
   const unfinished = new Map<string, number>()
   const counts = { ...NO_PARTITIONS, total: 0, begun: 0 }
   for (const partition of plan.partitions()) {
-    const folded = state === null ? undefined : viewOf(state, partition.key)
+    const folded = state === null ? undefined : presentOf(state, partition.key)
     const where = folded?.state ?? 'pending'
     counts[where]++
     if (where !== 'pruned') counts.total++

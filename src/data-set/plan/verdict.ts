@@ -16,7 +16,6 @@ import {
   NO_PARTITIONS,
   type PartitionCounts,
   partitionCounts,
-  presentOf,
   publishedStates,
   rangeOf,
   readManifest,
@@ -62,7 +61,7 @@ export function verdictOf(
   }
   const extent = extentOf(partitions, complete)
   // A run goes on after the failure of a partition.
-  if (ending !== null && (complete || presentOf(state, ending.where)?.state !== 'failed')) {
+  if (ending !== null && (complete || state.partitions.get(ending.where)?.state !== 'failed')) {
     const { kind, what, where, next } = ending
     if (kind === 'damaged')
       return { state: 'damaged', headline: `DAMAGED: ${what}`, why: where, next, ...told }
