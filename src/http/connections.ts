@@ -1,5 +1,4 @@
-import type { Socket } from 'node:net'
-import { Agent, buildConnector, type Dispatcher, Pool, ProxyAgent } from 'undici'
+import { Agent, type buildConnector, type Dispatcher, Pool, ProxyAgent } from 'undici'
 import { ADDRESS_ATTEMPT_MS } from '../core/index.ts'
 import { type HttpProxy, type ProxyOf, refusedBy, unreachableProxy } from './proxies.ts'
 
@@ -17,7 +16,7 @@ export function openConnections({ connections, connectTimeoutMs, proxyOf }: Conn
     autoSelectFamilyAttemptTimeout: ADDRESS_ATTEMPT_MS,
     rejectUnauthorized: true,
   }
-  const direct = new Agent({ connections, connect: sharedReads(connect) })
+  const direct = new Agent({ connections, connect })
   const tunnels = new Map<HttpProxy, ProxyAgent>()
   return {
     dispatch(options: Dispatcher.DispatchOptions & { origin: string }, handler: Dispatcher.DispatchHandler) {
@@ -31,46 +30,6 @@ export function openConnections({ connections, connectTimeoutMs, proxyOf }: Conn
     async destroy(): Promise<void> {
       await Promise.all([direct, ...tunnels.values()].map((agent) => agent.destroy()))
     },
-  }
-}
-
-const READ_BYTES = 64 * 1024
-/** No head has more: undici refuses 16 kB of names and values, and each has at least one byte and three around it. */
-const MAX_HEAD_BYTES = 80 * 1024
-
-/**
- * The reads of a connection share memory: fresh memory for each makes V8 mark its whole heap every few pages. undici
- * takes a read over at once, but for heads, which it keeps until they are whole.
- */
-function sharedReads(options: buildConnector.BuildOptions): buildConnector.connector {
-  return (target, callback) => {
-    const memory = [Buffer.allocUnsafeSlow(READ_BYTES), Buffer.allocUnsafeSlow(READ_BYTES)] as const
-    let next: 0 | 1 = 0
-    let socket: Socket | null = null
-    let written = 0
-    /** Since the last request. */
-    let received = 0
-    const onread = {
-      buffer: () => memory[next],
-      callback: (length: number): boolean => {
-        const bytes = memory[next].subarray(0, length)
-        const { bytesWritten, readableLength } = socket!
-        if (bytesWritten !== written) received = 0
-        written = bytesWritten
-        received += length
-        // What was not taken over yet lies in the other one.
-        if (received - length < MAX_HEAD_BYTES || readableLength > 0) return socket!.push(Buffer.from(bytes))
-        next = next === 0 ? 1 : 0
-        return socket!.push(bytes)
-      },
-    }
-    // One read does not pause the socket.
-    const shared = { ...options, onread, highWaterMark: 2 * READ_BYTES }
-    const connect = buildConnector(shared as buildConnector.BuildOptions)
-    connect(target, (...result) => {
-      socket = result[1]
-      callback(...result)
-    })
   }
 }
 
