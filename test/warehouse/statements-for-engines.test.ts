@@ -4,7 +4,14 @@ import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import type { Format } from '../../src/core/index.ts'
 import { allColumns } from '../../src/rows/index.ts'
-import { type DdlInput, DIALECT_NAMES, DIALECTS, type DialectName, SYNCS } from '../../src/warehouse/index.ts'
+import {
+  type DdlInput,
+  DIALECT_NAMES,
+  DIALECTS,
+  type DialectName,
+  SYNCS,
+  tableMounts,
+} from '../../src/warehouse/index.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
 import { pgRows } from '../support/postgres/client.ts'
 import { newDatabase } from '../support/postgres/database.ts'
@@ -75,6 +82,12 @@ it.each(['snowflake', 'redshift', 'athena', 'trino', 'spark', 'clickhouse', 'duc
     expect(text).not.toContain('YOUR-BUCKET')
   },
 )
+
+it('databricks reads the Delta table in place', () => {
+  const tables = { formats: ['iceberg', 'delta'], root: 's3://lake/acme', snapshots: 10 } as const
+  const mounts = tableMounts('databricks', 'credentials', tables)
+  expect(mounts).toEqual([expect.stringContaining("USING DELTA\nLOCATION 's3://lake/acme'")])
+})
 
 it('the source for dbt is YAML that names every column', () => {
   const columns = allColumns('reports', [])

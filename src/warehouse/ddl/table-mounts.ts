@@ -167,6 +167,7 @@ const MOUNTS: Partial<Readonly<Record<DialectName, Mounts>>> = {
   snowflake,
   bigquery,
   clickhouse,
+  databricks: { delta: spark.delta! },
   spark,
   trino,
   athena,
