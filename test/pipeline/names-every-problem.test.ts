@@ -161,7 +161,7 @@ test('a missing required key is reported at its parent', async () => {
   ])
 })
 
-test('all problems of each key are reported at once, in the order of the file; then all of several keys', async () => {
+test('all problems of each key are reported at once, in the order of the file; unknown ones do not hide those of several keys', async () => {
   const found = await problems(`nmae: acme
 service:
   base_url: http://api.example.com
@@ -181,6 +181,20 @@ load:
   expect(places(found)).toEqual([
     ...['p.yaml:1:1: unknown', 'p.yaml:4:12: service.retries:', 'p.yaml:6:23: extract.domains[1]:'],
     ...['p.yaml:8:3: windows:', 'p.yaml:9:3: extract:', 'p.yaml:14:3: load:'],
+  ])
+  const unknown = await problems(`name: acme
+color: blue
+service:
+  base_url: https://api.example.com
+  speed: fast
+extract:
+  domains: [acme.com]
+  windows: { from: 2024-02-01, until: 2024-01-01 }
+transform: { columns: [idd] }
+`)
+  expect(places(unknown)).toEqual([
+    ...['p.yaml:2:1: unknown', 'p.yaml:5:3: service:'],
+    ...['p.yaml:8:39: extract.windows.until:', 'p.yaml:9:24: transform.columns[0]:'],
   ])
   const shaped = await problems(`name: acme
 service:

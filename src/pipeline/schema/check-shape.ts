@@ -5,6 +5,7 @@ import {
   dotted,
   isContainer,
   locationAt,
+  type Mapping,
   type Path,
   type Tree,
   valueAt,
@@ -15,8 +16,12 @@ import { type PipelineFile, pipelineFile } from './file-schema.ts'
 import { type Key, keysOf, whyIdle } from './key.ts'
 
 type Issue = z.core.$ZodIssue
+type UnknownKeys = z.core.$ZodIssueUnrecognizedKeys
 
-/** Checks keys, then whether they have an effect. @returns also the values, typed @throws ExportError 'config' */
+/**
+ * Checks keys, then whether they have an effect. Unknown keys are reported and left out, so that problems with values are
+ * found as well. @returns also the values, typed @throws ExportError 'config'
+ */
 export function checkShape(tree: Tree, problems: Problems) {
   // Without zod's generated code: to generate it takes longer than to read a file without.
   const parsed = (root: unknown) => pipelineFile.safeParse(root, { jitless: true })
@@ -27,13 +32,24 @@ export function checkShape(tree: Tree, problems: Problems) {
     if (root !== tree.root) result = parsed(root)
   }
   if (!result.success) {
-    reportAll(result.error.issues, tree, problems)
-    throw problems.error()
+    const { issues } = result.error
+    reportAll(issues, tree, problems)
+    const unknown = issues.flatMap((issue) => (issue.code === 'unrecognized_keys' ? issue : []))
+    result = parsed(unknown.reduce(withoutKeys, root))
+    if (!result.success) throw problems.error()
+    return { settings: result.data, root }
   }
   problems.throwIfAny()
   refuseIdleKeys(keysOf(pipelineFile), [], result.data, problems)
   problems.throwIfAny()
   return { settings: result.data, root }
+}
+
+function withoutKeys(root: unknown, { path, keys }: Pick<UnknownKeys, 'path' | 'keys'>): unknown {
+  const at = path as Path
+  const unknown = new Set(keys)
+  const members = Object.entries(valueAt(root, at) as Mapping).filter(([name]) => !unknown.has(name))
+  return withValue(root, at, Object.fromEntries(members))
 }
 
 function refuseIdleKeys(
