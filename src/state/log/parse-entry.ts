@@ -2,8 +2,6 @@ import type * as z from 'zod'
 import { ExportError } from '../../core/index.ts'
 import { ENTRY_SCHEMAS, type JournalEntry } from '../journal-entry.ts'
 
-export { ENTRY_SCHEMAS }
-
 /** @returns null if it does not match a schema (a newer version may have more kinds) */
 export function parseEntry(entry: unknown): JournalEntry | null {
   const result = schemaOf(entry)?.safeParse(entry)
