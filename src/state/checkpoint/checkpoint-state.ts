@@ -101,7 +101,7 @@ function openEntry({
   return { kind: 'open', shard, folder, part, ...schemaKey(schema), contents }
 }
 
-/** The content of the journal as one state. */
+/** The content of the journal as one state, which each commit changes. */
 export type CheckpointState = FoldedPartitions & {
   readonly header: HeaderEntry
   /** By number, the newest last. */

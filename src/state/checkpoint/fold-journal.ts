@@ -1,4 +1,5 @@
 import { MAX_TIMES, type Measures, NOT_MEASURED, partitionKey } from '../../core/index.ts'
+import type { Schema } from '../../rows/index.ts'
 import { type BlobRef, blobRef } from '../commit-log.ts'
 import type { Entry, Erasure, HeaderEntry, JournalEntry, Prune, Scope } from '../journal-entry.ts'
 import { LOG_START, type LogEnd } from '../log/commit.ts'
@@ -9,30 +10,59 @@ import { Partitions } from './folded-partition.ts'
 import { Runs } from './folded-run.ts'
 import { FoldedShards } from './folded-shards.ts'
 
-/** A state to which entries are applied in order. The cost of an entry does not depend on earlier ones. */
-export class JournalFold {
+/** The state as entries change it, in their order. The cost of an entry does not depend on earlier ones. */
+export class JournalFold implements CheckpointState {
   readonly #partitions = new Partitions()
   readonly #runs = new Runs()
   readonly #shards = new FoldedShards()
-  readonly #state: ReturnType<typeof beginningOf>
+  readonly header: HeaderEntry
+  readonly schemas: Schema[]
+  scope: Scope | null = null
+  readonly partitions = this.#partitions.all
+  readonly redo = { partitions: this.#partitions.again, rejected: new Map<string, readonly BlobRef[]>() }
+  readonly chains = new Map<number, FoldedChain>()
+  nextChain = 0
+  readonly shards = this.#shards.sealed
+  readonly openShards = this.#shards.open
+  readonly partsOf = this.#shards.partsOf
+  readonly goneFrom = this.#shards.goneFrom
+  isSettled = true
+  erasedIn = 0
+  suppression: Entry<'suppression'> | null = null
+  readonly tables = new Map<Entry<'table'>['format'], Entry<'table'>['marks']>()
+  readonly invalidated = this.#shards.invalidated
+  readonly unknownFields = new Map<string, number>()
+  readonly runs = this.#runs.all
+  readonly prunes: Prune[] = []
+  readonly erasures: Erasure[] = []
+  searchesRemaining: number | null = null
+  readonly service: { -readonly [K in keyof Measures]: Measures[K] } = { ...NOT_MEASURED }
+  readonly queries = new Map<string, string>()
+  readonly rejected = new Map<string, readonly BlobRef[]>()
+  logEnd = LOG_START
 
   constructor(header: HeaderEntry) {
-    this.#state = beginningOf(header, this.#partitions, this.#runs, this.#shards)
+    this.header = header
+    this.schemas = [schemaFromJson(header.schema)]
+  }
+
+  get nextShard(): number {
+    return this.#shards.next
   }
 
   get state(): CheckpointState {
-    return this.#state
+    return this
   }
 
   /** @param end where their commit ends @param blobs what they refer to by index */
   apply(entries: Iterable<JournalEntry>, end: LogEnd, blobs: readonly BlobRef[]): void {
-    this.#state.logEnd = end
+    this.logEnd = end
     for (const entry of entries) this.#take(entry, blobs)
   }
 
   /** Bytes were copied. @param to where those are now that the state needs */
   move(to: (at: BlobRef) => BlobRef): void {
-    const { chains, rejected, redo } = this.#state
+    const { chains, rejected, redo } = this
     this.#shards.move(to)
     for (const [number, chain] of chains) chains.set(number, { ...chain, ids: chain.ids.map(to) })
     for (const each of [rejected, redo.rejected])
@@ -46,20 +76,20 @@ export class JournalFold {
         break
       case 'end_of_log': {
         const { kind: _, ...end } = entry
-        this.#state.logEnd = end
+        this.logEnd = end
         break
       }
       case 'schema':
-        this.#state.schemas[entry.schema] = schemaFromJson(entry)
+        this.schemas[entry.schema] = schemaFromJson(entry)
         break
       case 'query':
-        this.#state.queries.set(entry.name, entry.value)
+        this.queries.set(entry.name, entry.value)
         break
       case 'run':
         if (this.#runs.begin(entry)) this.#beginRun()
         break
       case 'end':
-        this.#state.searchesRemaining = entry.searches_remaining ?? this.#state.searchesRemaining
+        this.searchesRemaining = entry.searches_remaining ?? this.searchesRemaining
         this.#runs.end(entry)
         break
       case 'month':
@@ -69,8 +99,8 @@ export class JournalFold {
         this.#runs.takeFigures(entry)
         break
       case 'chain':
-        this.#state.chains.set(entry.chain, chainFromEntry(entry))
-        this.#state.nextChain = Math.max(this.#state.nextChain, entry.chain + 1)
+        this.chains.set(entry.chain, chainFromEntry(entry))
+        this.nextChain = Math.max(this.nextChain, entry.chain + 1)
         break
       case 'shorten':
         this.#shorten(entry)
@@ -106,18 +136,18 @@ export class JournalFold {
         break
       case 'invalidated':
         for (const path of entry.shards) this.#shards.invalidated.add(path)
-        this.#state.isSettled = false
+        this.isSettled = false
         break
       case 'settled':
         this.#shards.invalidated.clear()
-        this.#state.isSettled = true
+        this.isSettled = true
         break
       case 'parts':
         this.#shards.setParts(entry)
         break
       case 'scope': {
         const { kind: _, ...scope } = entry
-        this.#state.scope = scope
+        this.scope = scope
         break
       }
       case 'prune':
@@ -130,41 +160,41 @@ export class JournalFold {
         this.#swap(entry)
         break
       case 'suppression':
-        this.#state.suppression = entry
+        this.suppression = entry
         break
       case 'table':
-        this.#state.tables.set(entry.format, entry.marks)
+        this.tables.set(entry.format, entry.marks)
         break
       case 'unknown':
-        addCounts(this.#state.unknownFields, entry.fields)
+        addCounts(this.unknownFields, entry.fields)
         break
       case 'measured':
         this.#measure(entry)
         break
       case 'limit':
-        this.#state.service.limit = entry.size
-        this.#state.service.times = []
+        this.service.limit = entry.size
+        this.service.times = []
         break
     }
   }
 
   /** Every run reads the feeds to their ends again. */
   #beginRun(): void {
-    for (const chain of this.#state.chains.values())
+    for (const chain of this.chains.values())
       if (chain.feed !== null) this.#partitions.markPartial(keyAt(chain, 0))
   }
 
   #takePage(page: Entry<'page'>, blobs: readonly BlobRef[]): void {
     this.#countPage(page)
-    if (page.unknown_fields !== undefined) addCounts(this.#state.unknownFields, page.unknown_fields)
-    const chain = this.#state.chains.get(page.chain)
+    if (page.unknown_fields !== undefined) addCounts(this.unknownFields, page.unknown_fields)
+    const chain = this.chains.get(page.chain)
     if (chain === undefined) return
     const { query } = chain
     this.#partitions.addPage(keyAt(chain, chain.watermark), page.requests, page.repeated ?? 0)
     for (const { window, items, blob } of page.quarantine ?? []) {
       const key = `${query}/${window}`
       this.#partitions.addQuarantined(key, items)
-      const rejected = this.#rejected(this.#state.redo.partitions.has(key))
+      const rejected = this.#rejected(this.redo.partitions.has(key))
       rejected.set(key, [...(rejected.get(key) ?? []), blobs[blob]!])
     }
     for (const { window, items } of page.forgotten ?? [])
@@ -192,12 +222,12 @@ export class JournalFold {
   /** Advances a chain past a page. Partitions below the watermark are done; after the last page all of them are. */
   #advance(chain: FoldedChain, page: Entry<'page'>, ids: BlobRef | null): void {
     const after = afterPage(chain, page, ids)
-    this.#state.service.pageSize = after.size ?? this.#state.service.pageSize
+    this.service.pageSize = after.size ?? this.service.pageSize
     if (after.feed !== null) {
       const isOver = after.feed.pass === null
       // The next run reads feeds in the order of this map.
-      if (isOver) this.#state.chains.delete(page.chain)
-      this.#state.chains.set(page.chain, after)
+      if (isOver) this.chains.delete(page.chain)
+      this.chains.set(page.chain, after)
       if (isOver && page.feed?.more !== true) this.#finishFeed(chain)
       return
     }
@@ -205,11 +235,11 @@ export class JournalFold {
     if (page.next === null || after.watermark >= count) {
       // Late rows may have reopened any of them.
       this.#finish(chain, 0, count)
-      this.#state.chains.delete(page.chain)
+      this.chains.delete(page.chain)
       return
     }
     this.#finish(chain, chain.watermark, after.watermark)
-    this.#state.chains.set(page.chain, after)
+    this.chains.set(page.chain, after)
     this.#partitions.markPartial(keyAt(chain, after.watermark))
   }
 
@@ -223,46 +253,46 @@ export class JournalFold {
   }
 
   #shorten({ chain: number, windows: count }: Entry<'shorten'>): void {
-    const chain = this.#state.chains.get(number)
+    const chain = this.chains.get(number)
     if (chain === undefined) return
     const windows = chain.windows.part(0, count)
-    if (chain.watermark < count) this.#state.chains.set(number, { ...chain, windows })
-    else this.#state.chains.delete(number)
+    if (chain.watermark < count) this.chains.set(number, { ...chain, windows })
+    else this.chains.delete(number)
   }
 
   #restart({ chain: number, since, pass, lost }: Entry<'restart'>): void {
-    const chain = this.#state.chains.get(number)
+    const chain = this.chains.get(number)
     if (chain === undefined) return
     if (lost === true) {
-      this.#state.chains.set(number, { ...chain, lost })
+      this.chains.set(number, { ...chain, lost })
       return
     }
     const { range } = chain.windows
     const feed =
       pass === undefined || chain.feed === null ? chain.feed : { ...chain.feed, pass, truncated: false }
-    this.#state.chains.set(number, { ...chain, next: null, seen: null, requested: range, since, feed })
+    this.chains.set(number, { ...chain, next: null, seen: null, requested: range, since, feed })
     if (pass !== undefined) this.#partitions.markPartial(keyAt(chain, 0))
   }
 
   #takeQuarantined({ partition, blobs, end }: Entry<'quarantined'>): void {
-    const left = (this.#state.rejected.get(partition) ?? []).slice(blobs)
-    if (left.length > 0) this.#state.rejected.set(partition, left)
-    else this.#state.rejected.delete(partition)
+    const left = (this.rejected.get(partition) ?? []).slice(blobs)
+    if (left.length > 0) this.rejected.set(partition, left)
+    else this.rejected.delete(partition)
     this.#partitions.setQuarantineEnd(partition, end)
   }
 
   #rejected(isRedo = false): Map<string, readonly BlobRef[]> {
-    return isRedo ? this.#state.redo.rejected : this.#state.rejected
+    return isRedo ? this.redo.rejected : this.rejected
   }
 
   #beginRedo({ partitions, chains }: Entry<'redo'>): void {
     const again = new Set(partitions)
     const cut = this.#shards.drop((open) => [...open.partitions].some((key) => again.has(key)))
-    for (const chain of chains) this.#state.chains.delete(chain)
+    for (const chain of chains) this.chains.delete(chain)
     for (const key of again) {
       // Rejected items come again with their pages.
-      this.#state.rejected.delete(key)
-      this.#state.redo.rejected.delete(key)
+      this.rejected.delete(key)
+      this.redo.rejected.delete(key)
       this.#partitions.redo(key, !cut.has(key))
     }
   }
@@ -276,25 +306,25 @@ export class JournalFold {
   }
 
   #prune({ kind: _, ...prune }: Entry<'prune'>): void {
-    this.#state.prunes.push(prune)
+    this.prunes.push(prune)
     const known = prune.removed.filter(({ partition }) => this.#partitions.all.get(partition) !== undefined)
     if (known.length === 0) return
     for (const { partition } of known) {
       this.#partitions.prune(partition)
-      this.#state.rejected.delete(partition)
-      this.#state.redo.rejected.delete(partition)
+      this.rejected.delete(partition)
+      this.redo.rejected.delete(partition)
     }
     const isPruned = (key: string): boolean => this.#partitions.get(key)?.state === 'pruned'
     this.#shards.drop((open) => [...open.partitions].every(isPruned))
-    for (const { chain, query, windows, feed } of this.#state.chains.values()) {
+    for (const { chain, query, windows, feed } of this.chains.values()) {
       if (feed === null && windows.names.every((name) => isPruned(`${query}/${name}`)))
-        this.#state.chains.delete(chain)
+        this.chains.delete(chain)
     }
     this.#erased()
   }
 
   #forget({ kind: _, changes, ...erasure }: Entry<'forget'>, blobs: readonly BlobRef[]): void {
-    this.#state.erasures.push(erasure)
+    this.erasures.push(erasure)
     if (changes === undefined) return
     for (const { partition, rows, quarantined, redo } of changes.partitions)
       this.#partitions.forget(partition, rows, quarantined, redo === true)
@@ -307,7 +337,7 @@ export class JournalFold {
   }
 
   #swap({ shards, partitions = [] }: Entry<'swap'>): void {
-    const { redo, rejected } = this.#state
+    const { redo, rejected } = this
     this.#shards.swap(shards)
     for (const key of partitions) {
       this.#partitions.replace(key)
@@ -316,22 +346,22 @@ export class JournalFold {
       else rejected.set(key, waiting)
       redo.rejected.delete(key)
     }
-    this.#state.isSettled = false
+    this.isSettled = false
   }
 
   #erased(): void {
-    this.#state.isSettled = false
-    this.#state.erasedIn = this.#state.logEnd.file
+    this.isSettled = false
+    this.erasedIn = this.logEnd.file
   }
 
   #measure(entry: Entry<'measured'>): void {
     const { times = [], tells_searches, page_size, binds_sizes, left, spent, replaces } = entry
-    const service = this.#state.service
+    const service = this.service
     service.times = [...service.times, ...times].slice(-MAX_TIMES)
     service.reportsSearchesLeft = tells_searches ?? service.reportsSearchesLeft
     service.pageSize = page_size ?? service.pageSize
     service.bindsSizes ||= binds_sizes === true
-    this.#state.searchesRemaining = left ?? this.#state.searchesRemaining
+    this.searchesRemaining = left ?? this.searchesRemaining
     if (replaces === true) return
     this.#runs.count((run) => {
       run.searchesSpent = spent ?? run.searchesSpent
@@ -342,40 +372,6 @@ export class JournalFold {
 
 function keyAt({ query, windows }: FoldedChain, index: number): string {
   return partitionKey(query, windows.at(index))
-}
-
-/** The state before any entry. Partitions, runs and shards keep their own parts of it. */
-function beginningOf(header: HeaderEntry, partitions: Partitions, runs: Runs, shards: FoldedShards) {
-  return {
-    header,
-    schemas: [schemaFromJson(header.schema)],
-    scope: null as Scope | null,
-    partitions: partitions.all,
-    redo: { partitions: partitions.again, rejected: new Map<string, readonly BlobRef[]>() },
-    chains: new Map<number, FoldedChain>(),
-    nextChain: 0,
-    shards: shards.sealed,
-    openShards: shards.open,
-    partsOf: shards.partsOf,
-    goneFrom: shards.goneFrom,
-    get nextShard() {
-      return shards.next
-    },
-    isSettled: true,
-    erasedIn: 0,
-    suppression: null as Entry<'suppression'> | null,
-    tables: new Map<Entry<'table'>['format'], Entry<'table'>['marks']>(),
-    invalidated: shards.invalidated,
-    unknownFields: new Map<string, number>(),
-    runs: runs.all,
-    prunes: [] as Prune[],
-    erasures: [] as Erasure[],
-    searchesRemaining: null as number | null,
-    service: { ...NOT_MEASURED } as { -readonly [K in keyof Measures]: Measures[K] },
-    queries: new Map<string, string>(),
-    rejected: new Map<string, readonly BlobRef[]>(),
-    logEnd: LOG_START,
-  }
 }
 
 // A service that keeps sending new field names must not fill the checkpoint.
