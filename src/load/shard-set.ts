@@ -59,6 +59,7 @@ const MAX_WRITTEN = 32
 /** Rows wait in the log. A shard that has ended is written of these alone, behind the commits of pages. */
 export class ShardSet {
   readonly #options: ShardSetOptions
+  /** By folder; those that wait with what is exported again by `<folder>/`. */
   readonly #open = new Map<string, OpenShard>()
   /** Numbers that are taken and not committed yet: of the next part by folder, and of the next shard. */
   readonly #parts = new Map<string, number>()
@@ -84,17 +85,18 @@ export class ShardSet {
   #restore(shards: readonly FoldedShard[]): readonly OpenShard[] {
     const ended: OpenShard[] = []
     const { shardRows } = this.#options
-    for (const { shard, folder, part, schema, batches } of shards.toSorted((a, b) => a.part - b.part)) {
-      ended.push(...this.#end(folder))
-      this.#open.set(folder, { shard, folder, part, schema, rows: totalRows(batches) })
+    for (const folded of shards.toSorted((a, b) => a.part - b.part)) {
+      const { shard, folder, part, schema, batches, partitions } = folded
+      const key = this.#keyOf(folder, partitions)
+      ended.push(...this.#end(key))
+      this.#open.set(key, { shard, folder, part, schema, rows: totalRows(batches) })
     }
-    for (const { folder, rows } of this.#open.values())
-      if (rows >= shardRows) ended.push(...this.#end(folder))
+    for (const [key, { rows }] of this.#open) if (rows >= shardRows) ended.push(...this.#end(key))
     return ended
   }
 
   get openFolders(): readonly string[] {
-    return [...this.#open.keys()]
+    return [...new Set(Array.from(this.#open.values(), ({ folder }) => folder))]
   }
 
   /** Commits a page, in the order of the calls. Shards that end with it are begun to be written. */
@@ -116,7 +118,7 @@ export class ShardSet {
 
   /** Ends shards. Resolves when they are published. */
   async seal(folders: readonly string[]): Promise<void> {
-    await this.#write(folders.flatMap((folder) => this.#end(folder)))
+    await this.#write(folders.flatMap((folder) => this.#endAll(folder)))
     await this.settled()
   }
 
@@ -141,23 +143,31 @@ export class ShardSet {
     const placed: PlacedPage = { slices: [], logged: [], blobs: [...blobs], opened: [], ended: [] }
     const { shardRows } = this.#options
     for (const slice of slices) {
-      const { folder, schema } = slice
+      const { folder, schema, ranges } = slice
+      const key = this.#keyOf(
+        folder,
+        ranges.map(({ partition }) => partition),
+      )
       const count = countRows(slice.rows)
-      const open = this.#open.get(folder)
+      const open = this.#open.get(key)
       // A shard has one schema.
-      if (open !== undefined && open.schema !== schema) placed.ended.push(...this.#end(folder))
+      if (open !== undefined && open.schema !== schema) placed.ended.push(...this.#end(key))
       for (let at = 0, to = 0; at < count; at = to) {
-        const shard = this.#open.get(folder) ?? this.#begin(slice, placed)
+        const shard = this.#open.get(key) ?? this.#begin(key, slice, placed)
         to = Math.min(count, at + shardRows - shard.rows)
         placeRows(placed, shard, cutSlice(slice, at, to))
-        if (shard.rows === shardRows) placed.ended.push(...this.#end(folder))
+        if (shard.rows === shardRows) placed.ended.push(...this.#end(key))
       }
     }
-    for (const folder of close) placed.ended.push(...this.#end(folder))
+    for (const folder of close) placed.ended.push(...this.#endAll(folder))
     return placed
   }
 
-  #begin({ folder, schema }: Slice, { opened }: PlacedPage): OpenShard {
+  #keyOf(folder: string, partitions: Iterable<string>): string {
+    return isRedone(this.#options.log.state, { partitions }) ? `${folder}/` : folder
+  }
+
+  #begin(key: string, { folder, schema }: Slice, { opened }: PlacedPage): OpenShard {
     const { state } = this.#options.log
     const part = Math.max(state.partsOf.get(folder) ?? 0, this.#parts.get(folder) ?? 0)
     this.#parts.set(folder, part + 1)
@@ -165,13 +175,17 @@ export class ShardSet {
     this.#nextShard = shard + 1
     opened.push({ kind: 'open', shard, folder, part, ...schemaKey(schema) })
     const open = { shard, folder, part, schema, rows: 0 }
-    this.#open.set(folder, open)
+    this.#open.set(key, open)
     return open
   }
 
-  #end(folder: string): readonly OpenShard[] {
-    const shard = this.#open.get(folder)
-    this.#open.delete(folder)
+  #endAll(folder: string): readonly OpenShard[] {
+    return [...this.#end(folder), ...this.#end(`${folder}/`)]
+  }
+
+  #end(key: string): readonly OpenShard[] {
+    const shard = this.#open.get(key)
+    this.#open.delete(key)
     return shard === undefined ? [] : [shard]
   }
 

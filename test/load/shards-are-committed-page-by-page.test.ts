@@ -11,9 +11,19 @@ import { anError } from '../disk/errors.ts'
 import { newOwner, temporaryStore, write } from '../disk/temporary-store.ts'
 import { HEADER } from '../state/lines.ts'
 import { openBelow } from '../support/open-files.ts'
-import { openShards, pageLine, readShard, responsesOf, sliceOf, textEncoder, World } from './shards-world.ts'
+import {
+  keyOf,
+  openShards,
+  pageLine,
+  readShard,
+  responsesOf,
+  sliceOf,
+  textEncoder,
+  World,
+} from './shards-world.ts'
 
 const FOLDER = 'credentials/import_window=2024-01-01'
+const CHAIN = { kind: 'chain', chain: 0, query: 'domain.acme.com', order: 'asc', windows: null } as const
 const SHARED = { rowGroupRows: 10, shardRows: 100, owned: false }
 
 type Recorder = (entries: readonly JournalEntry[], blobs: readonly Uint8Array[]) => void | Promise<void>
@@ -25,7 +35,7 @@ async function shardSet(
 ): Promise<{ readonly shards: ShardSet; readonly journal: Journal }> {
   await beginCheckpoint(store, HEADER)
   const journal = (await Journal.open(store, (await findCheckpoint(store))!))!
-  await journal.append([{ kind: 'chain', chain: 0, query: 'domain.acme.com', order: 'asc', windows: null }])
+  await journal.append([CHAIN])
   const log: ShardSetOptions['log'] = {
     state: journal.state,
     read: (ref) => journal.read(ref),
@@ -60,6 +70,25 @@ it('no two shards have one number, also where one that is committed came from el
   await shards.commit(commitOf(sliceOf(0, `${FOLDER}-most`, 1)))
   expect(opened).toEqual([0, 7, 8])
   await shards.close()
+})
+
+it('rows of what is exported again wait in shards of their own, and others of their folder do not wait', async () => {
+  const { store } = await ownStore()
+  const { shards, journal } = await shardSet(store, { shardRows: 3 })
+  await journal.append([
+    { kind: 'redo', partitions: [keyOf(0, 0)], chains: [] },
+    ...[0, 1].map((query) => ({ ...CHAIN, chain: 1 + query, query: keyOf(query, 0).split('/')[0]! })),
+  ])
+  for (const query of [0, 1, 0, 1])
+    await shards.commit({
+      ...commitOf(sliceOf(query, FOLDER, 2)),
+      entries: (placement) => [{ ...pageLine(1 + query, 'more'), ...placement }],
+    })
+  await shards.seal(shards.openFolders)
+  await shards.close()
+  expect([...journal.state.shards].map(({ rows }) => rows)).toEqual([3, 1])
+  const waiting = [...journal.state.openShards.values()].map(({ batches }) => batches.map(({ rows }) => rows))
+  expect(waiting).toEqual([[2, 1], [1]])
 })
 
 describe('a commit', () => {

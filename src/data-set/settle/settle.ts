@@ -99,7 +99,7 @@ async function publishShards(
 ): Promise<void> {
   const { stop, onLog, onWritten } = options
   const { write } = writingOf(store, pipeline, journal.state.schemas, options)
-  if (!stop.aborted) await swapRedone(store, journal, write, onWritten)
+  await swapRedone(store, journal, write, stop, onWritten)
   const { published, changed } = await publishCommitted(store, journal.state)
   for (const { path } of published) onLog('info', 'shard published', { event: 'shard.published', path })
   if (changed.length > 0) throw changedSinceSealed(changed[0]!)
