@@ -3,7 +3,7 @@ import { type DecodedPage, MAX_CURSOR_BYTES, type SeenCursors } from '../rows/in
 import { MIN_PAGE_SIZE, type PageSizes } from './pace/page-sizes.ts'
 import { type ChainRequest, requestsFor } from './page-requests.ts'
 import { NotServed } from './sending/failures.ts'
-import type { ResponseOutcome } from './sending/outgoing.ts'
+import type { ReadResponse } from './sending/outgoing.ts'
 import type { RequestGroup, Service, ServiceRequest } from './service.ts'
 
 export type ExtractedPage = {
@@ -67,37 +67,35 @@ export async function* extractPages(
   if (cursor !== null) seen.add(cursor)
   const isBound = cursor !== null && sizes?.bindsSizes === true
   const size = isBound ? (cursorSize ?? start.size) : start.size
-  let current = new PageRequest(parts, { cursor, ownSize: cursorSize, size }, start.page)
-  let following: PageRequest | null = null
+  let number = start.page
+  let current = requestPage(parts, { cursor, ownSize: cursorSize, size }, number)
+  let following: typeof current | null = null
   let emptyPages = 0
   try {
     for (;;) {
-      const page = await current.response
-      const { number, about, requests, size, ms } = current
+      const extracted = await current
+      const { size, page } = extracted
       const { next } = page
-      if (next !== null) {
-        requireNew(next, seen, about)
-        seen.add(next)
-      }
-      const request = (cursor: string): PageRequest =>
-        new PageRequest(parts, { cursor, ownSize: size, size }, number + 1)
+      const where = requests.about(number++)
+      if (next !== null) requireNew(next, seen, where)
+      const request = (cursor: string) => requestPage(parts, { cursor, ownSize: size, size }, number)
       const newItems = page.items - page.repeated
       if (next !== null && newItems > 0 && mayPrefetch()) following = request(next)
-      yield { page, requests, size, ms }
+      yield extracted
       if (next === null) return
       emptyPages = newItems === 0 ? emptyPages + 1 : 0
-      if (emptyPages >= MAX_EMPTY_PAGES) throw nothingButEmptyPages(about)
+      if (emptyPages >= MAX_EMPTY_PAGES) throw nothingButEmptyPages(where)
       current = following ?? request(next)
       following = null
     }
   } finally {
     group.end()
-    following?.response.catch(() => {})
   }
 }
 
 const REPORT = 'If the error persists, report it to the service with the name of the query.'
 
+/** Adds a cursor to those of its chain. @throws ExportError `data` when it is too long or known */
 function requireNew(cursor: string, seen: SeenCursors, where: string): void {
   const bytes = Buffer.byteLength(cursor)
   if (bytes > MAX_CURSOR_BYTES) {
@@ -105,9 +103,11 @@ function requireNew(cursor: string, seen: SeenCursors, where: string): void {
     const next = `Run again to resume before that page. ${REPORT}`
     throw new ExportError({ kind: 'data', what, where, next })
   }
-  if (!seen.has(cursor)) return
-  const what = 'The service repeated a cursor of this chain, which would never end'
-  throw new ExportError({ kind: 'data', what, where, next: `Run again. ${REPORT}` })
+  if (seen.has(cursor)) {
+    const what = 'The service repeated a cursor of this chain, which would never end'
+    throw new ExportError({ kind: 'data', what, where, next: `Run again. ${REPORT}` })
+  }
+  seen.add(cursor)
 }
 
 function nothingButEmptyPages(where: string): ExportError {
@@ -125,86 +125,57 @@ type PageParts = PageRequests & {
   readonly requestFor: ReturnType<typeof requestsFor>
 }
 
-/** The request of a page, with its retries. It is sent when it is made. */
-class PageRequest {
-  readonly number: number
-  readonly about: string
-  /** A failure reaches whoever awaits the page; one that nobody wants has none. */
-  readonly response: Promise<DecodedPage>
-  /** Rows requested with the last attempt. */
-  size: number
-  /** Requests sent for it so far. */
-  requests = 0
-  ms = 0
-
-  readonly #parts: PageParts
-  readonly #from: Cursor
-
-  constructor(parts: PageParts, from: Cursor, number: number) {
-    this.#parts = parts
-    this.#from = from
-    this.number = number
-    this.size = from.size
-    this.about = parts.about(number)
-    this.response = this.#request()
-    this.response.catch(() => {})
+/** Requests a page, with its retries. A failure reaches whoever awaits it; of a page that nobody wants it is dropped. */
+function requestPage(parts: PageParts, from: Cursor, number: number): Promise<ExtractedPage> {
+  const { service, group, sizes, mayRestart, start, requestFor } = parts
+  const about = parts.about(number)
+  const isTrial = start.isTrial && number === start.page
+  const isBound = (): boolean => from.cursor !== null && sizes?.bindsSizes === true
+  let size = from.size
+  let requests = 0
+  let ms = 0
+  const sized = (rows: number): ServiceRequest => {
+    size = rows
+    const isFixed = rows <= MIN_PAGE_SIZE || isTrial || (isBound() && !mayRestart)
+    const smaller =
+      sizes === null || isFixed ? undefined : () => (isBound() ? null : sized(sizes.after(rows)))
+    return { ...requestFor(from.cursor, about, rows), smaller }
   }
-
+  const onSent = (): void => {
+    requests++
+    parts.onRequest()
+  }
+  const ask = async (rows: number): Promise<ExtractedPage> => {
+    const read: ReadResponse<DecodedPage> = async (body, _where, outcome) => {
+      ms = outcome.ms
+      const decoded = await parts.read(body, number)
+      outcome.hasRows(decoded.items)
+      return decoded
+    }
+    const page = await service.request({ ...sized(rows), group }, read, onSent)
+    sizes?.served(size, rows)
+    return { page, requests, size, ms }
+  }
   /** A cursor goes with the wanted size, then with its own: if only that is accepted, the service binds the two. */
-  async #request(): Promise<DecodedPage> {
-    const { sizes } = this.#parts
-    const { size: wanted, ownSize: own } = this.#from
-    if (sizes === null || own === null) return this.#ask(wanted)
+  const inSizes = async (own: number, sizes: PageSizes): Promise<ExtractedPage> => {
     let refusal: ExportError | null = null
-    for (const asked of new Set([wanted, own])) {
-      const outcome = await this.#ask(asked).catch(refusedCursor)
+    for (const rows of new Set([from.size, own])) {
+      const outcome = await ask(rows).catch(refusedCursor)
       if (!(outcome instanceof ExportError)) {
         if (refusal !== null) sizes.bind()
         return outcome
       }
       // It came with this very size.
-      if (this.size === own) throw outcome
+      if (size === own) throw outcome
       refusal = outcome
     }
     // With its own size the page did not come before.
     sizes.bind()
     throw new NotServed({ ...refusal!, kind: 'transient', cause: refusal })
   }
-
-  async #ask(asked: number): Promise<DecodedPage> {
-    const { service, group, sizes, onRequest } = this.#parts
-    const page = await service.request(
-      { ...this.#sized(asked), group },
-      (body, _where, outcome) => this.#read(body, outcome),
-      () => {
-        this.requests++
-        onRequest()
-      },
-    )
-    sizes?.served(this.size, asked)
-    return page
-  }
-
-  #sized(size: number): ServiceRequest {
-    this.size = size
-    const { requestFor } = this.#parts
-    return { ...requestFor(this.#from.cursor, this.about, size), smaller: this.#smallerThan(size) }
-  }
-
-  #smallerThan(size: number): (() => ServiceRequest | null) | undefined {
-    const { sizes, mayRestart, start } = this.#parts
-    const isBound = (): boolean => this.#from.cursor !== null && sizes?.bindsSizes === true
-    const isTrial = start.isTrial && this.number === start.page
-    if (sizes === null || size <= MIN_PAGE_SIZE || isTrial || (isBound() && !mayRestart)) return undefined
-    return () => (isBound() ? null : this.#sized(sizes.after(size)))
-  }
-
-  async #read(body: Uint8Array, outcome: ResponseOutcome): Promise<DecodedPage> {
-    this.ms = outcome.ms
-    const decoded = await this.#parts.read(body, this.number)
-    outcome.hasRows(decoded.items)
-    return decoded
-  }
+  const page = sizes === null || from.ownSize === null ? ask(from.size) : inSizes(from.ownSize, sizes)
+  page.catch(() => {})
+  return page
 }
 
 function refusedCursor(error: unknown): ExportError {

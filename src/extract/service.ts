@@ -11,8 +11,7 @@ import {
 } from '../core/index.ts'
 import { always, httpClient, type RequestSignals, type Token, type TokenSource } from '../http/index.ts'
 import { type Endpoints, endpoint, endpointsOf, rateLimits, whereOf } from './endpoints.ts'
-import { Budget, type ThisMonth } from './pace/budget.ts'
-import type { RunLimits } from './pace/limits.ts'
+import { Budget, type RunLimits, type ThisMonth } from './pace/budget.ts'
 import { SearchCount } from './pace/search-count.ts'
 import { BASIC, type Outgoing, type ReadResponse, type SenderParts } from './sending/outgoing.ts'
 import { isWebPage, ResponseError } from './sending/responses.ts'
@@ -39,6 +38,9 @@ export type ServiceDeps = {
 export type ServiceLimits = RunLimits & {
   readonly connections: number
 }
+
+/** What single calls need, outside a run. */
+export type CallDeps = Pick<ServiceDeps, 'clock' | 'readSecret' | 'stop' | 'log' | 'hidesTexts'>
 
 export type ServiceRequest = Pick<
   Outgoing,
@@ -90,6 +92,12 @@ export class Service {
       readSecret: async (name) => requireSet(name, await deps.readSecret(name), `variable ${name}`),
       exchange: (keyAuth, apiKey) => this.#exchangeKey(keyAuth, apiKey),
     })
+  }
+
+  /** For single calls. */
+  static forCalls(settings: ServiceSettings, deps: CallDeps): Service {
+    const limits = { maxRequests: null, minSearchesRemaining: null, monthly: null, connections: 1 }
+    return new Service(settings, limits, { ...deps, abort: deps.stop })
   }
 
   get counters() {

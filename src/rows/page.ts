@@ -117,9 +117,6 @@ export type RejectedItem = {
   readonly item: unknown
 }
 
-/** Decodes the bytes of one response. @throws ExportError `transient` when they are not a response to a search */
-export type DecodePage = (body: Uint8Array, context: PageContext) => Promise<DecodedPage>
-
 /** Later pages detect repeated rows by them. An id is two numbers: its low and high 32 bits, exact for every id. */
 export type PageIds = {
   readonly rows: Int32Array<ArrayBuffer>

@@ -1,3 +1,4 @@
+export { openReports, type Report, type Reports } from '../extract/index.ts'
 export { requireRoom } from './follow/halt.ts'
 export {
   flagsOf,
@@ -8,13 +9,5 @@ export {
   type RunOptions,
 } from './options.ts'
 export { runPipeline } from './run.ts'
-export {
-  openReports,
-  type Report,
-  type Reports,
-  type SearchPath,
-  type TokenTest,
-  testService,
-  testToken,
-} from './service-calls.ts'
 export { figuresJson, type RunSummary, reasonOf } from './summary.ts'
+export { type SearchPath, type TokenTest, testService, testToken } from './test-service.ts'

@@ -1,20 +1,16 @@
 import { randomUUID } from 'node:crypto'
-import { hostname } from 'node:os'
 import {
   type ExportError,
   isExportError,
-  type Log,
   type NamedPipeline,
   type OwnedStore,
   type Pipeline,
-  rulesOf,
 } from '../core/index.ts'
 import {
   bringVerdict,
   clearDataSet,
   countPartitions,
   holdDataSet,
-  isPlanDone,
   manySmallShards,
   namePipeline,
   namingLocations,
@@ -25,41 +21,34 @@ import {
   readQuerySecrets,
   recordFailedStart,
   refuseLinks,
-  removeFailedStart,
   requireFolder,
   requireOwnTables,
   requirePolicies,
   requireSendableToken,
-  scopeOf,
   settle,
   standingOf,
-  unmark,
   verdictOf,
   withCatalog,
   withLocation,
   withRest,
 } from '../data-set/index.ts'
-import type { Service } from '../extract/index.ts'
 import { requireEngine } from '../load/index.ts'
-import type { Plan } from '../pipeline/index.ts'
 import {
   CHECKPOINT_PATH,
   type CheckpointState,
-  type Entry,
   endEntry,
   type FoldedRun,
   MANIFEST_PATH,
   NEW_RUN,
   partitionCounts,
 } from '../state/index.ts'
-import { exportChains, statusFor } from './follow/export-chains.ts'
+import { beginRun, isOfFeeds, runService } from './begin-run.ts'
+import { type Ending, exportChains, statusFor } from './follow/export-chains.ts'
 import { Halt, shortageOfDiskSpace } from './follow/halt.ts'
 import type { RunContext } from './follow/run-context.ts'
-import { Tally } from './follow/tally.ts'
 import type { RunOptions } from './options.ts'
-import { askFirst, dependsOnNow, runService } from './run-service.ts'
 import { openSession, type Session } from './session.ts'
-import { endFigures, logSummary, type RunSummary, reasonOf, summarize } from './summary.ts'
+import { endFigures, logSummary, type RunSummary, reasonOf, type SettledRun, summarize } from './summary.ts'
 
 /**
  * Exports what the pipeline requests and earlier runs have not. A run that stops early says why in its summary.
@@ -124,110 +113,52 @@ async function runOnDataSet(
   })
 }
 
-/** What is exported stays in its windows, so that a new length matters only where something is left to export. */
-function warnOfIdleWindows(pipeline: NamedPipeline, former: CheckpointState, plan: Plan, log: Log): void {
-  const [before, now] = [former.scope?.windows, scopeOf(pipeline).windows]
-  if (before == null || now === null || before.every === now.every) return
-  if (isEmpty(former.partitions) || !isEmpty(plan.chains())) return
-  const [was, is] = [before.every, now.every].map((every) => every ?? 'one window')
-  log('warn', `extract.windows.every (${is}) has no effect: all is exported, and its windows (${was}) stay`)
-}
-
-function isEmpty(items: Iterable<unknown>): boolean {
-  for (const _ of items) return false
-  return true
-}
-
-type Work = { readonly session: Session; readonly secrets: QuerySecrets }
-
 async function carryOut(
   pipeline: NamedPipeline,
   store: OwnedStore,
-  work: Work,
-  given: RunOptions,
+  { session, secrets }: { readonly session: Session; readonly secrets: QuerySecrets },
+  options: RunOptions,
 ): Promise<RunSummary> {
-  const { version } = given
-  const { journal } = work.session
-  const id = { run: given.runId ?? randomUUID(), started_at: isoTime(given.clock.now()), version }
-  const last = journal.state.runs.at(-1)
+  const { clock, runId, version, onLog } = options
+  const startedMs = clock.monotonicMs()
+  const id = { run: runId ?? randomUUID(), started_at: isoTime(clock.now()), version }
+  const last = session.journal.state.runs.at(-1)
   // A copy, because the folded run grows with the run.
   const earlier = last?.run === id.run ? { ...last } : { ...NEW_RUN, ...id, months: [] }
-  const halt = new Halt(given.stop, () => shortageOfDiskSpace(pipeline, store))
-  const service = runService({ pipeline, session: work.session, options: given, earlier }, halt)
+  const halt = new Halt(options.stop, () => shortageOfDiskSpace(pipeline, store))
+  const service = runService({ pipeline, session, options, earlier }, halt)
   try {
-    const nowMs = given.clock.now()
-    const isDone = isEmpty(planFor(pipeline, nowMs, journal.state).chains())
-    const asked = isDone ? null : await askFirst(service, pipeline, given.clock)
-    const clock = asked !== null && dependsOnNow(pipeline, nowMs) ? asked.clock : given.clock
-    const by = { ...(asked?.by ?? earlier.by), host: hostname() }
-    const begun = { ...work, begin: { ...id, by }, earlier, halt, service }
-    return await exportAndSettle(pipeline, store, begun, { ...given, clock })
+    const run = await beginRun(store, { pipeline, session, secrets, options, earlier }, id, service)
+    const ending = await exportChains(run, service, halt)
+    const settled = await settleRun(store, run, ending)
+    const summary = summarize(run, settled, clock.monotonicMs() - startedMs)
+    logSummary(summary, onLog)
+    return summary
   } finally {
     await service.close()
   }
 }
 
-type BegunWork = Work & {
-  readonly begin: Omit<Entry<'run'>, 'kind'>
-  readonly earlier: RunContext['earlier']
-  readonly halt: Halt
-  readonly service: Service
-}
-
-const AT_WORK = { isMarked: false, obstacle: null, isHeld: true }
-
-async function exportAndSettle(
-  pipeline: NamedPipeline,
-  store: OwnedStore,
-  { session, secrets, begin, earlier, halt, service }: BegunWork,
-  options: RunOptions,
-): Promise<RunSummary> {
-  const { clock, version } = options
-  const log = options.onLog
+/** Brings the data set in line with what the run has exported, and puts its end on record. */
+async function settleRun(store: OwnedStore, run: RunContext, ending: Ending): Promise<SettledRun> {
+  const { pipeline, session, tally, counts, earlier, options } = run
+  const { clock, onLog } = options
   const { journal, sealed } = session
-  const startedMs = clock.monotonicMs()
-  const { run } = begin
-  const plan = planFor(pipeline, clock.now(), journal.state)
-  warnOfIdleWindows(pipeline, journal.state, plan, log)
-  const isOfFeeds = rulesOf(pipeline.extract.resource).reading === 'feed'
-  const found = countPartitions(pipeline, plan, journal.state)
-  const scope = { kind: 'scope', ...scopeOf(pipeline) } as const
-  const isSame = JSON.stringify(scope) === JSON.stringify({ kind: 'scope', ...journal.state.scope })
-  // It goes before the first entry of a plan that holds more.
-  const isDone = isPlanDone(pipeline, journal.state, clock.now())
-  if (!isDone) await unmark(store)
-  await journal.append([...(isSame ? [] : [scope]), { kind: 'run', ...begin }])
-  await removeFailedStart(store)
-  // A killed run cannot say so later.
-  if (!isDone) await bringVerdict(pipeline, store, journal.state, verdictOf(pipeline, journal.state, AT_WORK))
-  // A feed is read in every run; further windows show with its rows.
-  const counts = isOfFeeds ? { ...found, done: found.total - [...plan.chains()].length } : found
-  const tally = new Tally(counts, journal.state.unknownFields.keys())
-  log('info', 'run started', {
-    event: 'run.start',
-    pipeline: pipeline.name,
-    version,
-    partitions_total: counts.total,
-    partitions_done: counts.done,
-  })
-  const context = { pipeline, session, plan, counts, tally, secrets, options, earlier }
-  const ending = await exportChains(context, service, halt).then((found) => ({
-    ...found,
-    error: found.error === null ? null : withRest(found.error, pipeline, clock.now(), journal.state),
-  }))
+  const stopped = ending.error === null ? null : withRest(ending.error, pipeline, clock.now(), journal.state)
   const figures = endFigures(earlier, ending, tally)
+  const statusAfter = (error: ExportError | null) => (error === null ? ending.status : statusFor(error))
   const told = (error: ExportError | null) => ({
     finished_at: isoTime(clock.now()),
-    status: error === null ? ending.status : statusFor(error),
+    status: statusAfter(error),
     error: reasonOf(error === null ? null : withLocation(pipeline, error), tally),
   })
   const end = (error: ExportError | null): Promise<void> =>
-    journal.append([endEntry(run, told(error), figures)])
+    journal.append([endEntry(earlier.run, told(error), figures)])
   const unfinished = await failureOf(async () => {
     await settle(pipeline, store, journal, {
       ...options,
-      runId: run,
-      onPublished: () => end(ending.error),
+      runId: earlier.run,
+      onPublished: () => end(stopped),
       onWritten: (shard) => {
         sealed.shards++
         sealed.bytes += shard.bytes
@@ -235,9 +166,9 @@ async function exportAndSettle(
       },
     })
     const small = manySmallShards(journal.state, pipeline)
-    if (small !== null) log('info', small)
+    if (small !== null) onLog('info', small)
   })
-  const first = ending.error ?? unfinished
+  const first = stopped ?? unfinished
   // What readers see says why the run ended, if that can still be written.
   if (unfinished !== null) await failureOf(() => end(first))
   const hasManifest = (await store.size(MANIFEST_PATH)) !== null
@@ -249,16 +180,11 @@ async function exportAndSettle(
   const verdict = verdictOf(pipeline, state, standing)
   if (unfinished !== null || unsaved !== null)
     await failureOf(() => bringVerdict(pipeline, store, state, verdict))
-  const durationMs = clock.monotonicMs() - startedMs
-  const { status } = ending
-  const ended = isOfFeeds
+  const ended = isOfFeeds(pipeline)
     ? countPartitions(pipeline, planFor(pipeline, clock.now(), journal.state), journal.state)
     : null
   const partitions = partitionCounts(ended?.total ?? counts.total, ended ?? tally)
-  const result = { figures, tally, session, partitions, verdict, error, status, hasManifest, durationMs }
-  const summary = summarize(pipeline, result)
-  logSummary(summary, log)
-  return summary
+  return { figures, error, status: statusAfter(error), partitions, verdict, hasManifest }
 }
 
 /** The state as it is once the end of its last run is on record. */

@@ -1,4 +1,4 @@
-import { getOrInsert, type NamedPipeline, type OwnedStore, type Pipeline } from '../core/index.ts'
+import type { NamedPipeline, OwnedStore } from '../core/index.ts'
 import {
   invalidationOf,
   isOfCatalog,
@@ -9,19 +9,11 @@ import {
   writingOf,
 } from '../data-set/index.ts'
 import { lostShards, ShardSet } from '../load/index.ts'
-import {
-  columnsOf,
-  type DecodePage,
-  type DecodeSettings,
-  ownFields,
-  type Schema,
-  type SuppressList,
-  withSchema,
-} from '../rows/index.ts'
+import type { Schema } from '../rows/index.ts'
 import { isInOrder, type Journal, manifestShard, presentOf } from '../state/index.ts'
 import type { Decoder } from '../transform/index.ts'
+import { decodersOf } from './decoding.ts'
 import type { RunOptions } from './options.ts'
-import { pagesWithoutSecrets } from './pages-without-secrets.ts'
 
 /** What a run holds open on its data set. */
 export type Session = {
@@ -33,7 +25,7 @@ export type Session = {
   /** All schemas by their numbers, that one too. */
   readonly schemas: readonly Schema[]
   /** Decodes pages of a schema. They repeat no known secret. */
-  readonly decoderOf: (schema: number) => DecodePage
+  readonly decoderOf: (schema: number) => Decoder
   nextChain(): number
   close(): Promise<void>
 }
@@ -45,34 +37,10 @@ export async function openSession(
   options: RunOptions,
 ): Promise<Session> {
   const { journal, suppress, own } = await openOwnJournal(pipeline, store, options)
-  const closing = [() => journal.close()]
-  const close = async (): Promise<void> => {
-    for (let end = closing.shift(); end !== undefined; end = closing.shift()) {
-      try {
-        await end()
-      } catch (error) {
-        // The others are closed all the same.
-        await close().catch(() => {})
-        throw error
-      }
-    }
-  }
   try {
     const schemas = [...journal.state.schemas]
     schemas[own.number] = own.schema
-    // Made when they are needed: some runs have nothing to decode.
-    const decoders = new Map<number, Promise<Decoder>>()
-    const decoderOf = (schema: number): DecodePage => {
-      const begin = async (): Promise<Decoder> => {
-        const { createDecoder } = await import('../transform/index.ts')
-        return createDecoder(
-          decodeSettings(withSchema(pipeline, schemas[schema]!), options.maskKey, suppress),
-        )
-      }
-      return pagesWithoutSecrets(async (body, context) =>
-        (await getOrInsert(decoders, schema, begin))(body, context),
-      )
-    }
+    const decoderOf = decodersOf(pipeline, schemas, options.maskKey, suppress)
     const { write } = writingOf(store, pipeline, schemas, options)
     const sealed = { shards: 0, bytes: 0 }
     await giveUpLost(journal, options)
@@ -100,12 +68,11 @@ export async function openSession(
         onShard?.(manifestShard(entry))
       },
     })
-    closing.unshift(() => shards.close())
     let chains = journal.state.nextChain
-    const made = { own, schemas, decoderOf }
-    return { journal, sealed, ...made, shards, nextChain: () => chains++, close }
+    const close = (): Promise<void> => shards.close().finally(() => journal.close())
+    return { journal, sealed, own, schemas, decoderOf, shards, nextChain: () => chains++, close }
   } catch (error) {
-    await close().catch(() => {})
+    await journal.close().catch(() => {})
     throw error
   }
 }
@@ -146,23 +113,4 @@ async function lostChains(journal: Journal): Promise<readonly string[]> {
     lost.push(...keys.filter((key) => presentOf(state, key) !== undefined))
   }
   return lost
-}
-
-export function decodeSettings(
-  pipeline: Pipeline,
-  maskKey: Uint8Array | null,
-  suppress: SuppressList | null,
-): DecodeSettings {
-  const { extract, transform } = pipeline
-  return {
-    resource: extract.resource,
-    columns: columnsOf(pipeline),
-    extras: [...ownFields(extract.resource, extract.include), ...transform.extraColumns],
-    secretFacts: transform.secretFacts,
-    order: extract.order,
-    secret: transform.secret,
-    identity: transform.identity,
-    maskKey,
-    suppress,
-  }
 }

@@ -2,7 +2,6 @@ import {
   type ExportError,
   inSnakeCase,
   type Log,
-  type Pipeline,
   type PlainError,
   plainError,
   type ServiceFigures,
@@ -18,9 +17,9 @@ import {
   sumOfPartitions,
   type Verdict,
 } from '../state/index.ts'
-import { type Ending, statusFor } from './follow/export-chains.ts'
+import type { Ending } from './follow/export-chains.ts'
+import type { RunContext } from './follow/run-context.ts'
 import type { FailureCause, Tally } from './follow/tally.ts'
-import type { Session } from './session.ts'
 
 /** Why a run is not complete: what stopped it, or the most frequent fault of its partitions; null: it is. */
 export function reasonOf(
@@ -83,24 +82,22 @@ export function endFigures(earlier: EndFigures, ending: Ending, tally: Tally): E
   }
 }
 
-type RunResult = {
+/** A run whose end is on record, as far as it can be. */
+export type SettledRun = {
   readonly figures: EndFigures
-  readonly tally: Tally
-  readonly session: Session
+  /** What stopped the run early or prevented the manifest; null: nothing. */
+  readonly error: ExportError | null
+  readonly status: RunStatus
   /** Of the plan; of feeds, with the windows that rows have come for. */
   readonly partitions: PartitionCounts
   readonly verdict: Verdict
-  /** What stopped the run early or prevented the manifest; null: nothing. */
-  readonly error: ExportError | null
-  /** The status of the run without such an error. */
-  readonly status: RunStatus
   readonly hasManifest: boolean
-  readonly durationMs: number
 }
 
 export function summarize(
-  pipeline: Pipeline,
-  { figures, tally, session, partitions, verdict, error, status, hasManifest, durationMs }: RunResult,
+  { pipeline, session, tally }: RunContext,
+  { figures, error, status, partitions, verdict, hasManifest }: SettledRun,
+  durationMs: number,
 ): RunSummary {
   const { state } = session.journal
   // A run that sends nothing knows what an earlier one was told.
@@ -108,7 +105,7 @@ export function summarize(
   const run = { ...state.runs.at(-1)!, ...figures, searchesRemaining }
   return {
     pipeline: pipeline.name,
-    status: error === null ? status : statusFor(error),
+    status,
     ...runCounts(run),
     partitions,
     filePartitions: pipeline.extract.unfiltered === null ? null : verdict.partitions,
@@ -136,35 +133,16 @@ function lastCompleteMs({ runs }: CheckpointState): number | null {
   return finished == null ? null : Date.parse(finished)
 }
 
-/** What is not for scripts, or has its own form for them. */
-type Unprinted =
-  | 'dataSet'
-  | 'verdict'
-  | 'lastCompleteMs'
-  | 'manifest'
-  | 'error'
-  | 'failures'
-  | 'causes'
-  | 'partitions'
-  | 'filePartitions'
-  | 'service'
+/** What scripts read as it is. */
+const FIGURES = [
+  ...(['pipeline', 'status', 'rows', 'requests', 'retries', 'quarantined'] as const),
+  ...(['searchesSpent', 'searchesRemaining', 'shards', 'bytes', 'repeated', 'durationMs'] as const),
+]
 
-export function figuresJson(summary: Omit<RunSummary, Unprinted> & Partial<Pick<RunSummary, Unprinted>>) {
-  const {
-    dataSet,
-    verdict,
-    lastCompleteMs,
-    manifest,
-    error,
-    failures,
-    causes,
-    partitions,
-    filePartitions,
-    service,
-    ...figures
-  } = summary
-  const { forgotten, ...others } = figures
-  return inSnakeCase<string | number | null>({ ...others, ...(forgotten === 0 ? {} : { forgotten }) })
+export function figuresJson(summary: Pick<RunSummary, (typeof FIGURES)[number] | 'forgotten'>) {
+  const { forgotten } = summary
+  const figures = Object.fromEntries(FIGURES.map((name) => [name, summary[name]]))
+  return inSnakeCase<string | number | null>({ ...figures, ...(forgotten === 0 ? {} : { forgotten }) })
 }
 
 export function logSummary(summary: RunSummary, log: Log): void {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { learnSecret } from '../../src/core/index.ts'
-import { pagesWithoutSecrets } from '../../src/run/pages-without-secrets.ts'
+import { pagesWithoutSecrets } from '../../src/run/decoding.ts'
 import { CODES, FORMS, OTHER_SPELLINGS } from '../support/quotations.ts'
 import { credential } from '../transform/credentials.ts'
 import { readersOf } from '../transform/plain-pages.ts'
@@ -10,9 +10,9 @@ import { decodeSettings, pageContext } from '../transform/plans.ts'
 async function shownNames(names: readonly string[]) {
   const { plain } = readersOf(decodeSettings())
   const items = names.map((name, id) => credential({ id, [name]: 1 }))
-  const decode = pagesWithoutSecrets(async (body, context) => plain(Buffer.from(body), context))
+  const decode = pagesWithoutSecrets((body, context) => plain(Buffer.from(body), context))
   const all = [...items, credential({ id: null, [names[0]!]: 1 })]
-  const page = await decode(Buffer.from(JSON.stringify({ items: all, next: null })), pageContext())
+  const page = decode(Buffer.from(JSON.stringify({ items: all, next: null })), pageContext())
   const inQuarantine = Object.keys(page.quarantined[0]!.item as object).filter(
     (name) => !(name in credential()),
   )

@@ -10,7 +10,8 @@ import {
   type RejectedItem,
   type Times,
 } from '../../src/rows/index.ts'
-import { type SplitPage, splitByWindow } from '../../src/run/follow/pages/split-by-window.ts'
+import type { SplitPage } from '../../src/run/follow/chain.ts'
+import { splitByWindow } from '../../src/run/follow/pages/split-by-window.ts'
 import { Search } from '../../src/run/follow/search.ts'
 import { JournalFold } from '../../src/state/checkpoint/fold-journal.ts'
 import { chainEntry, type JournalEntry } from '../../src/state/index.ts'

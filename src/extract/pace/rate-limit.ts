@@ -1,5 +1,4 @@
 import type { Clock } from '../../core/index.ts'
-import { orAborted } from './or-aborted.ts'
 
 /** The rate limit of one tier. It gives permits in the order of requests, one at a time, never faster than allowed. */
 export type RateLimit = ReturnType<typeof rateLimit>
@@ -121,4 +120,14 @@ export function rateLimit(options: { requestsPerSecond: number; slowestPerSecond
     /** Milliseconds left of the pause; 0: none. */
     pausedForMs: () => Math.max(0, pausedUntil - clock.monotonicMs()),
   }
+}
+
+/** Waits for a promise; rejects with the signal's reason as soon as it aborts. */
+export function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason)
+    const stop = (): void => reject(signal.reason)
+    signal.addEventListener('abort', stop, { once: true })
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop))
+  })
 }

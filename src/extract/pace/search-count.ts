@@ -1,5 +1,5 @@
 import { type Measures, searchesOf } from '../../core/index.ts'
-import { orAborted } from './or-aborted.ts'
+import { orAborted } from './rate-limit.ts'
 
 /** A request that costs searches, from its reservation until its response is read. */
 export type SearchRequest = {

@@ -109,33 +109,28 @@ export class Sender {
 
   /** @returns a response of 2xx; null: nothing was sent, as limits or a pause have come since */
   async #exchange(sending: Sending, reservation: Reservation): Promise<Sent | null> {
-    const { contact, http } = this.#parts
-    const { outgoing, attempts } = sending
-    const { metered, size } = outgoing
+    const { outgoing } = sending
     const { token, permit } = await this.#admitted(outgoing)
-    let sentMs = 0
-    let hasEnded = (_outcome: Readonly<Record<string, string | number>>): number => 0
-    let response: HttpResponse | null
-    try {
-      const onWrite = (): boolean => {
-        if (!reservation.holds() || !permit.take()) return false
-        reservation.spend()
-        contact.isReached = true
-        if (metered && attempts > 1) contact.retries++
-        sentMs = this.#parts.clock.monotonicMs()
-        hasEnded = this.#begin(outgoing, attempts)
-        return true
-      }
-      const onHead = (): void => this.#parts.pace[outgoing.tier].responded(sentMs)
-      response = await http.send({ ...outgoing, headers: requestHeaders(outgoing, token) }, onWrite, onHead)
-    } catch (error) {
-      hasEnded({ reason: isExportError(error) ? error.what : 'unexpected error' })
-      throw failedAttempt(error, size !== null && error instanceof ResponseTimeout ? 'size' : null)
-    } finally {
-      permit.end()
+    /** Not before it is written. */
+    let sentMs = Number.NaN
+    const onWrite = (): boolean => {
+      if (!reservation.holds() || !permit.take()) return false
+      reservation.spend()
+      sentMs = this.#written(sending)
+      return true
     }
+    const onHead = (): void => this.#parts.pace[outgoing.tier].responded(sentMs)
+    const request = { ...outgoing, headers: requestHeaders(outgoing, token) }
+    const response = await this.#parts.http
+      .send(request, onWrite, onHead)
+      .catch((error: unknown) => {
+        if (!Number.isNaN(sentMs))
+          this.#logEnd(sending, sentMs, { reason: isExportError(error) ? error.what : 'unexpected error' })
+        throw failedAttempt(error, outgoing.size !== null && error instanceof ResponseTimeout ? 'size' : null)
+      })
+      .finally(permit.end)
     if (response === null) return null
-    const ms = hasEnded({ status: response.status })
+    const ms = this.#logEnd(sending, sentMs, { status: response.status })
     const isUsable = isSuccess(response.status) && !isHtml(response)
     this.#readLimits(response, outgoing, reservation.search, isUsable)
     this.#readDate(response)
@@ -145,6 +140,28 @@ export class Sender {
     throw isRejected ? await this.#renewed(sending, token, error) : error
   }
 
+  /** @returns when, on the monotonic clock */
+  #written({ outgoing, attempts }: Sending): number {
+    const { contact, clock } = this.#parts
+    contact.isReached = true
+    if (outgoing.metered && attempts > 1) contact.retries++
+    outgoing.onSent?.()
+    return clock.monotonicMs()
+  }
+
+  /** @returns how long the request took, ms */
+  #logEnd(
+    { outgoing, attempts }: Sending,
+    sentMs: number,
+    outcome: Readonly<Record<string, string | number>>,
+  ): number {
+    const { method, url, about } = outgoing
+    const duration_ms = Math.round(this.#parts.clock.monotonicMs() - sentMs)
+    const request = { request: about, method, path: url.pathname, attempt: attempts }
+    this.#parts.log('debug', 'request', { event: 'request', ...request, ...outcome, duration_ms })
+    return duration_ms
+  }
+
   /** Replaces a rejected token, once. @returns what to throw to try again @throws the refusal: there is no other */
   async #renewed(sending: Sending, token: Token, refusal: Error): Promise<Error> {
     const { outgoing } = sending
@@ -152,19 +169,6 @@ export class Sender {
     sending.hasRenewed = true
     await outgoing.tokens.replace(token, refusal)
     return new FailedAttempt(tokenExpired(outgoing.where), null)
-  }
-
-  /** @returns a function to call with the outcome when the response is there or will not come */
-  #begin({ method, url, about, onSent }: Outgoing, attempt: number) {
-    const { clock, log } = this.#parts
-    const startMs = clock.monotonicMs()
-    onSent?.()
-    return (outcome: Readonly<Record<string, string | number>>): number => {
-      const duration_ms = Math.round(clock.monotonicMs() - startMs)
-      const request = { request: about, method, path: url.pathname, attempt }
-      log('debug', 'request', { event: 'request', ...request, ...outcome, duration_ms })
-      return duration_ms
-    }
   }
 
   /** Reads the limits in the response's headers, whatever its status. */

@@ -3,9 +3,9 @@ import { isWebPage, type Service, statusOf } from '../../extract/index.ts'
 import { UnreachableError } from '../../http/index.ts'
 import type { JournalEntry } from '../../state/index.ts'
 import type { Chain } from './chain.ts'
-import type { PartitionFault } from './pages/quarantine.ts'
+import type { ChainReport } from './chain-report.ts'
 import type { ChainsContext } from './run-context.ts'
-import { causeOf, type PartitionEvents } from './tally.ts'
+import { causeOf } from './tally.ts'
 
 // So many chains in a row without a usable response have one cause. A refusal is the verdict on its query alone.
 const MAX_FAILURES_IN_ROW = 20
@@ -14,24 +14,40 @@ const MAX_FAILURES_IN_ROW = 20
 export async function failPartition(
   chain: Chain,
   error: ExportError,
-  { requests, events }: { readonly requests: number; readonly events: PartitionEvents },
-  { pipeline, session, tally, options, service, halt, queue }: ChainsContext,
+  { requests, report }: { readonly requests: number; readonly report: ChainReport },
+  run: ChainsContext,
 ): Promise<void> {
-  const { journal } = session
+  const { journal } = run.session
   const index = chain.indexOfFault(error)
-  const { key } = chain.partitionAt(index)
-  const alike = tally.partitionFailed(key, error)
-  events.failed(index, error, { requests, alike })
-  const { kind, message, next } = error
-  await journal.append([
-    { kind: 'failed', partition: key, requests, error: { kind, message, cause: causeOf(error), next } },
-  ])
-  const { chains, keep } = chain.rest(index, error, SECRET_POLICIES[pipeline.transform.secret].isKeyed)
+  report.failed(index, error, requests)
+  await journal.append([failedEntry(chain, index, error, requests)])
+  const { isKeyed } = SECRET_POLICIES[run.pipeline.transform.secret]
+  const { chains, keep } = chain.rest(index, error, isKeyed)
   if (keep !== null) await journal.append([{ kind: 'shorten', chain: chain.chain, windows: keep }])
-  queue.add(chains)
-  if (options.failFast || isOutOfReach(error, service)) return halt.stopFor(error)
-  if (kind === 'refused' || kind === 'cursor') tally.failuresInRow = 0
-  if (tally.failuresInRow >= MAX_FAILURES_IN_ROW) halt.stopFor(tooManyFailures(pipeline, error))
+  run.queue.add(chains)
+  haltAfter(error, run)
+}
+
+/** @param ended whether nothing of the partition is left to request */
+export function failedEntry(
+  chain: Chain,
+  index: number,
+  error: ExportError,
+  requests: number,
+  ended?: true,
+): JournalEntry {
+  const { kind, message, next } = error
+  const { key: partition } = chain.partitionAt(index)
+  const fault = { kind, message, cause: causeOf(error), next, ...(ended === undefined ? {} : { ended }) }
+  return { kind: 'failed', partition, requests, error: fault }
+}
+
+/** Stops the run for the failure of a partition, if others would fail like it. */
+export function haltAfter(error: ExportError, run: ChainsContext): void {
+  const { pipeline, tally, options, service, halt } = run
+  if (error.kind === 'refused' || error.kind === 'cursor') tally.failuresInRow = 0
+  if (options.failFast || isOutOfReach(error, service)) halt.stopFor(error)
+  else if (tally.failuresInRow >= MAX_FAILURES_IN_ROW) halt.stopFor(tooManyFailures(pipeline, error))
 }
 
 /** What all other chains would meet, too, so that no partition fails for it; null: it may concern this one alone. */
@@ -41,26 +57,6 @@ export function concernsAll(error: ExportError, { pipeline, service }: ChainsCon
   const isSearch = rulesOf(pipeline.extract.resource).reading === 'search'
   const isOfAddress = isSearch && error.kind === 'refused' && status === 404
   return isOfAddress && !service.counters.hasSucceeded ? wrongAddress(service, error) : null
-}
-
-/** A partition with too many rejected items, of which nothing is left to request. */
-export function endedEntry(fault: PartitionFault, chain: Chain): JournalEntry {
-  const { kind, message, next } = fault
-  const error = { kind, message, cause: causeOf(fault), next, ended: true as const }
-  return { kind: 'failed', partition: chain.partitionAt(fault.index).key, requests: 0, error }
-}
-
-/** Counts a partition whose {@link endedEntry} is committed. Its chain goes on. */
-export function failEnded(
-  chain: Chain,
-  fault: PartitionFault,
-  events: PartitionEvents,
-  { pipeline, tally, options, halt }: ChainsContext,
-): void {
-  const alike = tally.partitionFailed(chain.partitionAt(fault.index).key, fault)
-  events.failed(fault.index, fault, { requests: 0, alike })
-  if (options.failFast) halt.stopFor(fault)
-  else if (tally.failuresInRow >= MAX_FAILURES_IN_ROW) halt.stopFor(tooManyFailures(pipeline, fault))
 }
 
 /** Whether the service was never reached, or another server answers: all other chains would fail the same way. */

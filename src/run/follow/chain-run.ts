@@ -4,10 +4,10 @@ import { SeenCursors, withPage } from '../../rows/index.ts'
 import { maskedQueryValue } from '../../transform/index.ts'
 import type { Chain, Start } from './chain.ts'
 import { concernsAll, failPartition } from './chain-failure.ts'
+import { ChainReport } from './chain-report.ts'
 import { commitPage } from './pages/commit-page.ts'
 import { excessOf } from './pages/quarantine.ts'
 import type { ChainsContext } from './run-context.ts'
-import { PartitionEvents } from './tally.ts'
 
 /** Errors that concern one partition only. */
 const OWN_ERRORS: ReadonlySet<ErrorKind> = new Set(['transient', 'refused', 'cursor', 'data'])
@@ -16,42 +16,41 @@ const OWN_ERRORS: ReadonlySet<ErrorKind> = new Set(['transient', 'refused', 'cur
 export class ChainRun {
   readonly #run: ChainsContext
   readonly #chain: Chain
-  readonly #events: PartitionEvents
+  readonly #report: ChainReport
   /** Requests sent for pages that are not committed yet. */
   #requests = 0
 
   constructor(chain: Chain, run: ChainsContext) {
     this.#run = run
     this.#chain = chain
-    this.#events = new PartitionEvents(chain, run.options.onLog)
+    this.#report = new ChainReport(chain, run.tally, run.options.onLog)
   }
 
   async follow(): Promise<void> {
     const { halt } = this.#run
     await halt.withoutSpace()
     if (halt.halted) return
-    this.#events.begin()
+    this.#report.begin()
     try {
       await this.#export()
     } catch (error) {
       if (!isExportError(error)) throw error
       const ofAll = OWN_ERRORS.has(error.kind) ? concernsAll(error, this.#run) : error
       if (ofAll !== null) return halt.stopFor(ofAll)
-      await failPartition(this.#chain, error, { requests: this.#requests, events: this.#events }, this.#run)
+      await failPartition(this.#chain, error, { requests: this.#requests, report: this.#report }, this.#run)
     }
   }
 
   async #export(): Promise<void> {
     const chain = this.#chain
-    const { pipeline, tally } = this.#run
+    const { transform } = this.#run.pipeline
     for (const [partition, folded] of chain.open()) {
-      const excess = excessOf(partition, chain.watermark, pipeline.transform, folded)
+      const excess = excessOf(partition, chain.watermark, transform, folded)
       if (excess !== null) throw excess
     }
     for (let start = await chain.next(); start !== null; start = await chain.next())
       await this.#followToEnd(start)
-    for (const index of chain.doneAtEnd) tally.finish(chain.partitionAt(index).key)
-    this.#events.committed({ finished: chain.doneAtEnd, reopened: [] })
+    this.#report.done(chain.doneAtEnd)
   }
 
   /** Only where the cursor is refused, or served in no size, the chain begins again without it, once. */
@@ -88,7 +87,7 @@ export class ChainRun {
       queue.begin()
       const requests = page.requests + earlier
       earlier = 0
-      const excess = await commitPage({ ...page, requests }, chain, this.#run, this.#events)
+      const excess = await commitPage({ ...page, requests }, chain, this.#run, this.#report)
       this.#requests -= requests
       if (excess !== null) throw excess
       if (page.page.next === null || chain.isOver) return
@@ -125,7 +124,7 @@ export class ChainRun {
     return async (body, page) => {
       const [partition, own] = [chain.current.key, chain.windows.range]
       const context = { query, partition, page, requested, own, queryValue, since, recent, known, feed }
-      const decoded = await decode(body, context)
+      const decoded = decode(body, context)
       recent = withPage(recent, decoded.ids)
       return decoded
     }

@@ -9,12 +9,12 @@ import {
   type Window,
   type WindowRun,
 } from '../../core/index.ts'
-import type { PageSizes } from '../../extract/index.ts'
+import type { ExtractedPage, PageSizes } from '../../extract/index.ts'
+import type { Slice } from '../../load/index.ts'
 import type { PlannedChain } from '../../pipeline/index.ts'
-import type { PageContext } from '../../rows/index.ts'
+import type { PageContext, RejectedItem } from '../../rows/index.ts'
 import {
   decodeIds,
-  type FeedProgress,
   type FoldedChain,
   type FoldedPartition,
   type Journal,
@@ -23,7 +23,6 @@ import {
   type PageEntry,
   presentOf,
 } from '../../state/index.ts'
-import type { Placing, SplitPage } from './pages/split-by-window.ts'
 
 /** Where a sequence of cursors begins, and what is known of the rows that may come in it. */
 export type Start = Pick<PageContext, 'recent' | 'known' | 'feed'> & {
@@ -33,6 +32,17 @@ export type Start = Pick<PageContext, 'recent' | 'known' | 'feed'> & {
   readonly since: Int64Json | null
   /** The size of its first page, asked for in that alone if it is a trial; absent: the usual one. */
   readonly first?: { readonly size: number; readonly isTrial: boolean }
+}
+
+/** A page whose rows and rejected items are assigned to their partitions. */
+export type SplitPage = ExtractedPage & {
+  readonly slices: readonly Slice[]
+  /** The number of rows by the index of their window in the chain. */
+  readonly rows: ReadonlyMap<number, number>
+  /** Rejected items, likewise; an item without a readable time goes to the current partition of the chain. */
+  readonly rejected: ReadonlyMap<number, readonly RejectedItem[]>
+  /** The number of items that were dropped for forgotten people, likewise. */
+  readonly forgotten: ReadonlyMap<number, number>
 }
 
 /** How a page changes its chain: windows by their index. */
@@ -62,7 +72,7 @@ type ChainParts = Pick<Chain, 'chain' | 'query' | 'schema'> & { readonly windows
 type ChainJournal = Pick<Journal, 'state' | 'read' | 'append'>
 
 /** One chain while a run follows it: its state in the checkpoint, or before its first page the plan. */
-export abstract class Chain implements Placing {
+export abstract class Chain {
   readonly chain: number
   readonly query: NamedQuery
   /** Number of the schema of its rows. A cursor belongs to the columns that it was requested with. */
@@ -72,8 +82,6 @@ export abstract class Chain implements Placing {
   abstract readonly mayPrefetch: boolean
   /** Whether it may go on without a cursor that is served in no size. */
   abstract readonly mayRestart: boolean
-  /** How far a new chain of this kind is; null: its windows tell. */
-  abstract readonly beginning: FeedProgress | null
   protected readonly journal: ChainJournal
   readonly #windows: WindowRun
 
@@ -109,8 +117,11 @@ export abstract class Chain implements Placing {
     return this.partitionAt(this.currentIndex)
   }
 
+  /** null: the chain has no windows. */
   abstract windowAt(index: number): Window | null
+  /** The window of an instant; null: what belongs there is left out. */
   abstract indexOf(at: Int64): number | null
+  /** The same of an item, whose time may be missing, or wrong. */
   abstract indexOfItem(at: number | null): number | null
 
   partitionAt(index: number): Partition {

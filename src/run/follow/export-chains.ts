@@ -8,13 +8,7 @@ import {
   type WindowRun,
 } from '../../core/index.ts'
 import type { PlanCounts } from '../../data-set/index.ts'
-import {
-  PageSizes,
-  type RunLimits,
-  requestsLeft,
-  type Service,
-  searchesToSpend,
-} from '../../extract/index.ts'
+import { PageSizes, requestsLeft, type Service, searchesToSpend } from '../../extract/index.ts'
 import { ownsFolder } from '../../load/index.ts'
 import type { PlannedChain } from '../../pipeline/index.ts'
 import { hasEnded, partitionEntry, presentOf, type RunCounts, type RunStatus } from '../../state/index.ts'
@@ -96,7 +90,7 @@ export async function exportChains(run: RunContext, service: Service, halt: Halt
 }
 
 /** Partitions that failed for what came of them: they are done if this run permits it, else they fail again. */
-async function settleEnded({ plan, counts, session, pipeline, tally, options }: RunContext): Promise<void> {
+async function settleEnded({ plan, counts, session, pipeline, tally }: RunContext): Promise<void> {
   const { journal } = session
   if (counts.failed === 0) return
   for (const partition of plan.partitions()) {
@@ -106,12 +100,7 @@ async function settleEnded({ plan, counts, session, pipeline, tally, options }: 
     if (fault === null) {
       await journal.append([partitionEntry(partition.key, { ...folded, state: 'done', error: null })])
       tally.done++
-    } else {
-      const alike = tally.partitionFailed(partition.key, fault)
-      const { kind } = fault
-      const fields = { event: 'partition.failed', partition: partition.key, kind, requests: 0, alike }
-      options.onLog('error', fault.message, fields)
-    }
+    } else tally.partitionFailed(partition.key, fault, 0)
   }
   tally.failuresInRow = 0
 }
@@ -183,14 +172,8 @@ async function sealShared(
   if (folders.length > 0) await session.shards.seal(folders)
 }
 
-function progressOf(
-  { pipeline: { extract, service }, tally, counts, earlier }: RunContext,
-  { counters }: Service,
-): Progress {
-  const { requests } = counters
-  const isCounted = rulesOf(extract.resource).reading === 'search'
-  const searchesRemaining = isCounted ? counters.searchesRemaining : null
-  const spending = { requests, searchesRemaining }
+function progressOf(run: RunContext, { counters }: Service): Progress {
+  const { tally, counts } = run
   return {
     partitionsTotal: counts.total,
     partitionsDone: tally.done,
@@ -203,27 +186,24 @@ function progressOf(
     quarantined: tally.quarantined,
     searchesSpent: counters.searchesSpent,
     searchesRemaining: counters.searchesRemaining,
-    requestsAllowed: allowedRequests({ ...extract, sentBefore: earlier.requests }, spending, {
-      size: extract.pageSize,
-      rowsPerSearch: service.rowsPerSearch,
-    }),
+    requestsAllowed: allowedRequests(run, counters),
     pausedUntilMs: counters.pausedUntilMs,
     retrying: counters.retrying,
   }
 }
 
-/** The lower limit, for display; null: none. `searchesRemaining` null: requests cost nothing, or it is not known. */
-export function allowedRequests(
-  limits: Pick<RunLimits, 'maxRequests' | 'sentBefore' | 'minSearchesRemaining'>,
-  service: { readonly requests: number; readonly searchesRemaining: number | null },
-  page: { readonly size: number; readonly rowsPerSearch: number | null },
+/** The lower limit, for display; null: none. */
+function allowedRequests(
+  { pipeline: { extract, service }, earlier }: RunContext,
+  { requests, searchesRemaining }: Service['counters'],
 ): AllowedRequests | null {
-  const { requests, searchesRemaining } = service
-  const budget = requestsLeft(limits, requests)
-  const quota =
-    searchesRemaining === null
-      ? Number.POSITIVE_INFINITY
-      : Math.max(0, searchesToSpend(limits, searchesRemaining)) / searchesOf(page.size, page.rowsPerSearch)
+  const budget = requestsLeft({ ...extract, sentBefore: earlier.requests }, requests)
+  // Other requests cost nothing.
+  const isCounted = rulesOf(extract.resource).reading === 'search' && searchesRemaining !== null
+  const quota = isCounted
+    ? Math.max(0, searchesToSpend(extract, searchesRemaining)) /
+      searchesOf(extract.pageSize, service.rowsPerSearch)
+    : Number.POSITIVE_INFINITY
   const allowed = Math.min(budget, quota)
   if (!Number.isFinite(allowed)) return null
   return { requests: Math.floor(allowed), by: budget <= quota ? 'budget' : 'quota' }

@@ -3,13 +3,13 @@ import { windowAt } from '../../pipeline/index.ts'
 import { countOfIds, type PageIds } from '../../rows/index.ts'
 import {
   afterFeedPage,
+  chainEntry,
   type FeedProgress,
   type FoldedPartition,
   NEW_FEED,
   passOf,
 } from '../../state/index.ts'
-import { Chain, type PageChange, type Rest, type Start } from './chain.ts'
-import type { SplitPage } from './pages/split-by-window.ts'
+import { Chain, type PageChange, type Rest, type SplitPage, type Start } from './chain.ts'
 
 type Pass = NonNullable<FeedProgress['pass']>
 
@@ -32,7 +32,6 @@ export class Feed extends Chain {
   /** What a page meets decides whether there is another. */
   readonly mayPrefetch = false
   readonly mayRestart = false
-  readonly beginning = NEW_FEED
   readonly watermark = 0
   readonly advanced = 0
   readonly #every: WindowLength
@@ -133,9 +132,13 @@ export class Feed extends Chain {
     const isMore = isOver && nextPass(after.feed, read) !== null
     const hasSchema = slices.length > 0
     return {
-      ...{ watermark: 0, finished: [], reopened: [], inProgress: [...rejected.keys()], before: [] },
+      ...{ watermark: 0, finished: [], reopened: [], inProgress: [...rejected.keys()] },
       ids: hasIds ? { until: null, keep: 0 } : null,
       hasSchema,
+      before:
+        this.folded === undefined
+          ? [chainEntry(this.chain, this.query.name, this.windows, NEW_FEED, this.schema)]
+          : [],
       entry: {
         feed: { over: isOver, ...(isMore ? { more: true } : {}) },
         ...(hasSchema && this.folded?.schema !== this.schema ? { schema: this.schema } : {}),

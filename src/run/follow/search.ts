@@ -11,11 +11,16 @@ import {
 import type { PageSizes } from '../../extract/index.ts'
 import type { PlannedChain } from '../../pipeline/index.ts'
 import { countOfIds, type Position, withPage } from '../../rows/index.ts'
-import { type FoldedPartition, hasEnded, isInOrder, type JournalEntry } from '../../state/index.ts'
-import { Chain, type PageChange, type Rest, type Start } from './chain.ts'
+import {
+  chainEntry,
+  type FoldedPartition,
+  hasEnded,
+  isInOrder,
+  type JournalEntry,
+} from '../../state/index.ts'
+import { Chain, type PageChange, type Rest, type SplitPage, type Start } from './chain.ts'
 import { completeUntil, keptIds, positionAfter, restartInstant, type Untils } from './pages/position.ts'
 import { PartitionFault } from './pages/quarantine.ts'
-import type { SplitPage } from './pages/split-by-window.ts'
 
 type Parts = ConstructorParameters<typeof Chain>[1] & { readonly wanted: number }
 
@@ -24,7 +29,6 @@ export class Search extends Chain {
   readonly doneAtEnd = []
   readonly mayPrefetch = true
   readonly mayRestart = true
-  readonly beginning = null
   /** How many of its windows this run exports; the chain may cover more. */
   readonly #wanted: number
   #watermark = 0
@@ -122,6 +126,10 @@ export class Search extends Chain {
     const isLast = reached >= windows.count
     const before = folded?.position
     const isMoved = position !== null && (position.at !== before?.at || position.late !== before.late)
+    const begin =
+      folded === undefined
+        ? chainEntry(this.chain, this.query.name, windows, null, this.schema)
+        : this.#restart
     // No page after the last one could repeat its rows.
     const hasIds = !isLast && countOfIds(page.ids) > 0
     return {
@@ -130,7 +138,7 @@ export class Search extends Chain {
       inProgress: isLast ? [] : [reached],
       ids: hasIds ? keptIds(folded, this.#untils, page.ids, position, windows.order) : null,
       hasSchema: slices.length > 0 || page.next !== null,
-      before: this.#restart === null ? [] : [this.#restart],
+      before: begin === null ? [] : [begin],
       entry: {
         ...(reached === watermark ? {} : { watermark: reached }),
         ...(isMoved ? { position } : {}),

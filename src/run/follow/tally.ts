@@ -1,6 +1,5 @@
 import type { ErrorKind, ExportError, Log } from '../../core/index.ts'
 import type { DecodedPage, RejectedItem } from '../../rows/index.ts'
-import type { Chain, PageChange } from './chain.ts'
 import { PartitionFault } from './pages/quarantine.ts'
 
 // A service that sends new names with every page must not fill the log.
@@ -26,6 +25,9 @@ type Cause = Omit<FailureCause, 'what' | 'partitions' | 'reasons'> & {
   readonly reasons: Map<string, number>
 }
 
+type CountedPage = Pick<DecodedPage, 'rows' | 'repeated' | 'quarantined' | 'unknownFields'>
+
+/** Counts what a run does, and logs what somebody should know of it, most of it once. */
 export class Tally {
   done = 0
   readonly doneBefore: number
@@ -35,30 +37,47 @@ export class Tally {
   rows = 0
   quarantined = 0
   repeated = 0
-  /** Whether late rows came for a partition that had ended. */
-  hasReopened = false
   /** Partitions that failed in a row, without a usable response in between. */
   failuresInRow = 0
   readonly failures: { readonly partition: string; readonly message: string }[] = []
+  readonly #log: Log
   readonly #unknownFields: Set<string>
   readonly #reasons = new Map<string, number>()
   readonly #causes = new Map<string, Cause>()
   readonly #failed = new Set<string>()
+  #hasReopened = false
 
   /** @param known unknown fields that earlier runs have reported */
-  constructor({ done }: { readonly done: number }, known: Iterable<string> = []) {
+  constructor(done: number, known: Iterable<string>, log: Log) {
     this.done = done
     this.doneBefore = done
     this.#unknownFields = new Set(known)
+    this.#log = log
   }
 
-  page(page: Pick<DecodedPage, 'rows' | 'repeated' | 'quarantined'>): void {
-    for (const { issues } of page.quarantined) countReason(this.#reasons, issues)
-    this.rows += page.rows
-    this.quarantined += page.quarantined.length
-    this.repeated += page.repeated
+  /** @param partition that its chain has reached */
+  page({ rows, repeated, quarantined, unknownFields }: CountedPage, partition: string): void {
+    if (repeated > 0 && this.repeated === 0) {
+      const message = 'the service repeats rows on later pages; each is exported once'
+      this.#log('warn', message, { partition, repeated })
+    }
+    for (const { issues } of quarantined) countReason(this.#reasons, issues)
+    this.rows += rows
+    this.quarantined += quarantined.length
+    this.repeated += repeated
     // A page of rejected items alone is none that can be used.
-    if (page.rows > 0 || page.quarantined.length === 0) this.failuresInRow = 0
+    if (rows > 0 || quarantined.length === 0) this.failuresInRow = 0
+    this.#nameNew(Object.keys(unknownFields))
+  }
+
+  #nameNew(fields: readonly string[]): void {
+    const known = this.#unknownFields
+    const fresh = known.size >= MAX_FIELDS_NAMED ? [] : fields.filter((name) => !known.has(name))
+    if (fresh.length === 0) return
+    for (const name of fresh) known.add(name)
+    const message =
+      'the service sends fields that are not exported; transform.extra_columns adds them as columns'
+    this.#log('warn', message, { fields: fresh.join(', ') })
   }
 
   /** A partition is done. One that failed in this run counts as failed, also if late rows make up for it. */
@@ -67,7 +86,11 @@ export class Tally {
   }
 
   reopen(partition: string): void {
-    this.hasReopened = true
+    if (!this.#hasReopened) {
+      const message = 'late rows for finished partitions; they are written to additional shards'
+      this.#log('warn', message, { partition })
+    }
+    this.#hasReopened = true
     if (!this.#failed.has(partition)) this.done--
   }
 
@@ -76,16 +99,8 @@ export class Tally {
     return Object.fromEntries(this.#reasons)
   }
 
-  newFields(page: DecodedPage): readonly string[] {
-    if (this.#unknownFields.size >= MAX_FIELDS_NAMED) return []
-    const fresh = Object.keys(page.unknownFields).filter((name) => !this.#unknownFields.has(name))
-    for (const name of fresh) this.#unknownFields.add(name)
-    return fresh
-  }
-
-  /** @returns how many partitions failed for the same cause before */
-  partitionFailed(partition: string, error: ExportError): number {
-    const { kind, message, next } = error
+  partitionFailed(partition: string, error: ExportError, requests: number): void {
+    const { kind, message, next, onTerminal } = error
     // Late rows may fail a partition again.
     if (!this.#failed.has(partition)) this.failed++
     this.#failed.add(partition)
@@ -96,10 +111,10 @@ export class Tally {
     const known = this.#causes.get(what)
     const cause = known ?? { kind, partitions: 0, first: partition, next, reasons: new Map() }
     if (known === undefined && this.#causes.size < MAX_CAUSES) this.#causes.set(what, cause)
-    cause.partitions++
+    const alike = cause.partitions++
     if (error instanceof PartitionFault)
       for (const issues of error.rejected) countReason(cause.reasons, issues)
-    return cause.partitions - 1
+    this.#log('error', onTerminal, { event: 'partition.failed', partition, kind, requests, alike })
   }
 
   get causes(): readonly FailureCause[] {
@@ -124,52 +139,4 @@ function countReason(reasons: Map<string, number>, [first]: Issues): void {
   const reason = `${first.path.replace(/\d+/g, '*')}: ${first.message}`.slice(0, MAX_REASON)
   const under = reasons.has(reason) || reasons.size < MAX_REASONS ? reason : '…'
   reasons.set(under, (reasons.get(under) ?? 0) + 1)
-}
-
-/** Logs which partitions of a chain start, are done, and fail; each start comes before its end. */
-export class PartitionEvents {
-  readonly #chain: Chain
-  readonly #log: Log
-  readonly #started = new Set<number>()
-
-  constructor(chain: Chain, log: Log) {
-    this.#chain = chain
-    this.#log = log
-  }
-
-  begin(): void {
-    this.#start(this.#chain.watermark)
-  }
-
-  committed({ finished, reopened }: Pick<PageChange, 'finished' | 'reopened'>): void {
-    for (const index of reopened) this.#start(index)
-    for (const index of finished) {
-      this.#start(index)
-      this.#started.delete(index)
-      const { rows = 0, quarantined = 0, requests = 0 } = this.#chain.foldedAt(index) ?? {}
-      const { key } = this.#chain.partitionAt(index)
-      const fields = { event: 'partition.done', partition: key, rows, quarantined, requests }
-      this.#log('info', 'partition done', fields)
-    }
-    if (!this.#chain.isOver) this.#start(this.#chain.watermark)
-  }
-
-  failed(
-    index: number,
-    { kind, onTerminal }: ExportError,
-    counts: { readonly requests: number; readonly alike: number },
-  ): void {
-    this.#start(index)
-    const { key } = this.#chain.partitionAt(index)
-    this.#log('error', onTerminal, { event: 'partition.failed', partition: key, kind, ...counts })
-  }
-
-  #start(index: number): void {
-    if (index >= this.#chain.windows.count || this.#started.has(index)) return
-    this.#started.add(index)
-    const { key } = this.#chain.partitionAt(index)
-    const rows = this.#chain.foldedAt(index)?.rows ?? 0
-    const fields = { event: 'partition.start', partition: key, chain: this.#chain.chain, rows }
-    this.#log('info', 'partition started', fields)
-  }
 }

@@ -1,20 +1,14 @@
 import { windowRange } from '../../../core/index.ts'
 import type { ExtractedPage } from '../../../extract/index.ts'
 import { folderOf, ownsFolder } from '../../../load/index.ts'
-import {
-  chainEntry,
-  encodeIds,
-  type JournalEntry,
-  type PageEntry,
-  schemaToJson,
-} from '../../../state/index.ts'
+import { encodeIds, type JournalEntry, type PageEntry, schemaToJson } from '../../../state/index.ts'
 import type { Session } from '../../session.ts'
-import type { Chain, PageChange } from '../chain.ts'
-import { endedEntry, failEnded } from '../chain-failure.ts'
+import type { Chain, PageChange, SplitPage } from '../chain.ts'
+import { failedEntry, haltAfter } from '../chain-failure.ts'
+import type { ChainReport } from '../chain-report.ts'
 import type { ChainsContext } from '../run-context.ts'
-import type { PartitionEvents } from '../tally.ts'
 import { excessesOf, invalidItemOf, type PartitionFault, quarantineOf } from './quarantine.ts'
-import { type SplitPage, splitByWindow } from './split-by-window.ts'
+import { splitByWindow } from './split-by-window.ts'
 
 /**
  * Commits a page of a chain: not before the page before it, which may hand windows over to other chains.
@@ -25,7 +19,7 @@ export async function commitPage(
   extracted: ExtractedPage,
   chain: Chain,
   run: ChainsContext,
-  events: PartitionEvents,
+  report: ChainReport,
 ): Promise<PartitionFault | null> {
   const { session, measurements, tally } = run
   const { transform } = run.pipeline
@@ -44,17 +38,22 @@ export async function commitPage(
       ...before,
       { ...page, ...placement },
       ...measurements.entries([split.size, split.ms]),
-      ...ended.map((fault) => endedEntry(fault, chain)),
+      ...ended.map((fault) => failedEntry(chain, fault.index, fault, 0, true)),
     ],
     blobs,
   })
   chain.committed(change)
   tally.advanced += chain.advanced - advanced
   const failed = new Set(ended.map(({ index }) => index))
-  const done = { ...change, finished: change.finished.filter((index) => !failed.has(index)) }
-  count(split, chain, done, run)
-  events.committed(done)
-  for (const fault of ended) failEnded(chain, fault, events, run)
+  report.committed(
+    split,
+    change,
+    change.finished.filter((index) => !failed.has(index)),
+  )
+  for (const fault of ended) {
+    report.failed(fault.index, fault, 0)
+    haltAfter(fault, run)
+  }
   await measurements.enterMonth(session.journal)
   return excess
 }
@@ -71,7 +70,6 @@ export function entriesOf(
   session: Pick<Session, 'journal' | 'own'>,
 ): { readonly before: readonly JournalEntry[]; readonly page: PageEntry; readonly blobs: Uint8Array[] } {
   const { page, requests, size, forgotten } = split
-  const { folded, query } = chain
   const quarantine = quarantineOf(split, chain)
   const blobs = quarantine.map(({ lines }) => lines)
   const { ids } = change
@@ -80,19 +78,13 @@ export function entriesOf(
       ? {}
       : { ids: { blob: blobs.push(encodeIds({ ids: page.ids, until: ids.until })) - 1, keep: ids.keep } }
   return {
-    before: [
-      ...change.before,
-      ...(change.hasSchema ? newSchema(chain, session) : []),
-      ...(folded === undefined
-        ? [chainEntry(chain.chain, query.name, chain.windows, chain.beginning, chain.schema)]
-        : []),
-    ],
+    before: [...(change.hasSchema ? newSchema(chain, session) : []), ...change.before],
     page: {
       kind: 'page',
       chain: chain.chain,
       next: page.next,
       requests,
-      ...(size === folded?.size ? {} : { size }),
+      ...(size === chain.folded?.size ? {} : { size }),
       ...(quarantine.length === 0
         ? {}
         : { quarantine: quarantine.map(({ window, items }, blob) => ({ window, items, blob })) }),
@@ -137,33 +129,4 @@ function foldersToClose(
   }
   for (const index of reopened) change(index, 1)
   return finished.flatMap((index) => change(index, -1))
-}
-
-function count(
-  { page, rows, rejected }: SplitPage,
-  chain: Chain,
-  { finished, reopened, entry }: PageChange,
-  { tally, options }: ChainsContext,
-): void {
-  const log = options.onLog
-  const { repeated = 0 } = entry
-  // Without what belongs to windows that other chains have.
-  const kept = [...rows.values()].reduce((sum, each) => sum + each, 0)
-  if (repeated > 0 && tally.repeated === 0) {
-    const message = 'the service repeats rows on later pages; each is exported once'
-    log('warn', message, { partition: chain.current.key, repeated })
-  }
-  if (reopened.length > 0 && !tally.hasReopened) {
-    const message = 'late rows for finished partitions; they are written to additional shards'
-    log('warn', message, { partition: chain.partitionAt(reopened[0]!).key })
-  }
-  tally.page({ rows: kept, repeated, quarantined: [...rejected.values()].flat() })
-  for (const index of reopened) tally.reopen(chain.partitionAt(index).key)
-  for (const index of finished) tally.finish(chain.partitionAt(index).key)
-  const fields = tally.newFields(page)
-  if (fields.length > 0) {
-    const message =
-      'the service sends fields that are not exported; transform.extra_columns adds them as columns'
-    log('warn', message, { fields: fields.join(', ') })
-  }
 }

@@ -3,8 +3,7 @@ import { allowedOf } from '../../../data-set/index.ts'
 import { quarantineLines, quarantinePath } from '../../../load/index.ts'
 import type { RejectedItem } from '../../../rows/index.ts'
 import { type FoldedPartition, splitPath } from '../../../state/index.ts'
-import type { Chain } from '../chain.ts'
-import type { SplitPage } from './split-by-window.ts'
+import type { Chain, SplitPage } from '../chain.ts'
 
 /** A fault of one partition of a chain. The windows before and after it can still be exported. */
 export class PartitionFault extends ExportError {

@@ -1,35 +1,13 @@
-import { getOrInsert, type Int64, type Partition, type Window } from '../../../core/index.ts'
+import { getOrInsert, type Window } from '../../../core/index.ts'
 import type { ExtractedPage } from '../../../extract/index.ts'
 import { PageRows, type PartitionRange, type RowChoice, type Slice } from '../../../load/index.ts'
 import type { DecodedPage, RejectedItem, Times } from '../../../rows/index.ts'
-
-/** A page whose rows and rejected items are assigned to their partitions. */
-export type SplitPage = ExtractedPage & {
-  readonly slices: readonly Slice[]
-  /** The number of rows by the index of their window in the chain. */
-  readonly rows: ReadonlyMap<number, number>
-  /** Rejected items, likewise; an item without a readable time goes to the current partition of the chain. */
-  readonly rejected: ReadonlyMap<number, readonly RejectedItem[]>
-  /** The number of items that were dropped for forgotten people, likewise. */
-  readonly forgotten: ReadonlyMap<number, number>
-}
-
-/** The windows of a chain, by their index. */
-export type Placing = {
-  readonly schema: number
-  /** null: the chain has no windows. */
-  windowAt(index: number): Window | null
-  partitionAt(index: number): Partition
-  /** null: what belongs there is left out. */
-  indexOf(at: Int64): number | null
-  /** Of an item, whose time may be missing, or wrong. */
-  indexOfItem(at: number | null): number | null
-}
+import type { Chain, SplitPage } from '../chain.ts'
 
 /** Assigns each row to the window of its `imported_at`, in any order. */
 export function splitByWindow(
   extracted: ExtractedPage,
-  chain: Placing,
+  chain: Chain,
   folderOf: (index: number) => string,
 ): SplitPage {
   const { page } = extracted
@@ -52,7 +30,7 @@ export function splitByWindow(
 /** Rows `[from, to)` of a page, all of one window. */
 type Run = { readonly index: number; readonly from: number; readonly to: number }
 
-function runsOf({ rows, times }: DecodedPage, chain: Placing): readonly Run[] {
+function runsOf({ rows, times }: DecodedPage, chain: Chain): readonly Run[] {
   if (times === null) return rows === 0 ? [] : [{ index: 0, from: 0, to: rows }]
   const runs: Run[] = []
   let from = 0
@@ -80,7 +58,7 @@ function endOfRun(times: Times, start: number, { from, until }: Window): number 
 function slicesOf(
   page: DecodedPage,
   runs: readonly Run[],
-  chain: Placing,
+  chain: Chain,
   folderOf: (index: number) => string,
 ): readonly Slice[] {
   if (page.recordBatch === null || runs.length === 0) return []

@@ -1,8 +1,8 @@
 import * as z from 'zod'
-import { ExportError } from '../core/index.ts'
+import { ExportError, type ServiceSettings } from '../core/index.ts'
 import { jsonBody } from '../http/index.ts'
 import { reportRequest } from './page-requests.ts'
-import type { Service } from './service.ts'
+import { type CallDeps, Service } from './service.ts'
 
 const text = z.string().nullish()
 const texts = z.array(z.string()).nullish()
@@ -30,6 +30,18 @@ const Report = z.looseObject({
 export type Report = z.infer<typeof Report>
 
 const ReportResponse = z.object({ report: Report })
+
+/** Threat-flow reports, which cost no searches. They share a connection, a token and the rate limit. */
+export type Reports = {
+  /** @throws ExportError naming the report */
+  fetch(id: number): Promise<Report>
+  close(): Promise<void>
+}
+
+export function openReports(settings: ServiceSettings, deps: CallDeps): Reports {
+  const service = Service.forCalls(settings, deps)
+  return { fetch: (id) => fetchReport(service, id), close: () => service.close() }
+}
 
 /** Source: service spec 4.1. @throws ExportError `data` when the response is no report; else as `Service.request` */
 export async function fetchReport(service: Service, id: number): Promise<Report> {

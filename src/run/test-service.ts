@@ -1,34 +1,5 @@
-import type { Clock, Log, ServiceSettings } from '../core/index.ts'
-import {
-  fetchReport,
-  isWebPage,
-  type Report,
-  ResponseError,
-  Service,
-  type TokenInfo,
-} from '../extract/index.ts'
-
-export type { Report }
-
-type ServiceCallOptions = {
-  readonly clock: Clock
-  readonly readSecret: (name: string) => Promise<string | null>
-  readonly stop: AbortSignal
-  readonly log: Log
-  readonly hidesTexts: boolean
-}
-
-/** Threat-flow reports, which cost no searches. They share a connection, a token and the rate limit. */
-export type Reports = {
-  /** @throws ExportError naming the report */
-  fetch(id: number): Promise<Report>
-  close(): Promise<void>
-}
-
-export function openReports(settings: ServiceSettings, options: ServiceCallOptions): Reports {
-  const service = openCalls(settings, options)
-  return { fetch: (id) => fetchReport(service, id), close: () => service.close() }
-}
+import type { ServiceSettings } from '../core/index.ts'
+import { type CallDeps, isWebPage, ResponseError, Service, type TokenInfo } from '../extract/index.ts'
 
 export type TokenTest = {
   readonly url: string
@@ -43,16 +14,16 @@ export type SearchPath = {
 }
 
 /** Whose the token is, free of charge, at the configured or the public address. @throws ExportError `credentials` */
-export function testToken(settings: ServiceSettings, options: ServiceCallOptions): Promise<TokenTest> {
-  return requestedOnce(settings, options, (service) => tokenTest(service, settings))
+export function testToken(settings: ServiceSettings, deps: CallDeps): Promise<TokenTest> {
+  return requestedOnce(settings, deps, (service) => tokenTest(service, settings))
 }
 
 /** Tests the token and the search path; sends no search. @throws ExportError `credentials`: the token is rejected */
 export function testService(
   settings: ServiceSettings,
-  options: ServiceCallOptions,
+  deps: CallDeps,
 ): Promise<{ readonly token: TokenTest; readonly search: SearchPath }> {
-  return requestedOnce(settings, options, async (service) => {
+  return requestedOnce(settings, deps, async (service) => {
     const token = await tokenTest(service, settings)
     const { origin, pathname } = service.endpoints.search
     const found = await service.probeSearch().then(foundBy, () => 'unknown' as const)
@@ -91,19 +62,14 @@ export async function tokenTest(
 
 async function requestedOnce<T>(
   settings: ServiceSettings,
-  options: ServiceCallOptions,
+  deps: CallDeps,
   request: (service: Service) => Promise<T>,
 ): Promise<T> {
   // No retries: the caller needs the current state.
-  const service = openCalls({ ...settings, retries: 0 }, options)
+  const service = Service.forCalls({ ...settings, retries: 0 }, deps)
   try {
     return await request(service)
   } finally {
     await service.close()
   }
-}
-
-function openCalls(settings: ServiceSettings, options: ServiceCallOptions): Service {
-  const limits = { maxRequests: null, minSearchesRemaining: null, monthly: null, connections: 1 }
-  return new Service(settings, limits, { ...options, abort: options.stop })
 }

@@ -1,11 +1,60 @@
-import { ExportError, LEFT_OUT, repeatsSecret, unlessSecret } from '../core/index.ts'
-import { type DecodePage, MAX_CURSOR_BYTES } from '../rows/index.ts'
-import { isKnownField, UNNAMED_FIELDS } from '../transform/index.ts'
+import {
+  ExportError,
+  getOrInsert,
+  LEFT_OUT,
+  type Pipeline,
+  repeatsSecret,
+  unlessSecret,
+} from '../core/index.ts'
+import {
+  columnsOf,
+  type DecodeSettings,
+  MAX_CURSOR_BYTES,
+  ownFields,
+  type Schema,
+  type SuppressList,
+  withSchema,
+} from '../rows/index.ts'
+import { createDecoder, type Decoder, isKnownField, UNNAMED_FIELDS } from '../transform/index.ts'
+
+/** The decoders of schemas, by their numbers, each made when it is needed. Their pages repeat no known secret. */
+export function decodersOf(
+  pipeline: Pipeline,
+  schemas: readonly Schema[],
+  maskKey: Uint8Array | null,
+  suppress: SuppressList | null,
+): (schema: number) => Decoder {
+  const decoders = new Map<number, Decoder>()
+  const make = (schema: number): Decoder =>
+    pagesWithoutSecrets(
+      createDecoder(decodeSettings(withSchema(pipeline, schemas[schema]!), maskKey, suppress)),
+    )
+  return (schema) => getOrInsert(decoders, schema, () => make(schema))
+}
+
+function decodeSettings(
+  pipeline: Pipeline,
+  maskKey: Uint8Array | null,
+  suppress: SuppressList | null,
+): DecodeSettings {
+  const { extract, transform } = pipeline
+  return {
+    resource: extract.resource,
+    columns: columnsOf(pipeline),
+    extras: [...ownFields(extract.resource, extract.include), ...transform.extraColumns],
+    secretFacts: transform.secretFacts,
+    order: extract.order,
+    secret: transform.secret,
+    identity: transform.identity,
+    maskKey,
+    suppress,
+  }
+}
 
 /** Pages hold known secrets only in rows, which are the data itself. A cursor with one cannot be stored. */
-export function pagesWithoutSecrets(decode: DecodePage): DecodePage {
-  return async (body, context) => {
-    const page = await decode(body, context)
+export function pagesWithoutSecrets(decode: Decoder): Decoder {
+  return (body, context) => {
+    const page = decode(body, context)
     if (page.next !== null && isKept(page.next) && repeatsSecret(page.next, 'long'))
       throw new ExportError({
         kind: 'data',
