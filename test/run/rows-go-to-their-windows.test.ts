@@ -44,7 +44,7 @@ function chainOver(windows: WindowRun, ...entries: readonly JournalEntry[]): Sea
   })
   fold.apply(entries, fold.state.logEnd, [])
   const journal = { state: fold.state, read: async () => null, append: async () => {} }
-  return new Search(journal, { chain: CHAIN, query: ACME, windows, wanted: windows.count, schema: 0 })
+  return new Search({ journal, chain: CHAIN, query: ACME, windows, wanted: windows.count, schema: 0 })
 }
 
 /** A page whose rows have their indexes as ids. */

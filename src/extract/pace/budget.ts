@@ -38,6 +38,8 @@ type Spending = {
   readonly where: string
   readonly tier: Tier
   readonly size: number | null
+  /** Whether the request counts against the budget. */
+  readonly metered: boolean
   readonly signal: AbortSignal
 }
 
@@ -105,8 +107,8 @@ export class Budget {
   }
 
   /** @throws ExportError `quota` while the service accepts no requests */
-  checkOpen(where: string): void {
-    if (this.#clock.now() >= this.#closedUntil) return
+  #checkOpen(where: string): true {
+    if (this.#clock.now() >= this.#closedUntil) return true
     throw new ExportError({
       kind: 'quota',
       what: `The service accepts no requests before ${new Date(this.#closedUntil).toISOString()}`,
@@ -117,9 +119,11 @@ export class Budget {
 
   /** @throws ExportError `quota` when nothing may be sent any more */
   async reserve(spending: Spending): Promise<Reservation> {
-    const { where } = spending
-    this.#checkRequests(where)
-    this.checkOpen(where)
+    const { where, metered } = spending
+    if (metered) this.#checkRequests(where)
+    this.#checkOpen(where)
+    if (!metered)
+      return { search: null, holds: () => this.#checkOpen(where), spend: () => {}, release: () => {} }
     this.#reserved++
     let held = true
     const release = (): void => {
@@ -133,7 +137,7 @@ export class Budget {
     return {
       search,
       holds: () => {
-        this.checkOpen(where)
+        this.#checkOpen(where)
         if (search === null) return true
         return this.#shortageFor(search.cost, search.cost, this.#count.inFlight - 1) === null
       },
@@ -162,7 +166,7 @@ export class Budget {
         throw new ExportError({ kind: 'quota', what: shortage.what, where, next: shortage.next, ...options })
       }
       await count.change(signal)
-      this.checkOpen(where)
+      this.#checkOpen(where)
     }
   }
 

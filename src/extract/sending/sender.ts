@@ -73,7 +73,7 @@ export class Sender {
   async #attempt<T>(sending: Sending, read: ReadResponse<T>): Promise<T> {
     const { outgoing } = sending
     for (;;) {
-      const reservation = await this.#reserve(outgoing)
+      const reservation = await this.#parts.budget.reserve(outgoing)
       try {
         const sent = await this.#exchange(sending, reservation)
         if (sent !== null) return await this.#read(sent, outgoing, reservation.search, read)
@@ -81,18 +81,6 @@ export class Sender {
         reservation.release()
       }
     }
-  }
-
-  async #reserve(outgoing: Outgoing): Promise<Reservation> {
-    const { budget } = this.#parts
-    const { metered, where } = outgoing
-    if (metered) return budget.reserve(outgoing)
-    budget.checkOpen(where)
-    const holds = (): boolean => {
-      budget.checkOpen(where)
-      return true
-    }
-    return { search: null, holds, spend: () => {}, release: () => {} }
   }
 
   /** A permit, and a token that was valid when it came. */

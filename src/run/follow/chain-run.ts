@@ -44,8 +44,8 @@ export class ChainRun {
   async #export(): Promise<void> {
     const chain = this.#chain
     const { transform } = this.#run.pipeline
-    for (const [partition, folded] of chain.open()) {
-      const excess = excessOf(partition, chain.watermark, transform, folded)
+    for (const key of chain.openPartitions) {
+      const excess = excessOf({ key }, chain.watermark, transform, chain.foldedOf(key))
       if (excess !== null) throw excess
     }
     for (let start = await chain.next(); start !== null; start = await chain.next())

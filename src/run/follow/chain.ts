@@ -14,7 +14,9 @@ import type { Slice } from '../../load/index.ts'
 import type { PlannedChain } from '../../pipeline/index.ts'
 import type { PageContext, RejectedItem } from '../../rows/index.ts'
 import {
+  chainEntry,
   decodeIds,
+  type FeedProgress,
   type FoldedChain,
   type FoldedPartition,
   type Journal,
@@ -68,8 +70,10 @@ export type PageChange = {
 /** What other chains export where a partition failed, first to last, and how many windows the chain keeps; null: all. */
 export type Rest = { readonly chains: readonly PlannedChain[]; readonly keep: number | null }
 
-type ChainParts = Pick<Chain, 'chain' | 'query' | 'schema'> & { readonly windows: WindowRun }
-type ChainJournal = Pick<Journal, 'state' | 'read' | 'append'>
+export type ChainParts = Pick<Chain, 'chain' | 'query' | 'schema'> & {
+  readonly windows: WindowRun
+  readonly journal: Pick<Journal, 'state' | 'read' | 'append'>
+}
 
 /** One chain while a run follows it: its state in the checkpoint, or before its first page the plan. */
 export abstract class Chain {
@@ -82,10 +86,10 @@ export abstract class Chain {
   abstract readonly mayPrefetch: boolean
   /** Whether it may go on without a cursor that is served in no size. */
   abstract readonly mayRestart: boolean
-  protected readonly journal: ChainJournal
+  protected readonly journal: ChainParts['journal']
   readonly #windows: WindowRun
 
-  constructor(journal: ChainJournal, { chain, query, schema, windows }: ChainParts) {
+  constructor({ journal, chain, query, schema, windows }: ChainParts) {
     this.journal = journal
     this.chain = chain
     this.query = query
@@ -129,15 +133,15 @@ export abstract class Chain {
   }
 
   foldedAt(index: number): FoldedPartition | undefined {
-    return this.present(this.partitionAt(index).key)
+    return this.foldedOf(this.partitionAt(index).key)
   }
 
-  protected present(key: string): FoldedPartition | undefined {
-    return presentOf(this.journal.state, key)
+  foldedOf(partition: string): FoldedPartition | undefined {
+    return presentOf(this.journal.state, partition)
   }
 
-  /** The partitions in progress, with what is committed. */
-  abstract open(): Iterable<readonly [Partition, FoldedPartition | undefined]>
+  /** Keys of the partitions that its next page may have rows of. */
+  abstract get openPartitions(): readonly string[]
 
   /** The next sequence of cursors; null: this run has all that it needs. @throws ExportError when ids are lost */
   abstract next(): Promise<Start | null>
@@ -147,7 +151,13 @@ export abstract class Chain {
 
   abstract after(page: SplitPage): PageChange
 
-  committed(_change: PageChange): void {}
+  abstract committed(change: PageChange): void
+
+  /** The entry of the chain, before that of its first page. */
+  protected begin(feed: FeedProgress | null): readonly JournalEntry[] {
+    if (this.folded !== undefined) return []
+    return [chainEntry(this.chain, this.query.name, this.windows, feed, this.schema)]
+  }
 
   /** The index of the partition that fails. */
   abstract indexOfFault(error: ExportError): number

@@ -112,11 +112,11 @@ async function beginOrResumeChain(
 ): Promise<Chain | null> {
   const { journal, own } = session
   const { query } = planned
-  const { every } = pipeline.extract.windows ?? {}
+  const { every } = pipeline.extract.windows ?? { every: null }
   const follow = (chain: number, windows: WindowRun, wanted: number, schema: number): Chain =>
     isFeed(query)
-      ? new Feed(journal, { chain, query, windows, schema: own.number }, every ?? { unit: 'month' })
-      : new Search(journal, { chain, query, windows, wanted, schema })
+      ? new Feed({ journal, chain, query, windows, schema: own.number, every })
+      : new Search({ journal, chain, query, windows, schema, wanted })
   if (planned.kind === 'new') {
     const { windows } = planned
     return follow(session.nextChain(), windows, windows.count, own.number)

@@ -1,15 +1,8 @@
-import { ExportError, type Int64, type Partition, type Window, type WindowLength } from '../../core/index.ts'
+import { ExportError, type Int64, type Window, type WindowLength } from '../../core/index.ts'
 import { windowAt } from '../../pipeline/index.ts'
 import { countOfIds, type PageIds } from '../../rows/index.ts'
-import {
-  afterFeedPage,
-  chainEntry,
-  type FeedProgress,
-  type FoldedPartition,
-  NEW_FEED,
-  passOf,
-} from '../../state/index.ts'
-import { Chain, type PageChange, type Rest, type SplitPage, type Start } from './chain.ts'
+import { afterFeedPage, type FeedProgress, NEW_FEED, passOf } from '../../state/index.ts'
+import { Chain, type ChainParts, type PageChange, type Rest, type SplitPage, type Start } from './chain.ts'
 
 type Pass = NonNullable<FeedProgress['pass']>
 
@@ -42,13 +35,9 @@ export class Feed extends Chain {
   #known: readonly PageIds[] | null = null
   #read: ReadEnds
 
-  constructor(
-    journal: ConstructorParameters<typeof Chain>[0],
-    parts: ConstructorParameters<typeof Chain>[1],
-    every: WindowLength,
-  ) {
-    super(journal, parts)
-    this.#every = every
+  constructor(parts: ChainParts & { readonly every: WindowLength | null }) {
+    super(parts)
+    this.#every = parts.every ?? { unit: 'month' }
     // New rows may come at an identifier's front, too: it has no order. The tenant's is requested oldest first.
     this.#read = { front: parts.query.type !== 'identifier', end: false }
   }
@@ -84,11 +73,7 @@ export class Feed extends Chain {
     return isReadAgain && passOf(this.#progress) === 'whole'
   }
 
-  *open(): Generator<readonly [Partition, FoldedPartition | undefined]> {
-    for (const key of this.#keys) yield [{ ...this.current, key }, this.present(key)]
-  }
-
-  get #keys(): readonly string[] {
+  get openPartitions(): readonly string[] {
     const { name } = this.query
     const windows = this.journal.state.partitions.branches.get(name)?.keys() ?? []
     return [...windows].map((window) => `${name}/${window}`)
@@ -135,10 +120,7 @@ export class Feed extends Chain {
       ...{ watermark: 0, finished: [], reopened: [], inProgress: [...rejected.keys()] },
       ids: hasIds ? { until: null, keep: 0 } : null,
       hasSchema,
-      before:
-        this.folded === undefined
-          ? [chainEntry(this.chain, this.query.name, this.windows, NEW_FEED, this.schema)]
-          : [],
+      before: this.begin(NEW_FEED),
       entry: {
         feed: { over: isOver, ...(isMore ? { more: true } : {}) },
         ...(hasSchema && this.folded?.schema !== this.schema ? { schema: this.schema } : {}),
@@ -148,7 +130,7 @@ export class Feed extends Chain {
     }
   }
 
-  override committed({ known, read }: FeedChange): void {
+  committed({ known, read }: FeedChange): void {
     this.#known = known
     this.#read = read
   }
@@ -165,7 +147,7 @@ export class Feed extends Chain {
   protected async lost(why: string, cause?: ExportError): Promise<ExportError> {
     const { current, query } = this
     // A glob would name the pruned windows, too, and bring them back.
-    const isPruned = this.#keys.some((key) => this.present(key)?.state === 'pruned')
+    const isPruned = this.openPartitions.some((key) => this.foldedOf(key)?.state === 'pruned')
     return new ExportError({
       kind: 'refused',
       what: `${why}, and a feed can be read on from nowhere else without losing or doubling rows`,

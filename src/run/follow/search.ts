@@ -4,25 +4,16 @@ import {
   type Int64,
   int64FromJson,
   type Log,
-  type Partition,
   type SearchQuery,
   type Window,
 } from '../../core/index.ts'
 import type { PageSizes } from '../../extract/index.ts'
 import type { PlannedChain } from '../../pipeline/index.ts'
 import { countOfIds, type Position, withPage } from '../../rows/index.ts'
-import {
-  chainEntry,
-  type FoldedPartition,
-  hasEnded,
-  isInOrder,
-  type JournalEntry,
-} from '../../state/index.ts'
-import { Chain, type PageChange, type Rest, type SplitPage, type Start } from './chain.ts'
+import { hasEnded, isInOrder, type JournalEntry } from '../../state/index.ts'
+import { Chain, type ChainParts, type PageChange, type Rest, type SplitPage, type Start } from './chain.ts'
 import { completeUntil, keptIds, positionAfter, restartInstant, type Untils } from './pages/position.ts'
 import { PartitionFault } from './pages/quarantine.ts'
-
-type Parts = ConstructorParameters<typeof Chain>[1] & { readonly wanted: number }
 
 /** A search, or a list of reports: rows come in the order of its windows, or late. It ends. */
 export class Search extends Chain {
@@ -36,12 +27,12 @@ export class Search extends Chain {
   /** Of the pages whose ids are in the log. */
   #untils: Untils = []
   /** Committed with the next page, the first one without the cursor: an outage leaves a cursor as it is. */
-  #restart: JournalEntry | null = null
+  #restart: readonly JournalEntry[] = []
   #pages = 0
 
-  constructor(journal: ConstructorParameters<typeof Chain>[0], { wanted, ...parts }: Parts) {
-    super(journal, parts)
-    this.#wanted = wanted
+  constructor(parts: ChainParts & { readonly wanted: number }) {
+    super(parts)
+    this.#wanted = parts.wanted
   }
 
   get watermark(): number {
@@ -76,8 +67,8 @@ export class Search extends Chain {
     return (at === null ? null : this.indexOf(at)) ?? this.currentIndex
   }
 
-  *open(): Generator<readonly [Partition, FoldedPartition | undefined]> {
-    yield [this.current, this.foldedAt(this.currentIndex)]
+  get openPartitions(): readonly string[] {
+    return [this.current.key]
   }
 
   async next(): Promise<Start | null> {
@@ -103,7 +94,7 @@ export class Search extends Chain {
     const why = isOfCursor ? 'the service refuses the saved cursor' : 'the saved cursor is served in no size'
     const from = since === null ? 'its beginning' : formatInstant(int64FromJson(since))
     log('warn', `${why}; restarting from ${from}`, { partition: current.key })
-    this.#restart = { kind: 'restart', chain, since }
+    this.#restart = [{ kind: 'restart', chain, since }]
     const start = {
       cursor: null,
       requested: this.windows.range,
@@ -113,9 +104,9 @@ export class Search extends Chain {
     }
     if (isOfCursor) return start
     // The size was the cursor's, or the service serves nothing.
-    const isOfSize = sizes.bindsSizes
-    const size = isOfSize ? sizes.after(folded.size ?? sizes.first) : sizes.first
-    return { ...start, first: { size, isTrial: !isOfSize } }
+    const isTrial = !sizes.bindsSizes
+    const size = isTrial ? sizes.first : sizes.after(folded.size ?? sizes.first)
+    return { ...start, first: { size, isTrial } }
   }
 
   after(split: SplitPage): PageChange {
@@ -126,10 +117,6 @@ export class Search extends Chain {
     const isLast = reached >= windows.count
     const before = folded?.position
     const isMoved = position !== null && (position.at !== before?.at || position.late !== before.late)
-    const begin =
-      folded === undefined
-        ? chainEntry(this.chain, this.query.name, windows, null, this.schema)
-        : this.#restart
     // No page after the last one could repeat its rows.
     const hasIds = !isLast && countOfIds(page.ids) > 0
     return {
@@ -138,7 +125,7 @@ export class Search extends Chain {
       inProgress: isLast ? [] : [reached],
       ids: hasIds ? keptIds(folded, this.#untils, page.ids, position, windows.order) : null,
       hasSchema: slices.length > 0 || page.next !== null,
-      before: begin === null ? [] : [begin],
+      before: [...this.begin(null), ...this.#restart],
       entry: {
         ...(reached === watermark ? {} : { watermark: reached }),
         ...(isMoved ? { position } : {}),
@@ -182,8 +169,8 @@ export class Search extends Chain {
     return { finished, reopened: [...late] }
   }
 
-  override committed({ watermark, ids }: PageChange): void {
-    this.#restart = null
+  committed({ watermark, ids }: PageChange): void {
+    this.#restart = []
     this.#pages++
     if (ids !== null) this.#untils = [...this.#untils.slice(this.#untils.length - ids.keep), ids.until]
     this.#watermark = watermark

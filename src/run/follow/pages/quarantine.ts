@@ -25,7 +25,7 @@ export type Added = { readonly rows: number; readonly rejected: readonly Rejecte
 
 /** The fault of a partition with too many quarantined items, over all pages of all runs; null: it has not. */
 export function excessOf(
-  { key }: Partition,
+  { key }: Pick<Partition, 'key'>,
   index: number,
   { maxQuarantined }: Pick<TransformSettings, 'maxQuarantined'>,
   folded: FoldedPartition | undefined,
