@@ -2,6 +2,7 @@ import {
   type AddressKey,
   type Clock,
   ExportError,
+  getOrInsert,
   isSecondSearch,
   type ServiceSettings,
 } from '../core/index.ts'
@@ -36,11 +37,8 @@ export function rateLimits(settings: ServiceSettings, endpoints: Endpoints, cloc
   const { baseUrl, auth, requestsPerSecond, basicRequestsPerSecond } = settings
   const { pathname } = endpoints.search
   const key = JSON.stringify([baseUrl, auth.secretIn, requestsPerSecond, basicRequestsPerSecond, pathname])
-  const ofClock = known.get(clock) ?? new Map<string, RateLimits>()
-  known.set(clock, ofClock)
-  const limits = ofClock.get(key) ?? newRateLimits(settings, endpoints, clock)
-  ofClock.set(key, limits)
-  return limits
+  if (!known.has(clock)) known.set(clock, new Map())
+  return getOrInsert(known.get(clock)!, key, () => newRateLimits(settings, endpoints, clock))
 }
 
 /** The tier of the feeds is not known, so they have a limit of their own. */

@@ -93,13 +93,9 @@ const OUT_OF_SEARCHES = new Set([402, 403, 429])
 // Statuses by which a service may report an unknown or expired cursor.
 const CURSOR_STATUSES = new Set([400, 404, 409, 410, 422])
 
-const CodedError = z.object({
-  error: z.object({ code: z.string().nullish(), message: z.string().nullish() }),
-})
-const Invalid = z.object({
-  detail: z.array(z.object({ loc: z.array(z.union([z.string(), z.number()])), msg: z.string() })),
-})
-const Detail = z.object({ detail: z.string() })
+const Coded = z.object({ code: z.string().nullish(), message: z.string().nullish() })
+const Invalid = z.array(z.object({ loc: z.array(z.union([z.string(), z.number()])), msg: z.string() }))
+const ErrorBody = z.union([z.object({ error: Coded }), z.object({ detail: z.union([Invalid, z.string()]) })])
 
 /** `<` after blanks and a byte order mark. */
 const BEGINS_AS_PAGE = /^(?:\u00ef\u00bb\u00bf)?\s*</
@@ -134,14 +130,12 @@ function serviceWords(body: Uint8Array, hidesTexts: boolean) {
 const CODE = /^[A-Z][A-Z0-9_]{2,63}$/
 
 function errorWords(json: unknown): { readonly code?: string; readonly text: string } {
-  const coded = CodedError.safeParse(json)
-  if (coded.success) return { code: coded.data.error.code ?? '', text: coded.data.error.message ?? '' }
-  const invalid = Invalid.safeParse(json)
-  if (invalid.success) {
-    return { text: invalid.data.detail.map(({ loc, msg }) => `${loc.join('.')}: ${msg}`).join('; ') }
-  }
-  const detail = Detail.safeParse(json)
-  return { text: detail.success ? detail.data.detail : '' }
+  const { data } = ErrorBody.safeParse(json)
+  if (data === undefined) return { text: '' }
+  if ('error' in data) return { code: data.error.code ?? '', text: data.error.message ?? '' }
+  const { detail } = data
+  if (typeof detail === 'string') return { text: detail }
+  return { text: detail.map(({ loc, msg }) => `${loc.join('.')}: ${msg}`).join('; ') }
 }
 
 function parsed(body: Uint8Array): unknown {

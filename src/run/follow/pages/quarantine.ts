@@ -53,8 +53,21 @@ export function invalidItemOf(
 ): PartitionFault | null {
   if (onInvalid !== 'fail' || rejected.size === 0) return null
   const index = Math.min(...rejected.keys())
-  const page = (chain.folded?.pages ?? 0) + 1
-  return invalidItem(rejected.get(index)![0]!, index, `${chain.partitionAt(index).key}, page ${page}`)
+  const { index: item, issues } = rejected.get(index)![0]!
+  // Names of fields, never values.
+  const paths = new Set(issues.map(({ path }) => (path === '' ? 'the item itself' : path)))
+  const fields = [...paths].join(', ')
+  return new PartitionFault(
+    index,
+    `Item ${item + 1} of the response breaks the schema at ${fields}`,
+    `${chain.partitionAt(index).key}, page ${numberOfPage(chain)}`,
+    'Set transform.on_invalid to quarantine to export the rest.',
+    `items break the schema at ${fields}`,
+  )
+}
+
+function numberOfPage({ folded }: Chain): number {
+  return (folded?.pages ?? 0) + 1
 }
 
 /** The faults of partitions that have too many rejected items with this page, of those given by their index. */
@@ -70,21 +83,8 @@ export function excessesOf(
   })
 }
 
-/** An item breaks the schema under `on_invalid: fail`. Names fields, never values. */
-function invalidItem({ index: item, issues }: RejectedItem, index: number, where: string): PartitionFault {
-  const paths = new Set(issues.map(({ path }) => path))
-  const fields = [...paths].map((path) => (path === '' ? 'the item itself' : path))
-  return new PartitionFault(
-    index,
-    `Item ${item + 1} of the response breaks the schema at ${fields.join(', ')}`,
-    where,
-    'Set transform.on_invalid to quarantine to export the rest.',
-    `items break the schema at ${fields.join(', ')}`,
-  )
-}
-
 export function quarantineOf({ rejected }: SplitPage, chain: Chain) {
-  const page = (chain.folded?.pages ?? 0) + 1
+  const page = numberOfPage(chain)
   return [...rejected].map(([index, items]) => {
     const { key } = chain.partitionAt(index)
     const lines = quarantineLines(items.map(({ at: _, ...item }) => ({ partition: key, page, ...item })))
