@@ -166,11 +166,6 @@ export class Service {
     }
   }
 
-  /** Makes sure that there is a token: an API key is exchanged for one. */
-  async obtainToken(): Promise<void> {
-    await this.#tokens.current()
-  }
-
   close(): Promise<void> {
     return this.#parts.http.close()
   }
