@@ -1,5 +1,5 @@
 import { chmodSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { dirname, join, sep } from 'node:path'
+import { basename, dirname, join, sep } from 'node:path'
 import { defineConfig } from 'rolldown'
 import { thoroughPackage } from './test/thorough/packages.mjs'
 
@@ -88,18 +88,19 @@ function reachedFrom(path, reached = new Set()) {
   if (reached.has(path) || !existsSync(path)) return reached
   reached.add(path)
   const imports = readFileSync(path, 'utf8').matchAll(
-    /^(?:import|export)\b(?! type)[^;]*? from '(\.[^']+)'/gms,
+    /^(?:import|export)\b(?! type)[^;']*? from '(\.[^']+)'/gms,
   )
   for (const [, to] of imports) {
     const target = join(dirname(path), to)
-    if (folderOf(target) === folderOf(path)) reachedFrom(target, reached)
+    const isCommand = basename(path) === 'index.ts' && to.startsWith('./commands/')
+    if (folderOf(target) === folderOf(path) && !isCommand) reachedFrom(target, reached)
   }
   return reached
 }
 
 /**
- * The chunk of each module: that of its folder, if the folder's index reaches it. The command line has no index: its
- * chunk is what every command needs. What is imported dynamically, a command for instance, and packages have others.
+ * The chunk of each module: that of its folder, if the folder's index reaches it, but not as a command. The command line
+ * has no index: its chunk is what every command needs. What is imported dynamically, commands, and packages have others.
  */
 const CHUNKS = new Map(
   readdirSync(SRC)
@@ -107,15 +108,26 @@ const CHUNKS = new Map(
     .flatMap((begin) => Array.from(reachedFrom(begin), (path) => [path, folderOf(path)])),
 )
 
-/** A package is a chunk: rolldown would divide some in the middle of a circle. */
-const packageOf = (id) =>
-  /[\\/]node_modules[\\/]((?:@[^\\/]+[\\/])?[^\\/]+)/.exec(id)?.[1].replaceAll(/[@\\/]/g, '-') ?? null
-
-const chunkOf = (id) => CHUNKS.get(id) ?? packageOf(id)
-
-const { dependencies, optionalDependencies } = JSON.parse(
+const { dependencies, devDependencies, optionalDependencies } = JSON.parse(
   readFileSync(join(import.meta.dirname, 'package.json'), 'utf8'),
 )
+
+/** By package: the one that the sources name, which needs it. */
+const NEEDED_BY = new Map(Object.keys(devDependencies).map((name) => [name, name]))
+// This loop also visits what it adds.
+for (const [name, by] of NEEDED_BY) {
+  const file = join(import.meta.dirname, 'node_modules', name, 'package.json')
+  const needed = existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')).dependencies ?? {}) : {}
+  for (const each of Object.keys(needed)) if (!NEEDED_BY.has(each)) NEEDED_BY.set(each, by)
+}
+
+/** A package is a chunk, with those that it needs: rolldown would divide some in the middle of a circle. */
+const packageOf = (id) => {
+  const name = /[\\/]node_modules[\\/]((?:@[^\\/]+[\\/])?[^\\/]+)/.exec(id)?.[1].replaceAll('\\', '/')
+  return name === undefined ? null : (NEEDED_BY.get(name) ?? name).replaceAll(/[@/]/g, '-')
+}
+
+const chunkOf = (id) => CHUNKS.get(id) ?? packageOf(id)
 
 const shared = {
   platform: 'node',

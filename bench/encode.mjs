@@ -128,7 +128,7 @@ async function decoded(recordBatches) {
 }
 
 async function encoded(format, rowGroups) {
-  const encoder = createEncoder({ format, columns, createdBy: 'bench', fileMetadata: {} })
+  const encoder = await createEncoder({ format, columns, createdBy: 'bench', fileMetadata: {} })
   let bytes = 0
   for (const recordBatches of rowGroups)
     bytes += (await encoder.encode(await decoded(recordBatches))).bytes.length

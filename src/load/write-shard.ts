@@ -9,7 +9,7 @@ import { rowGroups } from './row-groups.ts'
 type ShardWriterOptions = {
   readonly store: OwnedStore
   /** Asked for when there is something to write. @param schema number of the shard's */
-  readonly encoderOf: (schema: number) => ShardEncoder
+  readonly encoderOf: (schema: number) => Promise<ShardEncoder>
   readonly extension: string
   readonly rowGroupRows: number
 }
@@ -28,10 +28,10 @@ export type ShardWriter = (
 ) => Promise<WrittenShard>
 
 export function shardWriter({ store, encoderOf, extension, rowGroupRows }: ShardWriterOptions): ShardWriter {
-  const encoders = new Map<number, ShardEncoder>()
+  const encoders = new Map<number, Promise<ShardEncoder>>()
   const encoding = serial()
   return async ({ shard, folder, part, schema }, batches, committed) => {
-    const { header, encode, footer } = getOrInsert(encoders, schema, () => encoderOf(schema))
+    const { header, encode, footer } = await getOrInsert(encoders, schema, () => encoderOf(schema))
     const hash = createHash('sha256')
     const written: WrittenRowGroup[] = []
     let rows = 0

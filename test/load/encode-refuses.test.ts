@@ -9,8 +9,10 @@ import { createdBy, parquetFormats, plainCsv, snappyParquet } from './shard-fixt
 const SECRET = 'Tr0ub4dor-and-3'
 const columns = specs({ id: 'int64', hash: 'text', tags: 'list?' })
 
-const failure = (format: Format, recordBatch: RecordBatch): Promise<ExportError> =>
-  refusal(createEncoder({ format, columns, createdBy, fileMetadata: {} }).encode([recordBatch]))
+async function failure(format: Format, recordBatch: RecordBatch): Promise<ExportError> {
+  const encoder = await createEncoder({ format, columns, createdBy, fileMetadata: {} })
+  return refusal(encoder.encode([recordBatch]))
+}
 
 describe.each(parquetFormats)('parquet by $engine, $encodings, $compression', (format) => {
   it('refuses a null in a required column, without values in the message', async () => {
@@ -25,7 +27,7 @@ describe.each(parquetFormats)('parquet by $engine, $encodings, $compression', (f
   })
 
   it('encodes as before after a failure', async () => {
-    const encoder = createEncoder({ format, columns, createdBy, fileMetadata: {} })
+    const encoder = await createEncoder({ format, columns, createdBy, fileMetadata: {} })
     const good = recordBatchOf(columns, [{ id: 1, hash: 'x', tags: null }])
     const kept = async () => {
       const { bytes, ...rest } = await encoder.encode([good])

@@ -64,7 +64,7 @@ export async function encodeShard(
   rowGroups: readonly (readonly RecordBatch[])[],
   fileMetadata: Readonly<Record<string, string>> = {},
 ): Promise<Buffer> {
-  const encoder = createEncoder({ format, columns, createdBy, fileMetadata })
+  const encoder = await createEncoder({ format, columns, createdBy, fileMetadata })
   const parts: Uint8Array[] = [encoder.header()]
   const written: WrittenRowGroup[] = []
   let offset = parts[0]!.length

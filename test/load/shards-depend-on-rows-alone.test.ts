@@ -214,7 +214,7 @@ async function exported(
   const store = await unowned.own(newOwner())
   await beginCheckpoint(store, HEADER)
   const draw = random(from.length)
-  const made = createEncoder({ format, columns, createdBy, fileMetadata: {} })
+  const made = await createEncoder({ format, columns, createdBy, fileMetadata: {} })
   const encoder = slowEncoder(made, () => Math.floor(draw() * slow))
   const open = async (): Promise<[Journal, ShardSet]> => {
     // From the files alone.

@@ -166,7 +166,7 @@ function writerOf({
   extension = '.csv',
   rowGroupRows = 100_000,
 }: Pick<Opened, 'store' | 'encoder' | 'extension' | 'rowGroupRows'>): ShardWriter {
-  return shardWriter({ store, encoderOf: () => encoder, extension, rowGroupRows })
+  return shardWriter({ store, encoderOf: async () => encoder, extension, rowGroupRows })
 }
 
 /** Opens the shards of a log, all of whose rows are there. */

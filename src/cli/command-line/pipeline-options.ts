@@ -95,7 +95,7 @@ export async function describedBy(
   use: Use,
 ): Promise<Described> {
   const { learnSecrets, readMaskKey, readPlace } = await import('../../pipeline/index.ts')
-  const { describeDataSet } = await import('../../data-set/index.ts')
+  const { describeDataSet } = await import('../work/data-set.ts')
   await learnSecrets(env)
   const place = await readPlace(given, { env, cwd, overrides: { output } })
   await learnSecrets(env, place.pipeline)
@@ -113,7 +113,7 @@ export async function requireToRun(
   const { warningsFor, checkRequirements } = await import('../../pipeline/index.ts')
   await checkRequirements(pipeline, { env, allowPlaintext, sendsNothing }).catch(async (error: unknown) => {
     // A key would not help a file that does not fit the data set.
-    const { requireFit } = await import('../../data-set/index.ts')
+    const { requireFit } = await import('../work/data-set.ts')
     await requireFit(pipeline)
     throw error
   })

@@ -122,14 +122,14 @@ async function readEach(
 /** With the queries and windows of the data set, where the file does not tell them. */
 async function placeOf(file: string, { output }: OverrideFlags, { env, cwd }: Io): Promise<Pipeline | null> {
   const { readPlace } = await import('../../pipeline/index.ts')
-  const { describeDataSet } = await import('../../data-set/index.ts')
+  const { describeDataSet } = await import('../work/data-set.ts')
   const place = await readPlace(file, { env, cwd, overrides: { output } }).catch(nullIf())
   const described = place && (await describeDataSet(place, 'status').catch(nullIf()))
   return described?.planned ?? place?.pipeline ?? null
 }
 
 async function leaveRecord(pipeline: Pipeline, error: ExportError): Promise<void> {
-  const { recordFailedStart } = await import('../../data-set/index.ts')
+  const { recordFailedStart } = await import('../work/data-set.ts')
   await recordFailedStart(pipeline, error, systemClock.now())
 }
 
@@ -154,7 +154,7 @@ async function runEach(
   for (const { file, name, pipeline, place } of found) {
     let verdict: Verdict | null = null
     const notBegun = async (error: ExportError): Promise<number> => {
-      const { readVerdict } = await import('../../data-set/index.ts')
+      const { readVerdict } = await import('../work/data-set.ts')
       verdict = place === null ? null : await readVerdict(place).catch(nullIf())
       if (settings.json) await io.stdout.line(plainJson(notBegunJson(name, error, verdict)))
       return exitCode(error.kind, io.signals.received)
@@ -197,7 +197,7 @@ async function runOne(
   const { exportPipeline } = await import('../work/export-pipeline.ts')
   const { target, json, output, fresh, evolve, supersede = null } = settings
   if (target !== null) {
-    const { requireTable } = await import('../../data-set/index.ts')
+    const { requireTable } = await import('../work/load-tables.ts')
     await requireTable(pipeline, target, { isNew: fresh === true, evolve, supersede, stop: signals.stop })
   }
   const code = await exportPipeline(pipeline, settings, signals, io)

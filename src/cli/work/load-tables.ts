@@ -14,6 +14,8 @@ import { pathWithin } from '../results/save-file.ts'
 import { verdictLines } from '../results/verdict.ts'
 import { count, counted, duration, plainLine, shownPath } from '../terminal/text.ts'
 
+export { requireTable } from '../../data-set/index.ts'
+
 export type LoadSettings = Settings<
   Pick<LoadOptions, 'schema' | 'table' | 'mode' | 'evolve' | 'supersede'>
 > & {

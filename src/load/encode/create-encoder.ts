@@ -1,19 +1,26 @@
-import { csvColumnar } from './csv/columnar.ts'
-import { csvStringify } from './csv/csv-stringify.ts'
+import type { CsvFormat, ParquetFormat } from '../../core/index.ts'
 import type { EncodeSettings, ShardEncoder } from './encoder.ts'
-import { parquetColumnar } from './parquet/columnar.ts'
-import { parquetjsLite } from './parquet/parquetjs-lite.ts'
 
-const PARQUET_ENGINES = { columnar: parquetColumnar, 'parquetjs-lite': parquetjsLite }
-const CSV_ENGINES = { columnar: csvColumnar, 'csv-stringify': csvStringify }
+type Engine<F> = (settings: EncodeSettings, format: F) => ShardEncoder
+
+/** Loaded when there is something to write: most commands write no rows. */
+const PARQUET_ENGINES: Readonly<Record<ParquetFormat['engine'], () => Promise<Engine<ParquetFormat>>>> = {
+  columnar: async () => (await import('./parquet/columnar.ts')).parquetColumnar,
+  'parquetjs-lite': async () => (await import('./parquet/parquetjs-lite.ts')).parquetjsLite,
+}
+
+const CSV_ENGINES: Readonly<Record<CsvFormat['engine'], () => Promise<Engine<CsvFormat>>>> = {
+  columnar: async () => (await import('./csv/columnar.ts')).csvColumnar,
+  'csv-stringify': async () => (await import('./csv/csv-stringify.ts')).csvStringify,
+}
 
 /** @throws ExportError `config` when the engine, or this Node.js, cannot write the format */
-export function createEncoder(settings: EncodeSettings): ShardEncoder {
+export async function createEncoder(settings: EncodeSettings): Promise<ShardEncoder> {
   const { format } = settings
   switch (format.kind) {
     case 'parquet':
-      return PARQUET_ENGINES[format.engine](settings, format)
+      return (await PARQUET_ENGINES[format.engine]())(settings, format)
     case 'csv':
-      return CSV_ENGINES[format.engine](settings, format)
+      return (await CSV_ENGINES[format.engine]())(settings, format)
   }
 }
