@@ -10,5 +10,5 @@ test('of a long feed the first and the last 20,000 ids are kept, and what was fo
   const [first, last] = [ids.slice(0, 20), ids.slice(20)]
   expect(first).toEqual(Array.from({ length: 20 }, (_, id) => id))
   expect(last).toEqual(Array.from({ length: 20 }, (_, i) => 80 + i))
-  expect(feed).toMatchObject({ head: 20, forgot: true })
+  expect(feed).toMatchObject({ head: 20, truncated: true })
 })
