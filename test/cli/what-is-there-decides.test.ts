@@ -10,7 +10,7 @@ import { inThisProcess } from '../support/in-this-process.ts'
 import { writeKeyPair } from '../support/key-pair.ts'
 import { shardPaths } from '../support/read-shards.ts'
 import { exits } from '../support/run-cli.ts'
-import { some } from '../support/thorough.ts'
+import { some, THOROUGH } from '../support/thorough.ts'
 import { newWorkspace, PIPELINE, type PipelineParts } from '../support/workspace.ts'
 import { threeMonths, trial } from './trial.ts'
 
@@ -48,8 +48,8 @@ it('no command that reads a data set needs more than its path: no valid file, an
     ['verify', '--signature', '--key', 'pub.pem'],
     ['evidence', '--key', 'pub.pem', '--output', 'acme.tar'],
   ]
-  const areCarriedOutFrom = async (from: string): Promise<void> => {
-    for (const [command, ...rest] of commands) {
+  const areCarriedOutFrom = async (from: string, some = commands): Promise<void> => {
+    for (const [command, ...rest] of some) {
       const { code, stderr } = await offline(command!, from, ...rest)
       expect([command, from, code, stderr]).toEqual([command, from, 0, ''])
     }
@@ -63,7 +63,7 @@ it('no command that reads a data set needs more than its path: no valid file, an
   for (const command of ['run', 'check'])
     await exits(2, offline(command, PIPELINE), 'SPILLWAY_BASE_URL is not set')
   await here.write({ ...PARTS, extract: { dommains: ['scatterholt.com'] } })
-  await areCarriedOutFrom(PIPELINE)
+  await areCarriedOutFrom(PIPELINE, THOROUGH ? commands : commands.slice(0, 4))
   expect((await here.call('run')).code).toBe(2)
 })
 

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import { exits } from '../support/run-cli.ts'
 import { summaryPageIn } from '../support/summary-page.ts'
+import { THOROUGH } from '../support/thorough.ts'
 import { newWorkspace, type PipelineParts, workspaceFor } from '../support/workspace.ts'
 
 const FACTS = { policy: { min_length: 9, classes: 2 } }
@@ -74,6 +75,8 @@ it('the same facts are in shards of either format under every policy, and in wha
       { name: 'secret_meets_policy', type: 'BOOLEAN', nullable: true },
     ])
     expect((await here.json('verify', '--complete')).value).toMatchObject({ ok: true })
+    // What describes the rows does not depend on how they are masked.
+    if (!THOROUGH && secret !== 'drop') continue
     await exits(0, here.call('summary'))
     const { facts } = await summaryPageIn(here.output)
     const kinds = [...wanted.values()].map(

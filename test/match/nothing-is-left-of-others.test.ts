@@ -12,10 +12,9 @@ const OURS = 'ada.loam@scatterholt.example'
 /** Part of everybody else's address. */
 const ELSEWHERE = 'elsewhere.example'
 
-const ITEMS: readonly Planted[] = Array.from({ length: 30_000 }, (_, i) => ({
+const ITEMS: readonly Planted[] = Array.from({ length: 12_000 }, (_, i) => ({
   id: i + 1,
-  identity_name:
-    i % 1000 === 0 ? OURS : i % 3 === 0 ? `zo\u00eb${i}@${ELSEWHERE}` : `person${i}@${ELSEWHERE}`,
+  identity_name: i % 400 === 0 ? OURS : i % 3 === 0 ? `zo\u00eb${i}@${ELSEWHERE}` : `person${i}@${ELSEWHERE}`,
 }))
 
 /** Kills the command after each of some times, then lets it end, and looks at all that was written. */
@@ -38,13 +37,11 @@ async function expectNothingLeft(here: Workspace): Promise<void> {
 }
 
 it('of a data set on a disk, also after a kill', async () => {
-  await expectNothingLeft(
-    await exportPlanted(ITEMS, { load: { format: 'csv', shard_rows: 7000 } }, {}, 10_000),
-  )
+  await expectNothingLeft(await exportPlanted(ITEMS, { load: { format: 'csv', shard_rows: 3000 } }, {}, 4000))
 })
 
 it('of a data set that a run holds, in its state before the run', async () => {
-  const here = await exportPlanted(ITEMS.slice(0, 1100), {}, {}, 40)
+  const here = await exportPlanted(ITEMS.slice(0, 500), {}, {}, 40)
   await writeFile(join(here.folder, 'people.csv'), `mail\n${OURS}\n`)
   const run = start(['run', PIPELINE, '--redo', '*', '--log-format', 'json'], here.folder, here.env)
   await run.until((stderr) => stderr.includes('page'))
@@ -56,6 +53,6 @@ it('of a data set that a run holds, in its state before the run', async () => {
 
 it('of a data set in a bucket, of which shards are copied', async () => {
   const { env } = await bucketHere()
-  const load = { path: `s3://${BUCKET}/acme`, format: 'csv', shard_rows: 7000 }
-  await expectNothingLeft(await exportPlanted(ITEMS, { load }, env, 10_000))
+  const load = { path: `s3://${BUCKET}/acme`, format: 'csv', shard_rows: 3000 }
+  await expectNothingLeft(await exportPlanted(ITEMS, { load }, env, 4000))
 })
