@@ -43,7 +43,9 @@ it.each(['duckdb', 'postgres'] as const)(
     const second = await waitingLoad(here, target)
     await release()
     const loaded = await Promise.all([loadedBy(first), loadedBy(second)])
-    expect(loaded[0]! + loaded[1]!).toBe((await here.manifest()).shards.length)
+    // Whoever comes first finds all that is there by then.
+    expect(Math.max(...loaded)).toBe((await here.manifest()).shards.length)
+    expect(Math.min(...loaded)).toBe(0)
     await holdsAll(here, target)
   },
 )
