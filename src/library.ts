@@ -1,5 +1,5 @@
 import { ExportError, type Pipeline } from './core/index.ts'
-import { describeDataSet, type Verification, verifyDataSet as verify } from './data-set/index.ts'
+import { DataSet, type Verification, verifyDataSet as verify } from './data-set/index.ts'
 import {
   type PipelineSettings,
   type ReadOptions,
@@ -82,8 +82,7 @@ export async function verifyDataSet(
 ): Promise<Verification> {
   const signedBy = keyFile === undefined ? null : await readVerifyingKey(keyFile, readOptions(settings))
   const maskKey = await readMaskKey(pipeline, readOptions(settings).env).catch(() => null)
-  const { pipeline: found, ...told } = await describeDataSet({ pipeline, unknown: null, maskKey }, 'read')
-  return verify(found, { onShard, notBeforeMs, signedBy, ...told })
+  return verify(await DataSet.of(pipeline, 'read', maskKey), { onShard, notBeforeMs, signedBy })
 }
 
 /**

@@ -47,13 +47,9 @@ export type ChangeSettings = Settings<Pick<ChangeOptions, 'stop' | 'onLog' | 'on
 }
 
 /** The options of what changes a data set without a run. */
-export function changeOptions(
-  settings: ChangeSettings,
-): ChangeOptions & { readonly warn: (message: string) => void } {
+export function changeOptions(settings: ChangeSettings): ChangeOptions {
   const { env = process.env, stop = neverStopped(), onLog = () => {}, onShard = () => {} } = settings
-  const warn = (message: string): void => onLog('warn', message)
-  const readSecretOf = (name: string) => readSecret(name, env)
-  const given = { stop, onLog, onShard, warn, readSecret: readSecretOf, maskKey: null }
+  const given = { stop, onLog, onShard, readSecret: (name: string) => readSecret(name, env), maskKey: null }
   return { ...given, clock: systemClock, version, build: encoderBuild() }
 }
 

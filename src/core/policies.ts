@@ -1,3 +1,5 @@
+import { ExportError } from './errors.ts'
+
 /** All that anybody asks of a masking policy but its mask, which is in `transform/`. The code never compares names. */
 type Policy = {
   /** Whether values stand in files as the service sends them. */
@@ -35,3 +37,11 @@ export type IdentityPolicy = keyof typeof IDENTITY_POLICIES
 
 export const SECRET_POLICY_NAMES = Object.keys(SECRET_POLICIES) as [SecretPolicy, ...SecretPolicy[]]
 export const IDENTITY_POLICY_NAMES = Object.keys(IDENTITY_POLICIES) as [IdentityPolicy, ...IdentityPolicy[]]
+
+/** Types keep other policies out; what comes from elsewhere is stopped here, whatever it is. @throws ExportError `config` */
+export function requireKnown(key: string, policy: unknown, known: readonly unknown[], where: string): void {
+  if (known.includes(policy)) return
+  // It is not shown: it may be anything.
+  const next = `Choose ${known.join(', ')}.`
+  throw new ExportError({ kind: 'config', what: `${key} is not a known policy`, where, next })
+}

@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { azureDriver } from '../azure/index.ts'
 import { bucketStore } from '../bucket/index.ts'
 import {
-  type Clock,
   type DataSetLocation,
   ExportError,
   isExportError,
@@ -19,7 +18,8 @@ import {
 import { diskStore, probeFolder, requireWritable } from '../disk/index.ts'
 import { IN_STORE } from '../pipeline/index.ts'
 import { s3Driver } from '../s3/index.ts'
-import { type Hold, type Lock, MANIFEST_PATH, type Manifest, readManifest, takeLock } from '../state/index.ts'
+import { type Lock, MANIFEST_PATH, takeLock } from '../state/index.ts'
+import type { DataSetOptions } from './options.ts'
 
 export function openStore({ load }: Pipeline): Store {
   const { location, fileMode, dirMode } = load
@@ -56,13 +56,6 @@ export async function probe(pipeline: Pipeline): Promise<void> {
   }
 }
 
-/** @throws ExportError `config` when there is none */
-export async function requireManifest(store: Store, pipeline: Pipeline): Promise<Manifest> {
-  const manifest = await readManifest(store)
-  if (manifest === null) throw nothingExported(pipeline)
-  return manifest
-}
-
 export function nothingExported(pipeline: Pipeline): ExportError {
   return new ExportError({
     kind: 'config',
@@ -80,32 +73,24 @@ function runFirst(pipeline: Pipeline): string {
   return `Run the pipeline first: \`${runCommand(pipeline)}\`.`
 }
 
-/** Not derived from `LockOptions`: the library's declarations would show the whole store. */
-export type HoldOptions = {
-  readonly clock: Clock
-  readonly stop: AbortSignal
-  /** undefined: no queue is involved. */
-  readonly hold?: Hold | undefined
-  readonly fresh?: boolean
-  readonly warn: (message: string) => void
-  /** Called with the reason and the maximum time of a wait; default: `warn`. */
-  readonly onWait?: (message: string, waitMs: number) => void
-}
-
-/** @throws ExportError `locked` when another run holds it */
-export async function holdDataSet<T>(
+/** @param onWait is called with the reason and the maximum time of a wait @throws ExportError `locked` when another run holds it */
+export async function withLock<T>(
   pipeline: Pipeline,
-  { warn, onWait = warn, fresh = false, ...options }: HoldOptions,
+  options: Pick<DataSetOptions, 'clock' | 'stop' | 'hold' | 'onLog'> & { readonly fresh?: boolean },
   work: (owner: Omit<Lock, 'release'>) => Promise<T>,
+  onWait?: (message: string, waitMs: number) => void,
 ): Promise<T> {
-  const lock = await takeLock(openStore(pipeline), { ...options, warn: onWait, fresh })
+  const { clock, stop, hold, onLog, fresh = false } = options
+  const warn = onWait ?? ((message: string) => onLog('warn', message))
+  const lock = await takeLock(openStore(pipeline), { clock, stop, hold, warn, fresh })
   try {
     return await work(lock)
   } finally {
     // The work is on disk, so its result is still reported. A lock file that remains gets no more heartbeats.
     await lock.release().catch((error: unknown) => {
       if (!isExportError(error)) throw error
-      warn(
+      onLog(
+        'warn',
         `the lock could not be released; the next run takes it over once this process has ended, or on another machine once its lease has expired: ${error.message}`,
       )
     })

@@ -2,8 +2,8 @@ import type { Clock, Log } from '../core/index.ts'
 import type { RestCatalog } from '../open-tables/index.ts'
 import type { Hold, ManifestShard } from '../state/index.ts'
 
-/** What every change to a data set needs besides its pipeline. Callbacks get no secret and no value of a record. */
-export type DataSetOptions = {
+/** What every command needs that writes to a data set. Callbacks get no secret and no value of a record. */
+export type WriteOptions = {
   readonly readSecret: (name: string) => Promise<string | null>
   /** Key of the `hmac` policies; null if no policy needs one. */
   readonly maskKey: Uint8Array | null
@@ -11,13 +11,23 @@ export type DataSetOptions = {
   readonly stop: AbortSignal
   readonly clock: Clock
   readonly onLog: Log
+  readonly version: string
+  /** The version of its encoder, for the files. */
+  readonly build: string
+}
+
+export type ChangeOptions = WriteOptions & {
+  /** Only says what would change; also during a run. Default: false. */
+  readonly dryRun?: boolean
+  /** Called before each shard that is read, and before each that is written, with its number. */
+  readonly onShard?: (number: number, of: number) => void
+}
+
+export type DataSetOptions = WriteOptions & {
   /** Called when a shard is published. */
   readonly onShard?: (shard: ManifestShard) => void
   /** Partitions, or globs of them, to be exported again. */
   readonly redo: readonly string[]
-  readonly version: string
-  /** The version of its encoder, for the files. */
-  readonly build: string
   /** The owner for which a queue holds the data set; undefined: this process. */
   readonly hold?: Hold
   /** As the command has opened it; null: none. */

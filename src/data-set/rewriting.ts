@@ -23,7 +23,7 @@ import {
 } from '../rows/index.ts'
 import type { CheckpointState, SealedShard, ShardIdentity } from '../state/index.ts'
 import { valueColumn } from '../transform/index.ts'
-import type { DataSetOptions } from './options.ts'
+import type { WriteOptions } from './options.ts'
 import { namingShard, shardReader } from './read-shard.ts'
 
 export const BATCH_ROWS = 10_000
@@ -33,7 +33,6 @@ export type Located = { readonly shard: SealedShard; readonly path: string }
 
 /**
  * Writes the rows in their order, under a name that was never used. All have the schema of `identity`. Damage must not get a new checksum.
- * @param isLeftOut by `identity_name`; null: all rows stay
  * @throws ExportError `damaged` when a shard is not what was sealed
  */
 export async function rewriteShards(
@@ -42,12 +41,12 @@ export async function rewriteShards(
   shards: readonly Located[],
   { partitions = shards.flatMap(({ shard }) => shard.partitions), ...identity }: RewrittenIdentity,
   { write, schemas }: ShardWriting,
-  isLeftOut: ((identity: RowValue) => boolean) | null,
+  without: Without,
 ): Promise<SealedShard> {
   const own = withSchema(pipeline, schemas[identity.schema]!)
   let span: Span | null = null
   async function* batches(): AsyncGenerator<Uint8Array> {
-    for await (const page of rowsOf(store, own, shards, isLeftOut)) {
+    for await (const page of rowsOf(store, own, shards, without)) {
       const rows = { from: 0, to: page.recordBatch.rows }
       span = spanOf(span, importedAt({ page, rows }, 0, rows.to))
       yield page.bytes
@@ -57,6 +56,9 @@ export async function rewriteShards(
   return { ...written, partitions: [...new Set(partitions)], imported_at: span }
 }
 
+/** Rows that do not come, by their `identity_name`; null: all come. */
+export type Without = { has(identity: RowValue): boolean } | null
+
 /** Default: the partitions of the shards. */
 type RewrittenIdentity = ShardIdentity & { readonly partitions?: readonly string[] }
 
@@ -64,7 +66,7 @@ async function* rowsOf(
   store: OwnedStore,
   pipeline: NamedPipeline,
   shards: readonly Located[],
-  isLeftOut: ((identity: RowValue) => boolean) | null,
+  without: Without,
 ): AsyncGenerator<PageRows> {
   const { readBatches } = await import('../load/inspect/index.ts')
   const columns = columnsOf(pipeline)
@@ -78,12 +80,12 @@ async function* rowsOf(
     if (hash.digest('hex') !== shard.sha256) throw changedShard(path)
     try {
       for await (const batch of readBatches(reader, pipeline.load.format, columns, BATCH_ROWS)) {
-        const identity = isLeftOut === null ? null : valuesOf(batch, 'identity_name')
+        const identity = without === null ? null : valuesOf(batch, 'identity_name')
         const read = columns.map(({ name }) => valuesOf(batch, name))
         for (const each of values) each.reset()
         let rows = 0
         for (let row = 0; row < batch.rows; row++) {
-          if (identity !== null && isLeftOut!(identity(row))) continue
+          if (identity !== null && without!.has(identity(row))) continue
           rows++
           for (const [i, each] of values.entries()) each.add(read[i]!(row) as Parameters<typeof each.add>[0])
         }
@@ -172,7 +174,7 @@ export class FreeNumbers {
 
 export function encodeSettings(
   pipeline: Pipeline,
-  { version, build }: Pick<DataSetOptions, 'version' | 'build'>,
+  { version, build }: Pick<WriteOptions, 'version' | 'build'>,
 ): EncodeSettings {
   const { name, transform, load } = pipeline
   const columns = columnsOf(pipeline)

@@ -10,29 +10,24 @@ import {
   bringVerdict,
   clearDataSet,
   countPartitions,
-  holdDataSet,
   manySmallShards,
-  namePipeline,
   namingLocations,
   openStore,
   planFor,
   planRedo,
   type QuerySecrets,
-  readQuerySecrets,
+  readVerdict,
+  readyToRun,
   recordFailedStart,
   refuseLinks,
   requireFolder,
   requireOwnTables,
-  requirePolicies,
-  requireSendableToken,
   settle,
-  standingOf,
-  verdictOf,
   withCatalog,
   withLocation,
+  withLock,
   withRest,
 } from '../data-set/index.ts'
-import { requireEngine } from '../load/index.ts'
 import {
   CHECKPOINT_PATH,
   type CheckpointState,
@@ -64,11 +59,7 @@ export async function runPipeline(given: Pipeline, options: RunOptions): Promise
 }
 
 async function begin(given: Pipeline, options: RunOptions): Promise<RunSummary> {
-  requirePolicies(given, options)
-  requireEngine(given.load.format)
-  const pipeline = namePipeline(given, options.maskKey)
-  const secrets = await readQuerySecrets(pipeline, options)
-  await requireSendableToken(pipeline, options)
+  const { pipeline, secrets } = await readyToRun(given, options)
   return namingLocations(pipeline, () => runOnDataSet(pipeline, secrets, options))
 }
 
@@ -82,18 +73,11 @@ async function runOnDataSet(
   // A pattern that matches nothing is refused before the lock makes the folder.
   if (redo.length > 0 && (await openStore(pipeline).size(CHECKPOINT_PATH)) === null)
     await planRedo(pipeline, null, redo, clock.now())
-  const holding = {
-    clock,
-    stop,
-    fresh,
-    hold: options.hold,
-    warn: (message: string) => onLog('warn', message),
-    onWait(message: string, waitMs: number) {
-      onLog('warn', message, { event: 'wait', for: 'lock', wait_ms: waitMs })
-      onOpening?.({ kind: 'lock', untilMs: clock.now() + waitMs })
-    },
+  const onWait = (message: string, waitMs: number): void => {
+    onLog('warn', message, { event: 'wait', for: 'lock', wait_ms: waitMs })
+    onOpening?.({ kind: 'lock', untilMs: clock.now() + waitMs })
   }
-  return holdDataSet(pipeline, holding, async ({ store, lost }) => {
+  const work = async ({ store, lost }: Held): Promise<RunSummary> => {
     onOpening?.({ kind: 'checkpoint' })
     // A run that has lost the lock cannot commit any more, so it does not wait.
     const signals = { stop: AbortSignal.any([stop, lost]), abort: AbortSignal.any([abort, lost]) }
@@ -110,8 +94,11 @@ async function runOnDataSet(
         await session.close()
       }
     })
-  })
+  }
+  return withLock(pipeline, options, work, onWait)
 }
+
+type Held = Parameters<Parameters<typeof withLock>[2]>[0]
 
 async function carryOut(
   pipeline: NamedPipeline,
@@ -176,8 +163,7 @@ async function settleRun(store: OwnedStore, run: RunContext, ending: Ending): Pr
   // A full disk has no space for a manifest either: the first error of the run is kept.
   const error = first ?? unsaved
   const state = withEnd(journal.state, { ...told(error), reasons: figures.reasons })
-  const standing = await standingOf(store, state, { fault: null, isHeld: false })
-  const verdict = verdictOf(pipeline, state, standing)
+  const verdict = await readVerdict(store, pipeline, state)
   if (unfinished !== null || unsaved !== null)
     await failureOf(() => bringVerdict(pipeline, store, state, verdict))
   const ended = isOfFeeds(pipeline)

@@ -3,6 +3,7 @@ import { cp, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { deltaShards, icebergShards, metadataOf } from '../open-tables/world.ts'
+import { wordsOf, writeInputs } from '../support/command-words.ts'
 import { exits } from '../support/run-cli.ts'
 import { THOROUGH } from '../support/thorough.ts'
 import { newWorkspace, type PipelineParts, type Workspace } from '../support/workspace.ts'
@@ -56,6 +57,14 @@ it('tables says so when there are none, and removes those whose formats have gon
   })
   expect((await here.json('tables')).value).toEqual({ tables: [] })
   for (const name of ['_iceberg', '_delta_log']) expect(existsSync(join(here.output, name))).toBe(false)
+})
+
+it('where there are tables, no command that changes is content with the path: a file says where they are', async () => {
+  const here = await exported()
+  writeInputs(here.folder, ['somebody@scatterholt.com'])
+  for (const [name, ...flags] of await wordsOf('change'))
+    await exits(2, here.cli(name, 'out', ...flags), 'only the pipeline file says which and where they are')
+  for (const name of ['_iceberg', '_delta_log']) expect(existsSync(join(here.output, name))).toBe(true)
 })
 
 it('tables says so when nothing is exported yet of which there could be tables', async () => {

@@ -2,12 +2,12 @@ import { spawnSync } from 'node:child_process'
 import { copyFile, readFile, rm, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { verifyDataSet } from '../../src/data-set/index.ts'
 import { readPipeline } from '../../src/pipeline/index.ts'
 import { flipped } from '../fault/damage.ts'
 import { diskFault } from '../fault/support.ts'
 import { verificationShape } from '../support/json-shapes.ts'
 import { shardPaths } from '../support/read-shards.ts'
+import { verifyAs } from '../support/rooms.ts'
 import { CLI, exits, runCli } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
 import { newWorkspace, type Workspace } from '../support/workspace.ts'
@@ -76,7 +76,7 @@ it.each(some(MASKED, 1))(
     await here.write({ ...parts('parquet'), transform: promised })
     // The data set itself says how it is masked, so it is asked as if it promised the other.
     const pipeline = await readPipeline('pipeline.yaml', { env: here.env, cwd: here.folder })
-    const found = await verifyDataSet(pipeline)
+    const found = await verifyAs(pipeline)
     expect(found.ok).toBe(false)
     const paths = await shardPaths(here.output)
     expect(found.problems.map(({ path }) => path).filter((path) => paths.includes(path))).toEqual(paths)
@@ -127,7 +127,7 @@ it('a manifest that is replaced meanwhile is read again before a problem is repo
   const { totals } = await here.manifest()
   const pipeline = await readPipeline('pipeline.yaml', { env: here.env, cwd: here.folder })
   const compacted: unknown[] = []
-  const found = await verifyDataSet(pipeline, {
+  const found = await verifyAs(pipeline, {
     // The first shard is named and the manifest is read: now all shards are replaced.
     onShard: () => {
       if (compacted.length > 0) return

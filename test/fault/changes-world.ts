@@ -10,6 +10,7 @@ import type { Seen } from '../s3/double/cues.ts'
 import type { StoredObject } from '../s3/double/objects.ts'
 import { CHANGES as CHANGES_OF_A_BUCKET } from '../s3/double/operations/index.ts'
 import { BUCKET, mirror, putObject, startBucket } from '../support/bucket.ts'
+import { wordsOf, writeInputs } from '../support/command-words.ts'
 import { inThisProcess } from '../support/in-this-process.ts'
 import { quarantineOf } from '../support/quarantine.ts'
 import { type Sandbox, startSandbox } from '../support/sandbox.ts'
@@ -29,21 +30,19 @@ export const LAYOUTS = {
 /** In that which is unfinished, rows wait in the log. */
 export type Layout = keyof typeof LAYOUTS | 'unfinished'
 
-/** Every command that changes a data set, by its name. */
-export const CHANGES = {
+/** Every command that changes a data set, by its name, and what runs do to one. */
+export const CHANGES: Readonly<Record<string, readonly string[]>> = {
   redo: ['run', '--redo', '*'],
   'redo of a part': ['run', '--redo', 'domain.quillmere.net/*'],
-  prune: ['prune', '--older-than', '12mo', '--yes'],
-  forget: ['forget', '--identities', 'people.txt', '--yes'],
-  compact: ['compact', '--min-shards', '2'],
+  ...Object.fromEntries((await wordsOf('change')).map((words) => [words[0], words])),
   repair: ['run', '--redo', '*'],
   'first run': ['run'],
-} as const
-export type Change = keyof typeof CHANGES
+}
+export type Change = string
 
 /** Whatever may follow a command that was killed. */
-export const FOLLOWERS = { ...CHANGES, fresh: ['run', '--fresh', '--yes'] } as const
-export type Follower = keyof typeof FOLLOWERS
+export const FOLLOWERS: typeof CHANGES = { ...CHANGES, fresh: ['run', '--fresh', '--yes'] }
+export type Follower = string
 
 /** What rows may be left, as one of these. */
 export type Outcomes = readonly ReadonlyMap<string, number>[]
@@ -117,8 +116,7 @@ transform: { max_quarantined: 100% }
 load: { ${format}${load}, path: ${path} }
 `,
     )
-    const people = join(base, 'people.txt')
-    await writeFile(people, 'nobody@nowhere.example\n')
+    writeInputs(base, ['nobody@nowhere.example'])
     const first = new ChangesWorld(base, sandbox, isInBucket, new Map(), 'nobody')
     const { rows, rejected } = await first.onCopy(async ({ command, output }) => {
       const keep = () => cp(output, join(base, 'out'), { recursive: true })
@@ -133,7 +131,7 @@ load: { ${format}${load}, path: ${path} }
     const names = [...rows.keys()].sort().flatMap((row) => /[\w.]+@[a-z.]+/.exec(row) ?? [])
     // Of an item in quarantine, too.
     const person = names.find((name) => rejected.includes(`"${name}"`))!
-    await writeFile(people, `${person}\n`)
+    writeInputs(base, [person])
     const world = new ChangesWorld(base, sandbox, isInBucket, rows, person)
     expect(world.others.size).toBeLessThan(rows.size)
     return world
@@ -178,7 +176,7 @@ load: { ${format}${load}, path: ${path} }
   }
 
   /** The calls that change files, of a command that nothing disturbs. */
-  async callsOf(change: Change, words: readonly string[] = CHANGES[change]): Promise<readonly string[]> {
+  async callsOf(change: Change, words = CHANGES[change]!): Promise<readonly string[]> {
     return this.onCopy(async ({ command }) => {
       const ended = await command(words, 'count')
       expect(ended.code, ended.stderr).toBe(0)
@@ -334,7 +332,7 @@ export async function tablesOf(output: string): Promise<readonly (readonly strin
 export async function carriedOut({ command }: Copy, words: readonly string[], about: string): Promise<Ended> {
   const ended = await command(words)
   if (ended.code === 0 || !/A shard is missing/.test(ended.stderr)) return ended
-  const fixed = await command(CHANGES.repair)
+  const fixed = await command(CHANGES.repair!)
   expect(fixed.code, `${about}\n${fixed.stderr}`).toBe(0)
   return command(words)
 }

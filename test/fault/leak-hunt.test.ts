@@ -2,6 +2,7 @@ import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { scratchFolder } from '../support/at-the-end.ts'
+import { wordsOf, writeInputs } from '../support/command-words.ts'
 import { carryOut } from '../support/in-this-process.ts'
 import { exits } from '../support/run-cli.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
@@ -96,15 +97,17 @@ test.each(some(['parquet', 'csv, compression: gzip'], 1))(
   },
 )
 
+/** What these print and write is looked through, whether they can be carried out or not. */
 async function everyCommand({ callHere: call, pipeline, folder }: Hunt): Promise<void> {
+  // Whoever is given is repeated.
+  writeInputs(folder, ['somebody@acme.example'])
+  const ended = new Map<string, number | null>()
+  for (const [name, ...flags] of await wordsOf())
+    for (const more of [[], ['--json'], ['--log-level', 'debug', '--log-format', 'json']])
+      ended.set(name, (await call([name, pipeline, ...flags, ...more])).code)
+  for (const name of ['plan', 'check', 'status', 'summary', 'tables', 'compact'])
+    expect(ended.get(name)).toBe(0)
   const results = [
-    await call(['check', pipeline, '--log-level', 'debug']),
-    await call(['plan', pipeline]),
-    await call(['plan', pipeline, '--json']),
-    await call(['status', pipeline]),
-    await call(['status', pipeline, '--json']),
-    await call(['verify', pipeline, '--json']),
-    await call(['summary', pipeline]),
     await call(['report', '1', '2', '--log-level', 'debug']),
     await call(['report', '1', '--format', 'json', '--output', join(folder, 'reports')]),
     await call(['run', pipeline, '--fresh', '--yes', '--log-level', 'debug', '--fail-fast']),
@@ -112,7 +115,7 @@ async function everyCommand({ callHere: call, pipeline, folder }: Hunt): Promise
     // The message about a wrong command line must not repeat secrets of the environment.
     await call(['run', pipeline, '--format', 'xml']),
   ]
-  expect(results.map(({ code }) => code)).toEqual([0, 0, 0, 0, 0, 0, 0, 1, 0, 1, expect.any(Number), 2])
+  expect(results.map(({ code }) => code)).toEqual([1, 0, 1, expect.any(Number), 2])
 }
 
 type Hunt = {

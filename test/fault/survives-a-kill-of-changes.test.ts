@@ -26,7 +26,7 @@ const ONE: Sample = (index, count) => index === count >> 1
 
 /** Calls of the change itself. Those for the lock are the same in every run. */
 const OWN_WORK =
-  /checkpoint|manifest|_SUCCESS|forgotten|^rm |_state\/(?:log|sealed)|credentials|_quarantine|_iceberg|_delta_log|^sync $/
+  /checkpoint|manifest|signed|_SUCCESS|forgotten|^rm |_state\/(?:log|sealed)|credentials|_quarantine|_iceberg|_delta_log|^sync $/
 
 /** Until the middle of February: the windows of January go. */
 const AGE = `${Math.floor((Date.now() - Date.parse('2024-02-15T12:00:00Z')) / 86_400_000)}d`
@@ -41,10 +41,10 @@ const CASES: readonly Case[] = [
   { change: 'redo', layout: 'partition_by: [query, window]' },
   { change: 'forget', layout: 'unfinished' },
   { change: 'redo', layout: 'partition_by: none' },
-  { change: 'first run', layout: 'with tables' },
-  { change: 'redo', layout: 'with tables' },
-  { change: 'prune', layout: 'with tables' },
-  { change: 'forget', layout: 'with tables' },
+  // No layout has small shards that `compact` would write together.
+  ...Object.keys(CHANGES)
+    .filter((change) => !['repair', 'redo of a part', 'compact'].includes(change))
+    .map((change) => ({ change, layout: 'with tables' }) as const),
 ]
 
 /** What the manifest counts, and how many items are in quarantine. */
@@ -57,7 +57,7 @@ async function countsOf(output: string) {
 
 test.each(some(CASES, 1))(
   'a killed $change, $layout, is carried out or not, whoever reads misses no file, and the same command completes it',
-  async ({ change, layout, words = CHANGES[change] }) => {
+  async ({ change, layout, words = CHANGES[change]! }) => {
     const world = await worldOf(layout)
     const calls = await world.callsOf(change, words)
     const left =

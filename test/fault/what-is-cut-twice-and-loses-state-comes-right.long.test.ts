@@ -45,9 +45,9 @@ test('a command that is cut, a second one that is cut, and lost state: one more 
       await world.onCopy(async (copy) => {
         const about = JSON.stringify({ layout, first, second, cuts, modes, loss, last })
         const faults = cuts.map((cut, i) => (cut > 1 ? 'none' : `${modes[i]}:${Math.ceil(calls * cut)}`))
-        await copy.command(CHANGES[first], faults[0])
+        await copy.command(CHANGES[first]!, faults[0])
         await expectNamedFilesToBeThere(copy, about)
-        await copy.command(FOLLOWERS[second], faults[1])
+        await copy.command(FOLLOWERS[second]!, faults[1])
         await expectNamedFilesToBeThere(copy, about)
         if (loss !== '') await rm(join(copy.output, loss), { recursive: true, force: true })
         const ended = await copy.command(last)

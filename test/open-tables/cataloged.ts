@@ -39,12 +39,12 @@ export const CHANGES: Readonly<Record<string, (world: TableWorld) => Promise<unk
     return world.run({ redo: ['*'] })
   },
   forget: async (world) =>
-    forgetPeople(await world.pipeline(), PEOPLE, { ...world.changing(), onShard: () => {} }),
+    forgetPeople(await world.opened(), PEOPLE, { ...world.changing(), onShard: () => {} }),
   prune: async (world) =>
-    pruneDataSet(await world.pipeline(), parseInstant('2024-02-15T00:00:00Z')!, world.changing()),
+    pruneDataSet(await world.opened(), parseInstant('2024-02-15T00:00:00Z')!, world.changing()),
   compact: async (world) => {
     // Smaller shards are written together.
     world.load = { ...world.load, shard_rows: 1000 }
-    return compactDataSet(await world.pipeline(), { ...world.changing(), minShards: 2, onShard: () => {} })
+    return compactDataSet(await world.opened(), 2, world.changing())
   },
 }

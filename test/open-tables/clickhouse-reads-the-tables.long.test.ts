@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { expect, it, onTestFinished, vi } from 'vitest'
-import { tableStatements } from '../../src/data-set/index.ts'
+import { DataSet, tableStatements } from '../../src/data-set/index.ts'
 import { ACCOUNT, KEY } from '../azure/azurite.ts'
 import type { Fields } from '../run/world.ts'
 import { BUCKET, bucketOf, startBucket } from '../support/bucket.ts'
@@ -94,7 +94,7 @@ it('a data set without a row is a table without a row', async () => {
 it('what ddl prints is carried out: views over the tables, and CSV without a changed value', async () => {
   const world = await tableWorld(oddItems())
   await world.run()
-  const mounts = tableStatements(await world.pipeline(), 'clickhouse')
+  const mounts = tableStatements(await DataSet.of(await world.pipeline()), 'clickhouse')
   const views = [...mounts.matchAll(/CREATE VIEW [^;]*;/g)].map(([statement]) => statement.slice(0, -1))
   expect(views).toHaveLength(2)
   const counts = await ask(world.folder, [
@@ -107,7 +107,7 @@ it('what ddl prints is carried out: views over the tables, and CSV without a cha
   const csv = await tableWorld(oddItems(), { format: 'csv' })
   csv.transform = { secret: 'plaintext' }
   await csv.run({ allowPlaintext: true })
-  const statements = tableStatements(await csv.pipeline(), 'clickhouse')
+  const statements = tableStatements(await DataSet.of(await csv.pipeline()), 'clickhouse')
     .split(/;\n/)
     .map((each) => each.replace(/;$/, ''))
     .filter((each) => /CREATE|INSERT/.test(each))

@@ -168,12 +168,11 @@ describe('a commit of another program', () => {
 const PEOPLE = ['person-1@scatterholt.com']
 
 async function forget(world: TableWorld, dryRun = false, onShard = () => {}): Promise<unknown> {
-  return forgetPeople(await world.pipeline(), PEOPLE, { ...world.changing(), onShard, dryRun })
+  return forgetPeople(await world.opened(), PEOPLE, { ...world.changing(), onShard, dryRun })
 }
 
 async function compact(world: TableWorld, dryRun = false): Promise<unknown> {
-  const options = { ...world.changing(), minShards: 2, onShard: () => {}, dryRun }
-  return compactDataSet(await world.pipeline(), options)
+  return compactDataSet(await world.opened(), 2, { ...world.changing(), dryRun })
 }
 
 async function prune(world: TableWorld, dryRun = false): Promise<unknown> {

@@ -6,7 +6,7 @@ import avro from 'avsc'
 import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet'
 import { expect } from 'vitest'
 import type { OwnedStore } from '../../src/core/index.ts'
-import { bringTables, type TableSummary } from '../../src/data-set/index.ts'
+import { bringTables, type TableSummary, WritableDataSet } from '../../src/data-set/index.ts'
 import { type PipelineSettings, pipelineFrom, runPipeline } from '../../src/index.ts'
 import { type TableMarks, updateTables } from '../../src/open-tables/index.ts'
 import { encoderBuild } from '../../src/package/index.ts'
@@ -73,13 +73,13 @@ export async function tableWorld(
       clock: CLOCK,
       stop: NEVER,
       readSecret: async (name: string) => world.env[name] ?? null,
-      warn: () => {},
       onLog: (_: unknown, message: string) => void world.warnings.push(message),
       version: '1.0.0',
       build: encoderBuild(),
       maskKey: null,
     }),
-    bring: async (rebuild = false) => bringTables(await world.pipeline(), { ...world.changing(), rebuild }),
+    opened: async () => WritableDataSet.of(await world.pipeline()),
+    bring: async (rebuild = false) => bringTables(await world.opened(), rebuild, world.changing()),
     tables: async (rebuild = false): Promise<readonly TableSummary[]> => (await world.bring(rebuild)).tables,
     manifest: async () =>
       JSON.parse(await readFile(join(out, '_manifest.json'), 'utf8')) as {

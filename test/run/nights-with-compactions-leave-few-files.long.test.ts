@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { systemClock } from '../../src/core/index.ts'
-import { compactDataSet, pruneDataSet } from '../../src/data-set/index.ts'
+import { compactDataSet, pruneDataSet, WritableDataSet } from '../../src/data-set/index.ts'
 import { encoderBuild, version } from '../../src/package/index.ts'
 import { sql } from '../support/read-shards.ts'
 import { loadHere, pipelineIn } from '../warehouse/in-process.ts'
@@ -63,7 +63,7 @@ test.each([
   },
 )
 
-const pipelineOf = ({ folder }: FeedWorld) => pipelineIn({ folder, env: {} })
+const openedOf = async ({ folder }: FeedWorld) => WritableDataSet.of(await pipelineIn({ folder, env: {} }))
 
 const load = ({ folder }: FeedWorld) => loadHere({ folder, env: {} }, { url: 'duckdb:leaks.db' })
 
@@ -78,11 +78,11 @@ const options = () => ({
 })
 
 async function compact(world: FeedWorld) {
-  return compactDataSet(await pipelineOf(world), { ...options(), minShards: 4, onShard: () => {} })
+  return compactDataSet(await openedOf(world), 4, options())
 }
 
 async function prune(world: FeedWorld, beforeMs: number) {
-  return pruneDataSet(await pipelineOf(world), beforeMs * 1000, options())
+  return pruneDataSet(await openedOf(world), beforeMs * 1000, options())
 }
 
 function filesIn({ output }: FeedWorld, folder: string): readonly string[] {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { verifyDataSet } from '../../src/data-set/index.ts'
+import { verifyDataSet } from '../../src/index.ts'
 import { BUCKET, bucketHere, editObjects } from '../support/bucket.ts'
 import { itemAt, serviceOf, worldAt } from './world.ts'
 

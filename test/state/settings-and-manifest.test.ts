@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Pipeline } from '../../src/core/index.ts'
-import { columnChanges, settingsSince } from '../../src/data-set/open/open-checkpoint.ts'
+import { columnChanges, settingsSince } from '../../src/data-set/admission.ts'
 import { frozenSettings } from '../../src/pipeline/index.ts'
 import { KNOWN_EXTRAS, schemaOf } from '../../src/rows/index.ts'
 import {

@@ -7,5 +7,6 @@ export function writeKeyPair(folder: string): void {
   const { privateKey, publicKey } = generateKeyPairSync('ed25519')
   const key = privateKey.export({ type: 'pkcs8', format: 'pem' })
   writeFileSync(join(folder, 'key.pem'), key, { mode: 0o600 })
-  writeFileSync(join(folder, 'pub.pem'), publicKey.export({ type: 'spki', format: 'pem' }))
+  const pub = publicKey.export({ type: 'spki', format: 'pem' })
+  writeFileSync(join(folder, 'pub.pem'), pub, { mode: 0o600 })
 }

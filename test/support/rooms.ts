@@ -7,20 +7,24 @@ import { parseTarget } from '../../src/warehouse/index.ts'
 
 /** The parts of the data set as the commands call them, with defaults for what a test does not give. */
 
-async function described(pipeline: Pipeline, use: dataSets.Use): Promise<Pipeline> {
-  return (await dataSets.describeDataSet({ pipeline, unknown: null }, use)).pipeline
-}
+const { DataSet, WritableDataSet } = dataSets
 
 export async function readStatus(pipeline: Pipeline, nowMs = systemClock.now()) {
-  return dataSets.readStatus(await dataSets.describeDataSet({ pipeline, unknown: null }, 'status'), nowMs)
+  return dataSets.readStatus(await DataSet.of(pipeline, 'status'), nowMs)
+}
+
+/** As if the data set said of itself what the pipeline says. */
+export async function verifyAs(pipeline: Pipeline, options?: Parameters<typeof dataSets.verifyDataSet>[1]) {
+  const given = { pipeline: { value: pipeline }, planned: { value: pipeline } }
+  return dataSets.verifyDataSet(Object.create(await DataSet.of(pipeline), given), options)
 }
 
 export async function pruneDataSet(
   pipeline: Pipeline,
   { olderThan, dryRun = false, ...settings }: ChangeSettings & { dryRun?: boolean; olderThan?: string },
 ) {
-  const found = await described(pipeline, 'change')
-  return dataSets.pruneDataSet(found, pruneBefore(found, olderThan, systemClock.now()), {
+  const found = await WritableDataSet.of(pipeline)
+  return dataSets.pruneDataSet(found, pruneBefore(found.pipeline, olderThan, systemClock.now()), {
     ...changeOptions(settings),
     dryRun,
   })
@@ -31,11 +35,11 @@ export async function forgetPeople(
   identities: readonly string[],
   settings: ChangeSettings,
 ) {
-  return dataSets.forgetPeople(await described(pipeline, 'change'), identities, changeOptions(settings))
+  return dataSets.forgetPeople(await WritableDataSet.of(pipeline), identities, changeOptions(settings))
 }
 
 export async function queryPipeline(pipeline: Pipeline, sql: string, settings: dataSets.QuerySettings) {
-  return dataSets.queryPipeline(await described(pipeline, 'read'), sql, settings)
+  return dataSets.queryDataSet(await DataSet.of(pipeline), sql, settings)
 }
 
 export async function loadWarehouse(
@@ -44,7 +48,7 @@ export async function loadWarehouse(
   folder: string,
   settings: Partial<dataSets.LoadOptions> = {},
 ) {
-  return dataSets.loadWarehouse(await described(pipeline, 'read'), parseTarget(target, folder), {
+  return dataSets.loadWarehouse(await DataSet.of(pipeline), parseTarget(target, folder), {
     ...LOAD,
     stop: new AbortController().signal,
     ...settings,

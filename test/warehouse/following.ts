@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import { syncStatements } from '../../src/data-set/index.ts'
+import { DataSet, syncStatements } from '../../src/data-set/index.ts'
 import type { DialectName } from '../../src/warehouse/index.ts'
 import { readCsv, readParquet } from '../support/read-shards.ts'
 import { newWorkspace, type PipelineParts, SMALL, type Workspace } from '../support/workspace.ts'
@@ -66,7 +66,7 @@ export async function changingDataSet(
 
 /** The statements of the script that brings a table of DuckDB or ClickHouse in line with a data set. */
 export async function syncOf(here: Workspace, dialect: DialectName): Promise<readonly string[]> {
-  const text = await syncStatements(await pipelineIn(here), dialect)
+  const text = await syncStatements(await DataSet.of(await pipelineIn(here)), dialect)
   return text.split(/;\n+/).filter((statement) => statement.trim() !== '')
 }
 

@@ -1,5 +1,6 @@
 import type { ArgumentsCamelCase, InferredOptionTypes, Options } from 'yargs'
 import { ExportError, type Log } from '../../core/index.ts'
+import type { Use } from '../../data-set/index.ts'
 import type { Environment } from '../../pipeline/index.ts'
 import { LOG_FORMATS, LOG_LEVELS, type LogSettings } from '../log/log.ts'
 import type { FleetRow } from '../results/fleet-table.ts'
@@ -87,6 +88,8 @@ export type Definition<Own extends Flags, Positionals extends Flags, Rest extend
   readonly eachFile?: boolean
   /** In place of `run`, where several files are a table for people. */
   readonly fleetRow?: (file: string, output: string | undefined, io: Io) => Promise<FleetRow>
+  /** What it does with a data set that is there. Default: it takes none, or a file of which a run could be made. */
+  readonly use?: Use
   /** @returns the exit code; without one it is 0 */
   readonly run: (
     args: ArgumentsCamelCase<CommonArgs & InferredOptionTypes<Own> & InferredOptionTypes<Positionals>>,
@@ -95,9 +98,10 @@ export type Definition<Own extends Flags, Positionals extends Flags, Rest extend
   ) => Promise<number> | Promise<void>
 }
 
-export type Command = Required<Omit<Definition<Flags, Flags>, 'run' | 'epilogue' | 'fleetRow'>> & {
+export type Command = Required<Omit<Definition<Flags, Flags>, 'run' | 'epilogue' | 'fleetRow' | 'use'>> & {
   readonly epilogue: string | null
   readonly fleetRow: NonNullable<Definition<Flags, Flags>['fleetRow']> | null
+  readonly use: Use | null
   readonly run: (args: ArgumentsCamelCase<CommonArgs>, io: Io) => Promise<number>
 }
 
@@ -111,6 +115,7 @@ export function command<const Own extends Flags = None, const Positionals extend
   epilogue,
   eachFile,
   fleetRow,
+  use,
   run,
 }: Definition<Own, Positionals>): Command {
   return {
@@ -120,6 +125,7 @@ export function command<const Own extends Flags = None, const Positionals extend
     epilogue: epilogue ?? null,
     eachFile: eachFile ?? false,
     fleetRow: fleetRow ?? null,
+    use: use ?? null,
     run: async (args, io) => (await run(args as never, io)) ?? 0,
   }
 }

@@ -1,6 +1,6 @@
 import type { InferredOptionTypes } from 'yargs'
 import type { Pipeline } from '../../core/index.ts'
-import type { Described, PartitionFilter, Use } from '../../data-set/index.ts'
+import type { DataSet, PartitionFilter, Use, WritableDataSet } from '../../data-set/index.ts'
 import type { Overrides } from '../../pipeline/index.ts'
 import {
   type Command,
@@ -62,45 +62,50 @@ export async function pipelineFrom(
 }
 
 /** A command that looks after a data set. With an `--output` of its own it looks where the file says. */
-export function dataSetCommand<const Own extends Flags = None, const Positionals extends Flags = None>(
-  use: Use,
-  { positionals, flags, run, ...rest }: Definition<Own, Positionals, [dataSet: Described]>,
+export function dataSetCommand<
+  const Of extends Use,
+  const Own extends Flags = None,
+  const Positionals extends Flags = None,
+>(
+  use: Of,
+  { positionals, flags, run, ...rest }: Definition<Own, Positionals, [dataSet: Opened<Of>]>,
 ): Command {
   return command({
     ...rest,
+    use,
     positionals: { pipeline: DATA_SET, ...positionals },
     flags: { output: OUTPUT, ...flags },
     async run(args, io) {
       const { pipeline, output } = args as { readonly pipeline: string; readonly output?: string }
       const where = flags?.output === undefined ? output : undefined
-      return (await run(args as never, io, await dataSetFrom(pipeline, where, io, use))) ?? 0
+      const dataSet = await openedDataSet(pipeline, where, io, use)
+      const differences = dataSet.differences.join('; ')
+      if (differences !== '')
+        io.log('warn', `the file and the data set differ, and the data set decides: ${differences}`)
+      return (await run(args as never, io, dataSet)) ?? 0
     },
   })
 }
 
-/** Logs how the file differs from what the data set says of itself. @throws ExportError `config` */
-async function dataSetFrom(...[given, output, io, use]: Parameters<typeof describedBy>): Promise<Described> {
-  const described = await describedBy(given, output, io, use)
-  const { differences } = described
-  if (differences.length > 0)
-    io.log('warn', `the file and the data set differ, and the data set decides: ${differences.join('; ')}`)
-  return described
-}
+/** Only who says that it changes a data set gets one that can be written to. */
+type Opened<Of extends Use> = Of extends 'change' ? WritableDataSet : DataSet
 
 /** @throws ExportError `config` */
-export async function describedBy(
+export async function openedDataSet<Of extends Use>(
   given: string,
   output: string | undefined,
   { env, cwd }: Io,
-  use: Use,
-): Promise<Described> {
+  use: Of,
+): Promise<Opened<Of>> {
   const { learnSecrets, readMaskKey, readPlace } = await import('../../pipeline/index.ts')
-  const { describeDataSet } = await import('../work/data-set.ts')
+  const { DataSet, WritableDataSet } = await import('../work/data-set.ts')
   await learnSecrets(env)
   const place = await readPlace(given, { env, cwd, overrides: { output } })
   await learnSecrets(env, place.pipeline)
   const maskKey = await readMaskKey(place.pipeline, env).catch(() => null)
-  return describeDataSet({ ...place, maskKey }, use)
+  const known = { ...place, maskKey }
+  const opened = use === 'change' ? WritableDataSet.open(known) : DataSet.open(known, use)
+  return opened as Promise<Opened<Of>>
 }
 
 /** Checks what a run needs besides the pipeline file, and logs warnings. @throws ExportError `config` */

@@ -15,11 +15,9 @@ export const compact = dataSetCommand('change', {
   },
   examples: [['$0 compact pipeline.yaml --dry-run', 'What there is to write together']],
   epilogue: 'No request is sent, and no row changes. The next `load` moves none.',
-  async run(args, io, { pipeline }) {
+  async run(args, io, dataSet) {
     const { minShards, dryRun } = args
-    const result = await changing(io, (options) =>
-      compactDataSet(pipeline, { ...options, minShards, dryRun }),
-    )
+    const result = await changing(io, (options) => compactDataSet(dataSet, minShards, { ...options, dryRun }))
     await io.stdout.result(args.json, result, [resultText(result, args.dryRun)])
   },
 })

@@ -21,8 +21,8 @@ export const ddl = dataSetCommand('read', {
     ],
     ['$0 ddl pipeline.yaml --dialect dbt > models/sources.yml', 'A source for dbt'],
   ],
-  async run(args, io, { pipeline }) {
+  async run(args, io, dataSet) {
     const print = args.sync ? syncStatements : tableStatements
-    await io.stdout.line(await print(pipeline, args.dialect, args.table))
+    await io.stdout.line(await print(dataSet, args.dialect, args.table))
   },
 })

@@ -9,7 +9,7 @@ import {
   shellWord,
   systemClock,
 } from '../../core/index.ts'
-import { queryPipeline, summarizeDataSet } from '../../data-set/index.ts'
+import { DataSet, queryDataSet, summarizeDataSet } from '../../data-set/index.ts'
 import { startSandbox } from '../../library.ts'
 import { packageFile, version } from '../../package/index.ts'
 import { readPipeline } from '../../pipeline/index.ts'
@@ -37,17 +37,14 @@ async function showTable(pipeline: Pipeline, stop: AbortSignal, io: Io): Promise
   for (const ending of ['', '.wal']) await rm(resolve(cwd, `${DATABASE}${ending}`), { force: true })
   const file = shellWord(pipeline.file)
   await stdout.line(`\n  ${program} load ${file} --to ${target.label}`)
-  await loadTables(pipeline, target, { json: false }, stop, io)
+  const dataSet = await DataSet.of(pipeline)
+  await loadTables(dataSet, target, { json: false }, stop, io)
   await writeMade(pipeline, await databaseOf(cwd))
   await stdout.line(`\n  ${program} query ${file} --in ${target.label} "${QUESTION}"`)
-  const { columns, rows } = await queryPipeline(pipeline, QUESTION, { database: target.label, cwd })
+  const { columns, rows } = await queryDataSet(dataSet, QUESTION, { database: target.label, cwd })
   for (const line of alignedTable(resultTable(columns, rows), styleFor(false))) await stdout.line(`  ${line}`)
   await stdout.line(`\n  ${program} summary ${file}`)
-  const warn = (message: string): void => void io.screen.write(`${message}\n`)
-  await summarizeDataSet(
-    { pipeline, planned: pipeline },
-    { clock: systemClock, stop, format: 'html', warn, version },
-  )
+  await summarizeDataSet(dataSet, 'html', { clock: systemClock, stop, onLog: io.log, version })
   await stdout.line(
     `  ${shownPath(pipeline.load.path, cwd)}/${SUMMARY_PAGE_PATH}: people, sources and kinds of hash, for a browser`,
   )

@@ -30,7 +30,7 @@ export const forget = dataSetCommand('change', {
     const { pipeline } = dataSet
     const maskKey = await readMaskKey(pipeline, io.env)
     const work = (dryRun: boolean) =>
-      changing(io, (options) => forgetPeople(pipeline, identities, { ...options, dryRun, maskKey }))
+      changing(io, (options) => forgetPeople(dataSet, identities, { ...options, dryRun, maskKey }))
     if (!args.dryRun && !args.yes) await askToForget(pipeline, () => work(true), io)
     const result = await work(args.dryRun)
     await io.stdout.result(args.json, { ...result, dry_run: args.dryRun }, [resultText(result, args.dryRun)])

@@ -2,7 +2,7 @@ import type { Command } from '../command-line/command.ts'
 
 /** Every command, by what people want of it, in the order in which help lists them. A new one is a file here and an entry. */
 // biome-ignore format: a table
-export const COMMANDS: Readonly<Record<string, LazyCommand>> = {
+const TABLE = {
   ...commandsOf('Export', {
     run: ['<pipeline..>', 'Export; resumes automatically where an earlier run stopped', () => import('./run.ts')],
     plan: ['<pipeline..>', 'Show what a run would do and at least cost; sends nothing', () => import('./plan.ts')],
@@ -39,6 +39,10 @@ export const COMMANDS: Readonly<Record<string, LazyCommand>> = {
   }),
 }
 
+export type CommandName = keyof typeof TABLE
+
+export const COMMANDS: Readonly<Record<string, LazyCommand>> = TABLE
+
 /** A command whose module is loaded where it is named, so that it does not wait for those of other commands. */
 type LazyCommand = {
   readonly group: string
@@ -51,13 +55,13 @@ type LazyCommand = {
 function commandsOf<Entries extends Readonly<Record<string, Entry<never>>>>(
   group: string,
   entries: Entries & { readonly [Name in keyof Entries]: Entry<Name> },
-): Readonly<Record<string, LazyCommand>> {
+): Readonly<Record<keyof Entries, LazyCommand>> {
   return Object.fromEntries(
     Object.entries<Entry<string>>(entries).map(([name, [placeholders, describe, load]]) => {
       const usage = `${name} ${placeholders}`.trimEnd()
       return [name, { group, usage, describe, load: async () => (await load())[name]! }]
     }),
-  )
+  ) as Record<keyof Entries, LazyCommand>
 }
 
 type Entry<Name extends PropertyKey> = readonly [

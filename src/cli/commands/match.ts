@@ -47,7 +47,8 @@ export const match = dataSetCommand('read', {
       'What came since May, for a ticket or a mail',
     ],
   ],
-  async run(args, io, { pipeline, planned }) {
+  async run(args, io, dataSet) {
+    const { pipeline } = dataSet
     const since = args.since === undefined ? null : parseInstant(args.since)
     if (args.since !== undefined && since === null)
       throw wrongUsage(`--since: expected a date such as 2024-05-01, found ${args.since}`, 'Correct it.')
@@ -75,10 +76,10 @@ export const match = dataSetCommand('read', {
     const options = { since, plusTags: args.plusTags, maskKey }
     const found = await untilStopped(
       io,
-      ({ stop }) => matchPeople(pipeline, directory, { ...options, stop }),
+      ({ stop }) => matchPeople(dataSet, directory, { ...options, stop }),
       unannounced,
     )
-    await warnOfGaps(planned, io)
+    await warnOfGaps(dataSet, io)
     const tally = new MatchTally(directory, found)
     const { format } = pipeline.load
     const parts = FORMATS[args.format](found, tally, format.kind === 'csv' && format.escapeFormulas)

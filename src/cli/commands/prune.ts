@@ -28,7 +28,7 @@ export const prune = dataSetCommand('change', {
     const { pipeline } = dataSet
     const before = pruneBefore(pipeline, args.olderThan, systemClock.now())
     const work = (dryRun: boolean) =>
-      changing(io, (options) => pruneDataSet(pipeline, before, { ...options, dryRun }))
+      changing(io, (options) => pruneDataSet(dataSet, before, { ...options, dryRun }))
     if (!args.dryRun && !args.yes) await askToPrune(pipeline, await work(true), io)
     const result = await work(args.dryRun)
     await io.stdout.result(args.json, { ...result, dry_run: args.dryRun }, [resultText(result, args.dryRun)])

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { codeOf, ExportError, kindOfRows, type Pipeline } from '../../core/index.ts'
-import { type QueryStream, readVerdict, streamQuery } from '../../data-set/index.ts'
+import { codeOf, ExportError, kindOfRows } from '../../core/index.ts'
+import { type DataSet, type QueryStream, streamQuery } from '../../data-set/index.ts'
 import { flag, type Io, stringValue, wrongUsage } from '../command-line/command.ts'
 import { dataSetCommand } from '../command-line/pipeline-options.ts'
 import { csvParts, jsonParts, shownOn } from '../results/row-text.ts'
@@ -34,18 +34,17 @@ export const query = dataSetCommand('read', {
     ['$0 query pipeline.yaml "SELECT domain, count(*) FROM credentials GROUP BY 1"', 'Rows of each domain'],
   ],
   async run(args, io, dataSet) {
-    const { pipeline, planned } = dataSet
     const given = await sqlOf(args, io)
-    const sql = given ?? `SELECT * FROM ${kindOfRows(pipeline.extract.resource)} LIMIT ${FIRST_ROWS}`
+    const sql = given ?? `SELECT * FROM ${kindOfRows(dataSet.pipeline.extract.resource)} LIMIT ${FIRST_ROWS}`
     const take = async (result: QueryStream): Promise<void> => {
       const { stdout } = io
-      if (args.in === undefined) await warnOfGaps(planned, io)
+      if (args.in === undefined) await warnOfGaps(dataSet, io)
       if (args.json) await stdout.parts(jsonParts(result))
       else if (args.csv) await stdout.parts(shownOn(stdout, csvParts(result)))
       else await printTable(result, stdout)
     }
     const settings = { database: args.in ?? null, cwd: io.cwd }
-    await untilStopped(io, ({ stop }) => streamQuery(pipeline, sql, { ...settings, stop }, take), unannounced)
+    await untilStopped(io, ({ stop }) => streamQuery(dataSet, sql, { ...settings, stop }, take), unannounced)
   },
 })
 
@@ -71,8 +70,8 @@ async function sqlOf(
   }
 }
 
-export async function warnOfGaps(planned: Pipeline, io: Io): Promise<void> {
-  const verdict = await readVerdict(planned)
+export async function warnOfGaps(dataSet: DataSet, io: Io): Promise<void> {
+  const verdict = await dataSet.verdict()
   if (verdict.complete) return
   const headline = headlineText(verdict, styleFor(false))
   io.screen.write(`The export is ${headline}; the result covers the exported part.\n`, 'warn')

@@ -122,15 +122,20 @@ async function readEach(
 /** With the queries and windows of the data set, where the file does not tell them. */
 async function placeOf(file: string, { output }: OverrideFlags, { env, cwd }: Io): Promise<Pipeline | null> {
   const { readPlace } = await import('../../pipeline/index.ts')
-  const { describeDataSet } = await import('../work/data-set.ts')
+  const { DataSet } = await import('../work/data-set.ts')
   const place = await readPlace(file, { env, cwd, overrides: { output } }).catch(nullIf())
-  const described = place && (await describeDataSet(place, 'status').catch(nullIf()))
-  return described?.planned ?? place?.pipeline ?? null
+  const found = place && (await DataSet.open({ ...place, maskKey: null }, 'status').catch(nullIf()))
+  return found?.planned ?? place?.pipeline ?? null
 }
 
 async function leaveRecord(pipeline: Pipeline, error: ExportError): Promise<void> {
   const { recordFailedStart } = await import('../work/data-set.ts')
   await recordFailedStart(pipeline, error, systemClock.now())
+}
+
+async function verdictIn(place: Pipeline): Promise<Verdict> {
+  const { DataSet } = await import('../work/data-set.ts')
+  return (await DataSet.of(place, 'status')).verdict()
 }
 
 async function askToStartOver(pipelines: readonly Pipeline[], { cwd, screen }: Io): Promise<void> {
@@ -154,8 +159,7 @@ async function runEach(
   for (const { file, name, pipeline, place } of found) {
     let verdict: Verdict | null = null
     const notBegun = async (error: ExportError): Promise<number> => {
-      const { readVerdict } = await import('../work/data-set.ts')
-      verdict = place === null ? null : await readVerdict(place).catch(nullIf())
+      verdict = place === null ? null : await verdictIn(place).catch(nullIf())
       if (settings.json) await io.stdout.line(plainJson(notBegunJson(name, error, verdict)))
       return exitCode(error.kind, io.signals.received)
     }
@@ -204,7 +208,8 @@ async function runOne(
   if (target === null || signals.stop.aborted) return code
   try {
     const { loadTables } = await import('../work/load-tables.ts')
-    await loadTables(pipeline, target, { json, evolve, supersede }, signals.stop, io)
+    const { DataSet } = await import('../work/data-set.ts')
+    await loadTables(await DataSet.of(pipeline), target, { json, evolve, supersede }, signals.stop, io)
     return code
   } catch (error) {
     if (!isExportError(error)) throw error

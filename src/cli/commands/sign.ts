@@ -9,7 +9,7 @@ import { verdictLines } from '../results/verdict.ts'
 import { bytes, counted, shownPath } from '../terminal/text.ts'
 import { changing } from '../work/changing.ts'
 
-export const sign = dataSetCommand('status', {
+export const sign = dataSetCommand('change', {
   flags: {
     key: requiredValue(
       'File of the private Ed25519 key, PEM; SPILLWAY_SIGNING_PASSPHRASE opens an encrypted one',

@@ -7,7 +7,7 @@ import {
 } from '../../data-set/index.ts'
 import { type RunStatus, verdictJson } from '../../state/index.ts'
 import { flag } from '../command-line/command.ts'
-import { CHOICE, dataSetCommand, describedBy, wantedPartitions } from '../command-line/pipeline-options.ts'
+import { CHOICE, dataSetCommand, openedDataSet, wantedPartitions } from '../command-line/pipeline-options.ts'
 import { catalogJson, catalogText, comparedCatalog } from '../results/catalog.ts'
 import type { FleetRow } from '../results/fleet-table.ts'
 import { type Shown, statusTable } from '../results/status-tables.ts'
@@ -27,7 +27,7 @@ export const status = dataSetCommand('status', {
   ],
   eachFile: true,
   async fleetRow(file, output, io) {
-    const dataSet = await describedBy(file, output, io, 'status')
+    const dataSet = await openedDataSet(file, output, io, 'status')
     const { pipeline, differences } = dataSet
     const result = await readStatus(dataSet, systemClock.now())
     const catalog = await comparedCatalog(pipeline, io)

@@ -1,11 +1,10 @@
-import { rulesOf, SUMMARY_PAGE_PATH, systemClock } from '../../core/index.ts'
+import { rulesOf, SUMMARY_PAGE_PATH } from '../../core/index.ts'
 import { summarizeDataSet } from '../../data-set/index.ts'
-import { version } from '../../package/index.ts'
 import { choiceOf, flag } from '../command-line/command.ts'
 import { dataSetCommand } from '../command-line/pipeline-options.ts'
 import { verdictLines } from '../results/verdict.ts'
-import { untilStopped } from '../terminal/signals.ts'
 import { counted, shownPath } from '../terminal/text.ts'
+import { changing } from '../work/changing.ts'
 
 export const summary = dataSetCommand('read', {
   flags: {
@@ -22,14 +21,13 @@ export const summary = dataSetCommand('read', {
   ],
   async run({ format, json }, io, dataSet) {
     const { pipeline } = dataSet
-    return untilStopped(io, async ({ stop }) => {
-      const warn = (message: string): void => void io.screen.write(`${message}\n`)
-      const found = await summarizeDataSet(dataSet, { clock: systemClock, stop, format, warn, version })
+    return changing(io, async (options) => {
+      const found = await summarizeDataSet(dataSet, format, options)
       const { rows, shards, hasFacts, verdict, markdown } = found
       const { complete } = verdict
       const path = `${pipeline.load.path}/${SUMMARY_PAGE_PATH}`
       if (!hasFacts && rulesOf(pipeline.extract.resource).holdsPeople)
-        warn('DuckDB is not installed, so the summary has nothing that only rows tell.')
+        io.screen.write('DuckDB is not installed, so the summary has nothing that only rows tell.\n')
       if (format === 'markdown') await io.stdout.line(markdown)
       else
         await io.stdout.result(json, { pipeline: pipeline.name, report: path, rows, shards, complete }, [

@@ -16,15 +16,14 @@ export const tables = dataSetCommand('change', {
     ['$0 tables pipeline.yaml --rebuild', 'After the data set or load.table_location was moved'],
   ],
   epilogue: '`ddl` prints how each engine reads them.',
-  async run(args, io, { pipeline }) {
-    const { rebuild } = args
-    const brought = await changing(io, (options) => bringTables(pipeline, { ...options, rebuild }))
+  async run(args, io, dataSet) {
+    const brought = await changing(io, (options) => bringTables(dataSet, args.rebuild, options))
     const { tables: found, catalog, failure } = brought
     await io.stdout.result(
       args.json,
       { tables: found, ...(catalog === null ? {} : { catalog: catalogJson(catalog) }) },
       [
-        ...(found.length === 0 ? [noneText(pipeline)] : found.map(tableLine)),
+        ...(found.length === 0 ? [noneText(dataSet.pipeline)] : found.map(tableLine)),
         ...(catalog === null ? [] : [catalogText(catalog)]),
       ],
     )

@@ -42,9 +42,8 @@ export const verify = dataSetCommand('read', {
     let shards = 0
     const onShard = (path: string): void => screen.isAt(`shard ${count(++shards)}: ${plainLine(path)}`)
     const signedBy = args.key === undefined ? null : await readVerifyingKey(args.key, io)
-    const { planned, differences } = dataSet
-    const settings = { onShard, notBeforeMs, signedBy, planned, differences }
-    const files = await verifyDataSet(pipeline, settings).finally(() => screen.clear())
+    const settings = { onShard, notBeforeMs, signedBy }
+    const files = await verifyDataSet(dataSet, settings).finally(() => screen.clear())
     const catalog = await comparedCatalog(pipeline, io)
     const result = withCatalog(files, catalog)
     const signature = args.key === undefined ? null : { notBefore: args.notBefore ?? null }

@@ -1,12 +1,5 @@
 import { ExportError, inSnakeCase, type Pipeline, shellWord, systemClock } from '../../core/index.ts'
-import {
-  type Described,
-  describeDataSet,
-  type LoadOptions,
-  type LoadSummary,
-  loadWarehouse,
-  readVerdict,
-} from '../../data-set/index.ts'
+import { type DataSet, type LoadOptions, type LoadSummary, loadWarehouse } from '../../data-set/index.ts'
 import type { Settings } from '../../run-options.ts'
 import { requireTarget, type Target, type TargetWait } from '../../warehouse/index.ts'
 import type { Io } from '../command-line/command.ts'
@@ -46,14 +39,12 @@ export async function requireOutside(target: Target, { location }: Pipeline['loa
 }
 
 export async function loadTables(
-  dataSet: Described | Pipeline,
+  dataSet: DataSet,
   target: Target,
   { json, schema = null, table = null, mode = 'append', evolve = false, supersede = null }: LoadSettings,
   stop: AbortSignal,
   { screen, stdout, program, cwd }: Io,
 ): Promise<void> {
-  const { pipeline, planned } =
-    'planned' in dataSet ? dataSet : await describeDataSet({ pipeline: dataSet, unknown: null }, 'read')
   const options = {
     ...{ clock: systemClock, stop, schema, table, mode, evolve, supersede },
     onWait: (wait: TargetWait) => screen.write(`${waitText(wait, plainLine(target.label))}\n`),
@@ -63,16 +54,16 @@ export async function loadTables(
   }
   // DuckDB makes its files with the permissions of the umask.
   const umask = process.umask(0o077)
-  const summary = await loadWarehouse(pipeline, target, options).finally(() => {
+  const summary = await loadWarehouse(dataSet, target, options).finally(() => {
     process.umask(umask)
     screen.clear()
   })
-  const verdict = await readVerdict(planned)
+  const verdict = await dataSet.verdict()
   const { others, ...figures } = summary
   const { complete } = verdict
   const flags = { to: target.label, schema, table }
   const words = [
-    shownPath(pipeline.load.path, cwd),
+    shownPath(dataSet.pipeline.load.path, cwd),
     ...Object.entries(flags).flatMap(([name, value]) => (value === null ? [] : [`--${name}`, value])),
   ].map((word) => shellWord(plainLine(word)))
   const otherDataSets = others.map(({ id }) => id)

@@ -1,13 +1,8 @@
-import type { ExportError, Pipeline } from '../../core/index.ts'
+import type { ExportError } from '../../core/index.ts'
 import { catalogTable, type TableState } from '../../open-tables/index.ts'
-import { MANIFEST_PATH } from '../../state/index.ts'
-import { type ChangeOptions, holdSettled } from '../hold.ts'
-import { type HoldOptions, namingLocations, nothingExported, openStore } from '../open-store.ts'
-import { namePipeline } from '../queries.ts'
+import type { WriteOptions } from '../options.ts'
 import type { CatalogComparison } from '../settle/catalog.ts'
-import type { TableOptions } from '../settle/update-tables.ts'
-
-type TablesOptions = HoldOptions & ChangeOptions & Pick<TableOptions, 'rebuild'>
+import type { WritableDataSet } from '../writable-data-set.ts'
 
 export type TableSummary = {
   readonly format: TableState['format']
@@ -25,24 +20,23 @@ type BroughtTables = {
   readonly failure: ExportError | null
 }
 
-/** @throws ExportError `config` when nothing is exported, `locked` during a run, and as `updateTables` */
-export function bringTables(given: Pipeline, options: TablesOptions): Promise<BroughtTables> {
-  const pipeline = namePipeline(given, options.maskKey)
-  return namingLocations(pipeline, async () => {
-    // Before the lock, which would create the folder, also if there is no data set.
-    if ((await openStore(pipeline).size(MANIFEST_PATH)) === null) throw nothingExported(pipeline)
-    const { catalog } = pipeline.load
-    let tables: readonly TableState[] = []
-    const onTables = (committed: readonly TableState[]): void => {
-      tables = committed
-    }
-    return holdSettled(pipeline, { ...options, onTables }, async (_store, failure) => {
-      const inLine = failure === null
-      const shown = tables.find(({ format }) => format === 'iceberg')?.metadataLocation ?? null
-      const told = { metadataLocation: inLine ? shown : null, inLine, problem: null, failure: null }
-      const summary = catalog && { table: catalogTable(catalog), ...told }
-      return { tables: tables.map(summaryOf), catalog: shown === null ? null : summary, failure }
-    })
+/** @param rebuild makes them anew @throws ExportError as {@link WritableDataSet.settled} and `updateTables` */
+export function bringTables(
+  dataSet: WritableDataSet,
+  rebuild: boolean,
+  options: WriteOptions,
+): Promise<BroughtTables> {
+  const { catalog } = dataSet.pipeline.load
+  let tables: readonly TableState[] = []
+  const onTables = (committed: readonly TableState[]): void => {
+    tables = committed
+  }
+  return dataSet.settled({ ...options, rebuild, onTables }, async (_store, failure) => {
+    const inLine = failure === null
+    const shown = tables.find(({ format }) => format === 'iceberg')?.metadataLocation ?? null
+    const told = { metadataLocation: inLine ? shown : null, inLine, problem: null, failure: null }
+    const summary = catalog && { table: catalogTable(catalog), ...told }
+    return { tables: tables.map(summaryOf), catalog: shown === null ? null : summary, failure }
   })
 }
 

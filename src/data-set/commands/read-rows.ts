@@ -1,9 +1,8 @@
 import { ExportError, isExportError, type Pipeline } from '../../core/index.ts'
 import { columnsOf, type RowBatch } from '../../rows/index.ts'
 import { MANIFEST_PATH, type ManifestShard, parseManifest } from '../../state/index.ts'
-import { describeDataSet } from '../described.ts'
-import { namingLocations, openStore, withLocation } from '../open-store.ts'
-import { isSame } from '../read-manifest.ts'
+import { DataSet, isSame } from '../data-set.ts'
+import { namingLocations, withLocation } from '../open-store.ts'
 import { namingShard, shardReader } from '../read-shard.ts'
 
 export type ReadRowsOptions = {
@@ -22,8 +21,7 @@ export type ReadRowsOptions = {
  */
 export async function* readRows(given: Pipeline, options: ReadRowsOptions = {}): AsyncGenerator<RowBatch> {
   const { batchRows = 10_000 } = options
-  const { pipeline } = await describeDataSet({ pipeline: given, unknown: null }, 'read')
-  const store = openStore(pipeline)
+  const { pipeline, store } = await DataSet.of(given)
   const columns = columnsToRead(pipeline, options.columns)
   const { readBatches } = await import('../../load/inspect/index.ts')
   let hasBegun = false

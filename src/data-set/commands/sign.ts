@@ -1,6 +1,7 @@
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import { ExportError, type OwnedStore, type Pipeline, runCommand, type Store } from '../../core/index.ts'
 import {
+  type CheckpointState,
   fitsManifest,
   isManifestOf,
   keyDigest,
@@ -14,16 +15,17 @@ import {
   type Verdict,
 } from '../../state/index.ts'
 import type { Evidence } from '../../summary/index.ts'
-import type { Described } from '../described.ts'
-import { type ChangeOptions, holdSettled } from '../hold.ts'
+import { requireOwnCheckpoint } from '../admission.ts'
+import type { DataSet } from '../data-set.ts'
 import { readState } from '../open/find-state.ts'
 import { requireShards } from '../open/look.ts'
-import { requireOwnCheckpoint } from '../open/open-checkpoint.ts'
-import { type HoldOptions, namingLocations, nothingExported, openStore, pathIn } from '../open-store.ts'
+import { nothingExported, pathIn } from '../open-store.ts'
+import type { WriteOptions } from '../options.ts'
 import { whyStale } from '../plan/scope.ts'
-import { standingOf, verdictOf } from '../plan/verdict.ts'
-import { namePipeline } from '../queries.ts'
-import { pageOfManifest } from './summary-page/write-summary-page.ts'
+import { readVerdict } from '../plan/verdict.ts'
+import { isMarked } from '../settle/success-mark.ts'
+import { pageOfManifest } from '../settle/summary-page.ts'
+import type { WritableDataSet } from '../writable-data-set.ts'
 
 export type Signed = {
   readonly pipeline: string
@@ -40,27 +42,18 @@ export type Signed = {
 
 /**
  * Settles the data set, then signs its manifest and with it the digest of every shard. @param key a private Ed25519 key
- * @throws ExportError `config` when nothing is exported, `damaged` when the data set differs, `locked` during a run
+ * @throws ExportError `damaged` when the data set differs; as {@link WritableDataSet.settled}
  */
 export function signDataSet(
-  { pipeline: given, planned }: Pick<Described, 'pipeline' | 'planned'>,
+  dataSet: WritableDataSet,
   key: KeyObject,
-  options: HoldOptions & ChangeOptions,
+  options: WriteOptions,
 ): Promise<Signed> {
-  const pipeline = namePipeline(given, options.maskKey)
-  return namingLocations(pipeline, async () => {
-    // Before the lock, which would create the folder, also if there is no data set.
-    if ((await openStore(pipeline).size(MANIFEST_PATH)) === null) throw nothingExported(pipeline)
-    return holdSettled(pipeline, options, (store) => sign({ pipeline, planned }, store, key))
-  })
+  return dataSet.settled(options, (store) => sign(dataSet, store, key))
 }
 
-async function sign(
-  { pipeline, planned }: Pick<Described, 'pipeline' | 'planned'>,
-  store: OwnedStore,
-  key: KeyObject,
-): Promise<Signed> {
-  const { bytes, manifest, state } = await readVouchedManifest(pipeline, store)
+async function sign({ pipeline, planned }: DataSet, store: OwnedStore, key: KeyObject): Promise<Signed> {
+  const { bytes, manifest, state } = await vouchedManifest(pipeline, store, await readState(store))
   const size = await store.size(SIGNATURE_PATH)
   if (size !== null && size !== SIGNATURE_BYTES)
     throw new ExportError({
@@ -77,7 +70,7 @@ async function sign(
     signature: pathIn(pipeline, SIGNATURE_PATH),
     manifestSha256: manifestDigest(bytes),
     keySha256: keyDigest(createPublicKey(key)),
-    verdict: verdictOf(planned, state, await standingOf(store, state, { fault: null, isHeld: false })),
+    verdict: await readVerdict(store, planned, state),
     shards,
     rows,
     bytes: shardBytes,
@@ -98,24 +91,18 @@ export async function isSignatureStale(store: Store, manifest: Uint8Array): Prom
  * @throws ExportError `config` when nothing is exported or signed, `damaged` when something does not fit, `locked`
  */
 export function readEvidence(
-  described: Pick<Described, 'pipeline' | 'planned'>,
+  dataSet: DataSet,
   publicKey: KeyObject | null,
   version: string,
 ): Promise<Evidence> {
-  const { pipeline } = described
-  return namingLocations(pipeline, () => read(described, openStore(pipeline), publicKey, version))
+  return dataSet.named(() => read(dataSet, publicKey, version))
 }
 
-async function read(
-  { pipeline, planned }: Pick<Described, 'pipeline' | 'planned'>,
-  store: Store,
-  publicKey: KeyObject | null,
-  version: string,
-): Promise<Evidence> {
-  const { bytes, manifest, state } = await readVouchedManifest(pipeline, store)
+async function read(dataSet: DataSet, publicKey: KeyObject | null, version: string): Promise<Evidence> {
+  const { pipeline, planned, store } = dataSet
+  const { bytes, manifest, state } = await vouchedManifest(pipeline, store, dataSet.known())
   const signature = await store.read(SIGNATURE_PATH)
-  const standing = await standingOf(store, state, { fault: null, isHeld: false })
-  const verdict = verdictOf(planned, state, standing)
+  const verdict = await readVerdict(store, planned, state)
   // The file itself may hold anything, even rows.
   const summaryPage = await pageOfManifest(planned, bytes, state, verdict, version)
   const again = await store.read(MANIFEST_PATH)
@@ -141,19 +128,25 @@ async function read(
       next: 'Give the public key of the one that signed it, or sign it again.',
     })
   const settings = settingsText(state.header.settings)
-  const { isMarked } = standing
-  return { manifest, manifestBytes: bytes, signature, isMarked, verdict, summaryPage, settings }
+  return {
+    manifest,
+    manifestBytes: bytes,
+    signature,
+    isMarked: await isMarked(store),
+    verdict,
+    summaryPage,
+    settings,
+  }
 }
 
 /**
  * What may be signed: the manifest equals the checkpoint's to the byte, and every shard has its full length.
  * @throws ExportError `config` when nothing is exported or the pipeline is another one, `damaged` when a check fails
  */
-async function readVouchedManifest(pipeline: Pipeline, store: Store) {
+async function vouchedManifest(pipeline: Pipeline, store: Store, state: CheckpointState | null) {
   const bytes = await store.read(MANIFEST_PATH)
   if (bytes === null) throw nothingExported(pipeline)
   const manifest = parseManifest(bytes)
-  const state = await readState(store)
   if (state !== null) requireOwnCheckpoint(pipeline, state)
   if (state === null || !isManifestOf(bytes, pipeline, state))
     throw new ExportError({

@@ -25,7 +25,7 @@ import {
 import { LOADS_FOLDER } from '../commands/warehouse/loaded.ts'
 import { LIKE_A_SHARD, rowFiles } from '../row-files.ts'
 import { SUCCESS_PATH } from '../settle/success-mark.ts'
-import { tableOwner } from '../settle/table-owner.ts'
+import { tableOwner } from '../settle/update-tables.ts'
 import { CLEARING_PATH } from './find-state.ts'
 import { removeFailedStart } from './start.ts'
 

@@ -1,4 +1,4 @@
-import { ExportError, isExportError, type Store } from '../../core/index.ts'
+import { ExportError, isExportError, nullIf, ROW_FOLDERS, type Store } from '../../core/index.ts'
 import {
   CHECKPOINT_PATH,
   type CheckpointState,
@@ -6,6 +6,7 @@ import {
   findCheckpoint,
   hasCommits,
   LOG_FOLDER,
+  MANIFEST_PATH,
   type Manifest,
   readManifest,
   readSuppression,
@@ -59,6 +60,25 @@ export async function isClearing(store: Store): Promise<boolean> {
 
 export async function readState(store: Store): Promise<CheckpointState | null> {
   return (await findState(store)).state
+}
+
+/** Where the checkpoint cannot be read, the manifest stands in for it. */
+export async function knownState(
+  store: Store,
+): Promise<{ readonly state: CheckpointState | null; readonly fault: ExportError | null }> {
+  try {
+    return { state: await readState(store), fault: null }
+  } catch (error) {
+    if (!isExportError(error, 'damaged', 'config')) throw error
+    const manifest = await readManifest(store).catch(nullIf('damaged'))
+    return { state: manifest === null ? null : stateOfManifest(manifest), fault: error }
+  }
+}
+
+/** Whether the folder holds anything of a data set. */
+export async function isBegun(store: Store): Promise<boolean> {
+  const names = new Set(await store.list(''))
+  return ['_state', MANIFEST_PATH, ...ROW_FOLDERS].some((name) => names.has(name))
 }
 
 /** @throws ExportError `damaged` or `config` when the list of forgotten people is lost: they would come back */

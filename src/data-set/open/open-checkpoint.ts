@@ -1,13 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import {
-  ExportError,
-  type NamedPipeline,
-  nullIf,
-  type OwnedStore,
-  type Pipeline,
-  type Store,
-} from '../../core/index.ts'
-import { frozenSettings, sinceBegun } from '../../pipeline/index.ts'
+import type { NamedPipeline, OwnedStore } from '../../core/index.ts'
+import { frozenSettings } from '../../pipeline/index.ts'
 import {
   joined,
   type Schema,
@@ -23,18 +16,13 @@ import {
   type HeaderEntry,
   type Journal,
   maskKeySetting,
-  type SettingChange,
-  type Settings,
   schemaToJson,
-  settingChanges,
 } from '../../state/index.ts'
-import { openStore } from '../open-store.ts'
+import { admit, columnChanges } from '../admission.ts'
 import type { DataSetOptions } from '../options.ts'
 import { type Invalidation, planRedo, redoEntry } from '../redo/invalidate.ts'
-import { findState, readState, requireSuppression } from './find-state.ts'
-import { requireShards } from './look.ts'
 import { openChecked } from './open-checked.ts'
-import { newNames, requireSameNames } from './same-queries.ts'
+import { newNames } from './same-queries.ts'
 
 /** The columns of what a run exports from now on. */
 export type OwnSchema = {
@@ -53,12 +41,11 @@ type OwnJournal = {
 export async function openOwnJournal(
   pipeline: NamedPipeline,
   store: OwnedStore,
-  options: Continuation & Pick<DataSetOptions, 'redo' | 'onLog'>,
+  options: Pick<DataSetOptions, 'clock' | 'maskKey' | 'redo' | 'onLog'>,
 ): Promise<OwnJournal> {
-  const { header, requireFit } = admission(pipeline, options)
   let redo: Invalidation | null = null
-  const journal = await openChecked(store, header, async (found) => {
-    await requireFit(found)
+  const journal = await openChecked(store, headerOf(pipeline, options), async (found) => {
+    await admit('run', { pipeline, store, state: found, ...options })
     redo = await redone(pipeline, found, options)
     return redo?.former.map(({ shard }) => shard) ?? []
   })
@@ -104,36 +91,11 @@ async function redone(
   return redo
 }
 
-/** With the checks of {@link openOwnJournal}; null: there is none. Changes nothing, and works also during a run. */
-export async function readOwnCheckpoint(
+function headerOf(
   pipeline: NamedPipeline,
-  store: Store,
-  options: Continuation,
-): Promise<CheckpointState | null> {
-  const { state: found, manifest, isClearing } = await findState(store)
-  await admission(pipeline, options).requireFit(found)
-  // The next command that changes the data set removes the rest of what was there.
-  if (isClearing) return null
-  await requireSuppression(store, { manifest, state: found })
-  await requireShards(store, found)
-  return found
-}
-
-/** @throws ExportError `config` where the data set is another pipeline's, or has other settings; the key is not compared */
-export async function requireFit(pipeline: Pipeline): Promise<void> {
-  const state = await readState(openStore(pipeline)).catch(nullIf())
-  if (state !== null) requireOwnCheckpoint(pipeline, state)
-}
-
-/** Refuses the checkpoint of another pipeline, or of other settings; the mask key is not compared. @throws ExportError */
-export function requireOwnCheckpoint(pipeline: Pipeline, found: CheckpointState): void {
-  checkContinues(pipeline, found, settingsSince(found.header.settings, pipeline, null))
-}
-
-export type Continuation = Pick<DataSetOptions, 'clock' | 'maskKey'> & Partial<Pick<DataSetOptions, 'redo'>>
-
-function admission(pipeline: NamedPipeline, { clock, maskKey, redo = [] }: Continuation) {
-  const header: HeaderEntry = {
+  { clock, maskKey }: Pick<DataSetOptions, 'clock' | 'maskKey'>,
+): HeaderEntry {
+  return {
     kind: 'header',
     version: 5,
     pipeline: pipeline.name,
@@ -142,40 +104,6 @@ function admission(pipeline: NamedPipeline, { clock, maskKey, redo = [] }: Conti
     settings: { ...frozenSettings(pipeline), ...maskKeySetting(maskKey) } as HeaderEntry['settings'],
     schema: schemaToJson(schemaOf(pipeline)),
   }
-  const requireFit = async (found: CheckpointState | null): Promise<void> => {
-    if (found === null) return
-    const changes = settingsSince(found.header.settings, pipeline, maskKey)
-    const columns = redo.includes(ALL) ? [] : columnChanges(pipeline, found.schemas.at(-1)!)
-    checkContinues(pipeline, found, [...changes, ...columns])
-    requireSameNames(pipeline, found, maskKey)
-  }
-  return { header, requireFit }
-}
-
-/** @param maskKey null: there is none, or it is not compared */
-export function settingsSince(
-  settings: Settings,
-  pipeline: Pipeline | NamedPipeline,
-  maskKey: Uint8Array | null,
-): readonly SettingChange[] {
-  const now = { ...frozenSettings(pipeline), ...maskKeySetting(maskKey) }
-  return settingChanges(sinceBegun(settings, pipeline), now)
-}
-
-/** The glob of everything: a data set that is exported anew may have other columns. */
-const ALL = '*'
-
-/** Changes of columns that shards cannot follow. */
-export function columnChanges(pipeline: Pipeline | NamedPipeline, newest: Schema): readonly SettingChange[] {
-  const { added, changed } = schemaDifference(withSchema(pipeline, newest), pipeline)
-  if (pipeline.load.format.kind === 'parquet' || added.length === 0) return changed
-  return [
-    ...changed,
-    {
-      key: 'transform.columns',
-      text: `there are further columns (${added.join(', ')}), which CSV shards cannot get`,
-    },
-  ]
 }
 
 /** A column that goes, or is another, may not stay in shards of what is no longer requested. */
@@ -196,31 +124,3 @@ function requireColumnsKept(
     )
   }
 }
-
-function checkContinues(
-  pipeline: Pipeline | NamedPipeline,
-  found: CheckpointState,
-  changes: readonly SettingChange[],
-): void {
-  if (found.header.pipeline !== pipeline.name) {
-    throw new ExportError({
-      kind: 'config',
-      what: `The folder belongs to the pipeline "${found.header.pipeline}", not to "${pipeline.name}"`,
-      where: pipeline.load.pathAsGiven,
-      next: 'Give each pipeline a load.path of its own, restore the name, or start over with --fresh.',
-    })
-  }
-  if (changes.length > 0) throw changedSettings(changes, pipeline, remedyFor(changes))
-}
-
-function remedyFor(changes: readonly SettingChange[]): string | undefined {
-  if (!changes.every(({ key }) => COLUMN_KEYS.includes(key))) return undefined
-  return `Restore them, export everything anew with --redo '${ALL}' (it requests everything again; what is exported stays until then), or write to another load.path.`
-}
-
-const COLUMN_KEYS = [
-  'extract.include',
-  'transform.columns',
-  'transform.extra_columns',
-  'transform.secret_facts',
-]

@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { type ExportError, isExportError, nullIf, type Pipeline, plainError } from '../../core/index.ts'
 import { readHolder } from '../../state/index.ts'
-import { bringVerdict } from '../commands/summary-page/write-summary-page.ts'
 import { openStore, withLocation } from '../open-store.ts'
-import { knownState, standingOf, verdictOf } from '../plan/verdict.ts'
+import { readVerdict } from '../plan/verdict.ts'
+import { bringVerdict } from '../settle/summary-page.ts'
+import { knownState } from './find-state.ts'
 import { writeFailedStart } from './start.ts'
 
 /**
@@ -25,8 +26,7 @@ export async function recordFailedStart(
     try {
       const told = plainError(withLocation(pipeline, error))
       await writeFailedStart(owned, told, state, new Date(nowMs).toISOString())
-      const standing = await standingOf(owned, state, { fault: null, isHeld: false })
-      await bringVerdict(pipeline, owned, state, verdictOf(pipeline, state, standing))
+      await bringVerdict(pipeline, owned, state, await readVerdict(owned, pipeline, state))
     } finally {
       await owned.release()
     }

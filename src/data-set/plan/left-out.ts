@@ -1,6 +1,5 @@
-import { numberOf, type Pipeline, unlessSecret } from '../../core/index.ts'
+import { numberOf, type Pipeline, type QuarantineLimit, unlessSecret } from '../../core/index.ts'
 import type { CheckpointState, FoldedRun } from '../../state/index.ts'
-import { allowedOf } from './quarantine-limit.ts'
 
 /** What a data set lacks by intent, however complete it is. */
 export type LeftOut = {
@@ -98,4 +97,28 @@ export function sumOfReasons(
     }
   }
   return sums
+}
+
+// A share of fewer items means little: one broken item of ten does not make a tenth of all items.
+const MIN_SHARED = 100
+
+/** `transform.max_quarantined`, of one partition. */
+type Allowed = { readonly text: string; isExceeded(quarantined: number, seen: number): boolean }
+
+export function allowedOf(limit: QuarantineLimit): Allowed {
+  switch (limit.kind) {
+    case 'count':
+      return { text: String(limit.items), isExceeded: (quarantined) => quarantined > limit.items }
+    case 'share':
+      return {
+        text: `${limit.percent}%`,
+        isExceeded: (quarantined, seen) => seen >= MIN_SHARED && 100 * quarantined > limit.percent * seen,
+      }
+  }
+}
+
+/** Reads the text of {@link allowedOf} back. */
+export function limitFrom(text: string): QuarantineLimit {
+  const value = Number.parseFloat(text)
+  return text.endsWith('%') ? { kind: 'share', percent: value } : { kind: 'count', items: value }
 }

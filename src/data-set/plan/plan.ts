@@ -16,15 +16,15 @@ import {
   searchesOf,
   type Window,
 } from '../../core/index.ts'
-import { requireEngine } from '../../load/index.ts'
 import type { Plan, PlannedChain } from '../../pipeline/index.ts'
 import { type CheckpointState, type PlanStates, searchesByMonth, type Verdict } from '../../state/index.ts'
+import { admit } from '../admission.ts'
+import { findState, requireSuppression } from '../open/find-state.ts'
 import { refuseLinks } from '../open/links.ts'
-import { type Continuation, readOwnCheckpoint } from '../open/open-checkpoint.ts'
-import { requirePolicies } from '../open/require-policies.ts'
+import { requireShards } from '../open/look.ts'
+import { readyToRun } from '../open/ready-to-run.ts'
 import { namingLocations, openStore, requireReachable } from '../open-store.ts'
-import type { DataSetOptions } from '../options.ts'
-import { namePipeline, readQuerySecrets, requireSendableToken } from '../queries.ts'
+import type { WriteOptions } from '../options.ts'
 import { requireOwnTables } from '../settle/update-tables.ts'
 import { type LackingColumns, lackingColumns } from './lacking-columns.ts'
 import { countPartitions, planFor } from './plan-state.ts'
@@ -35,7 +35,7 @@ import {
   statusByQuery,
   statusOfEach,
 } from './status.ts'
-import { standingOf, verdictOf } from './verdict.ts'
+import { readVerdict } from './verdict.ts'
 
 export type PlanResult = {
   /** `partial`: with committed rows, or the current ones of chains; `pending`: the others that are not done. */
@@ -70,19 +70,21 @@ export type PlanResult = {
 /** Plans a run, changes nothing; works during one. @throws ExportError when a run could not begin, but for the lock */
 export async function readPlan(
   given: Pipeline,
-  options: Continuation & Pick<DataSetOptions, 'readSecret'> & { readonly allowPlaintext: boolean },
+  options: WriteOptions & { readonly redo?: readonly string[]; readonly allowPlaintext: boolean },
 ): Promise<PlanResult> {
-  requirePolicies(given, options)
-  requireEngine(given.load.format)
-  const pipeline = namePipeline(given, options.maskKey)
-  await readQuerySecrets(pipeline, options, false)
-  await requireSendableToken(pipeline, options)
+  const { pipeline } = await readyToRun(given, options, false)
   const state = await namingLocations(pipeline, async () => {
     await requireReachable(pipeline)
     const store = openStore(pipeline)
     await refuseLinks(store)
     await requireOwnTables(pipeline, store, false)
-    return readOwnCheckpoint(pipeline, store, options)
+    const { state, manifest, isClearing } = await findState(store)
+    await admit('run', { pipeline, store, state, ...options })
+    // The next command that changes a data set which is given up removes the rest.
+    if (isClearing) return null
+    await requireSuppression(store, { manifest, state })
+    await requireShards(store, state)
+    return state
   })
   const nowMs = options.clock.now()
   const plan = planFor(pipeline, nowMs, state)
@@ -112,14 +114,11 @@ export async function readPlan(
     searchesThisMonth: searchesByMonth(state?.runs ?? []).get(monthOf(nowMs)) ?? 0,
     searchesRemaining: state?.searchesRemaining ?? null,
     lacking: lackingColumns(pipeline, state),
-    verdict: verdictOf(pipeline, state, await standingOf(openStore(pipeline), state, AS_PLANNED)),
+    verdict: await readVerdict(openStore(pipeline), pipeline, state, { isHeld: true }),
     each: () => statusOfEach(plan, state),
     queries: (isWanted = () => true) => statusByQuery(plan, state, isWanted),
   }
 }
-
-/** A run may be at work. */
-const AS_PLANNED = { fault: null, isHeld: true }
 
 /** The cost of all chains; null: no estimate. */
 type Cost = {

@@ -11,8 +11,8 @@ import {
 } from '../../core/index.ts'
 import { unreadable } from '../../pipeline/index.ts'
 import type { Manifest, Scope } from '../../state/index.ts'
+import { allowedOf, limitFrom } from './left-out.ts'
 import { asInFile } from './plan-state.ts'
-import { allowedOf, limitFrom } from './quarantine-limit.ts'
 
 /** What the pipeline file requests, without the flags of a run, as the manifest lists it. */
 export function scopeOf(given: NamedPipeline): Scope {

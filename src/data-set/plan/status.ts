@@ -30,19 +30,18 @@ import {
   sumOfPartitions,
   type Verdict,
 } from '../../state/index.ts'
-import { manySmallShards } from '../commands/compact/compact.ts'
+import { manySmallShards } from '../commands/compact.ts'
 import { oldPartitions } from '../commands/prune/old-partitions.ts'
 import { isSignatureStale } from '../commands/sign.ts'
-import { isSummaryPageBehind } from '../commands/summary-page/write-summary-page.ts'
 import { tablesBehind } from '../commands/warehouse/loaded.ts'
-import type { Described } from '../described.ts'
-import { readState } from '../open/find-state.ts'
+import type { DataSet } from '../data-set.ts'
 import { requireShards } from '../open/look.ts'
-import { namingLocations, nothingExported, openStore, probe, withLocation } from '../open-store.ts'
+import { nothingExported, probe, withLocation } from '../open-store.ts'
 import { withNames } from '../queries.ts'
+import { isSummaryPageBehind } from '../settle/summary-page.ts'
 import { lackingColumns, lackingText } from './lacking-columns.ts'
 import { countPartitions, planAsOfLastRun, planFor, retiredQueries } from './plan-state.ts'
-import { standingOf, verdictOf } from './verdict.ts'
+import { readVerdict } from './verdict.ts'
 
 export type StatusResult = {
   /** In the order of export; made on demand. */
@@ -78,12 +77,9 @@ export type StatusResult = {
 }
 
 /** Also during a run. @throws ExportError `damaged` or `config`: the checkpoint is lost, or the key missing or another */
-export async function readStatus(
-  { pipeline: given, planned, invalid }: Omit<Described, 'differences'>,
-  nowMs: number,
-): Promise<StatusResult> {
-  const store = openStore(given)
-  const state = await namingLocations(given, () => readState(store))
+export async function readStatus(dataSet: DataSet, nowMs: number): Promise<StatusResult> {
+  const { pipeline: given, planned, invalid, store } = dataSet
+  const state = await dataSet.named(async () => dataSet.known())
   const pipeline = withNames(planned)
   // Names that depend on a mask key are known once something is exported.
   if (pipeline === null) throw nothingExported(given)
@@ -93,7 +89,7 @@ export async function readStatus(
   const redo = state?.redo.partitions.size ?? 0
   const isHeld = holder !== null && !holder.isLate
   const fault = invalid ?? (state === null ? null : await obstacleTo(given, store, state, isHeld))
-  const verdict = verdictOf(pipeline, state, await standingOf(store, state, { fault, isHeld }))
+  const verdict = await readVerdict(store, pipeline, state, { fault, isHeld })
   return {
     partitions: () => statusOfEach(plan, state),
     queries: (isWanted = () => true) => statusByQuery(plan, state, isWanted),

@@ -1,13 +1,4 @@
-import {
-  counted,
-  countText,
-  type ExportError,
-  isExportError,
-  nullIf,
-  type Pipeline,
-  type PlainError,
-  type Store,
-} from '../../core/index.ts'
+import { counted, countText, type Pipeline, type PlainError, type Store } from '../../core/index.ts'
 import { waitingWindows } from '../../pipeline/index.ts'
 import {
   type CheckpointState,
@@ -18,14 +9,10 @@ import {
   partitionCounts,
   publishedStates,
   rangeOf,
-  readManifest,
-  stateOfManifest,
   type TimeRange,
   type Verdict,
 } from '../../state/index.ts'
-import { readState } from '../open/find-state.ts'
 import { readFailedStart } from '../open/start.ts'
-import { namingLocations, openStore } from '../open-store.ts'
 import { withNames } from '../queries.ts'
 import { isMarked } from '../settle/success-mark.ts'
 import { leftOutClauses, leftOutOf } from './left-out.ts'
@@ -33,7 +20,7 @@ import { lastBegun, planAsOfLastRun } from './plan-state.ts'
 import { scopeOf } from './scope.ts'
 
 /** What the checkpoint alone does not tell. */
-export type Standing = {
+type Standing = {
   readonly isMarked: boolean
   /** Why a start could not begin, if none has begun since, or what it would meet now; null: nothing. */
   readonly obstacle: PlainError | null
@@ -178,36 +165,13 @@ export function waitingIn(given: Pipeline, nowMs: number): readonly TimeRange[] 
   return found.map(({ from, until }) => rangeOf(from, until))
 }
 
-/** The verdict for a command that reads. @param planned with the queries and windows of the file */
-export function readVerdict(planned: Pipeline): Promise<Verdict> {
-  return namingLocations(planned, async () => {
-    const store = openStore(planned)
-    const { state, fault } = await knownState(store)
-    return verdictOf(planned, state, await standingOf(store, state, { fault, isHeld: true }))
-  })
-}
-
-/** Where the checkpoint cannot be read, the manifest stands in for it. */
-export async function knownState(
+/** The verdict as of now. @param fault what a start would meet @param isHeld whether a run may be at work */
+export async function readVerdict(
   store: Store,
-): Promise<{ readonly state: CheckpointState | null; readonly fault: ExportError | null }> {
-  try {
-    return { state: await readState(store), fault: null }
-  } catch (error) {
-    if (!isExportError(error, 'damaged', 'config')) throw error
-    const manifest = await readManifest(store).catch(nullIf('damaged'))
-    return { state: manifest === null ? null : stateOfManifest(manifest), fault: error }
-  }
-}
-
-export async function standingOf(
-  store: Store,
+  given: Pipeline,
   state: CheckpointState | null,
-  { fault, isHeld }: { readonly fault: PlainError | null; readonly isHeld: boolean },
-): Promise<Standing> {
-  return {
-    isMarked: await isMarked(store),
-    obstacle: fault ?? (state === null ? null : await readFailedStart(store, state)),
-    isHeld,
-  }
+  { fault = null, isHeld = false }: { readonly fault?: PlainError | null; readonly isHeld?: boolean } = {},
+): Promise<Verdict> {
+  const obstacle = fault ?? (state === null ? null : await readFailedStart(store, state))
+  return verdictOf(given, state, { isMarked: await isMarked(store), obstacle, isHeld })
 }

@@ -8,7 +8,7 @@ import {
   type RestCatalog,
 } from '../../open-tables/index.ts'
 import { openStore } from '../open-store.ts'
-import { tableOwner } from './table-owner.ts'
+import { tableOwner } from './update-tables.ts'
 
 export type CatalogComparison = {
   /** With its namespace. */

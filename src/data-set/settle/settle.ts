@@ -14,7 +14,6 @@ import {
   type Journal,
   type ManifestShard,
 } from '../../state/index.ts'
-import { bringSummaryPage } from '../commands/summary-page/write-summary-page.ts'
 import { requireShards, withRows } from '../open/look.ts'
 import type { DataSetOptions } from '../options.ts'
 import { isPlanDone } from '../plan/plan-state.ts'
@@ -25,6 +24,7 @@ import { publishCommitted, removeSealed } from './publish.ts'
 import { bringQuarantine } from './quarantine-files.ts'
 import { replaceManifest } from './replace-manifest.ts'
 import { mark, unmark } from './success-mark.ts'
+import { bringSummaryPage } from './summary-page.ts'
 import { type TableOptions, updateTables } from './update-tables.ts'
 
 export type SettleOptions = Pick<

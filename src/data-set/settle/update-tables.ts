@@ -1,21 +1,25 @@
-import type { Log, OwnedStore, Pipeline, Store } from '../../core/index.ts'
+import { randomUUID } from 'node:crypto'
+import { type Log, nullIf, type OwnedStore, type Pipeline, type Store } from '../../core/index.ts'
 import {
   mayHaveTables,
   requireOwnTables as requireOwn,
+  type TableOwner,
   type TableState,
   updateTables as updateAll,
 } from '../../open-tables/index.ts'
 import { columnsOf } from '../../rows/index.ts'
 import {
   asExportedBy,
+  CHECKPOINT_PATH,
   type Journal,
   MANIFEST_PATH,
   manifestDigest,
   parseManifest,
+  readHeader,
+  readManifest,
 } from '../../state/index.ts'
 import type { DataSetOptions } from '../options.ts'
 import { readShard, type ShardFile } from '../read-shard.ts'
-import { tableOwner } from './table-owner.ts'
 
 export type TableOptions = Pick<DataSetOptions, 'clock' | 'catalog'> & {
   readonly onLog: Log
@@ -99,4 +103,14 @@ function remembered<T>(callers: number, read: (shard: ShardFile) => Promise<T>) 
     known.delete(shard.path)
     return found
   }
+}
+
+/** One that has not begun owns no tables. */
+export async function tableOwner(store: Store): Promise<TableOwner> {
+  const header = await readHeader(store).catch(nullIf('damaged', 'config', 'storage'))
+  if (header !== null) return { dataSetId: header.data_set_id }
+  const manifest = await readManifest(store).catch(nullIf('damaged', 'storage'))
+  if (manifest !== null) return { dataSetId: manifest.data_set_id }
+  const sizes = await Promise.all([CHECKPOINT_PATH, MANIFEST_PATH].map((path) => store.size(path)))
+  return { dataSetId: sizes.every((size) => size === null) ? randomUUID() : null }
 }

@@ -6,6 +6,7 @@ import {
   identityIn,
   type Query,
   queryLabel,
+  requireKnown,
   SECRET_POLICY_NAMES,
   type SecretPolicy,
 } from '../../core/index.ts'
@@ -30,23 +31,12 @@ export type Masks = { readonly secret: Mask | null; readonly identity: Mask | nu
 
 /** @throws ExportError 'config' when a policy is none that is known, or needs a key and there is none */
 export function masksOf({ secret, identity, maskKey }: MaskPolicies): Masks {
-  requireKnown('secret', secret, SECRET_POLICY_NAMES)
-  requireKnown('identity', identity, IDENTITY_POLICY_NAMES)
+  requireKnown('transform.secret', secret, SECRET_POLICY_NAMES, 'transform')
+  requireKnown('transform.identity', identity, IDENTITY_POLICY_NAMES, 'transform')
   return {
     secret: POLICIES[secret].mask(maskKey, 'secret'),
     identity: POLICIES[identity].mask(maskKey, 'identity'),
   }
-}
-
-/** Types keep other policies out; what comes from elsewhere is stopped here, whatever it is. */
-function requireKnown(key: string, policy: unknown, known: readonly unknown[]): void {
-  if (known.includes(policy)) return
-  throw new ExportError({
-    kind: 'config',
-    what: `transform.${key} is no policy that is known`,
-    where: 'transform',
-    next: `Choose ${known.join(', ')}.`,
-  })
 }
 
 /** The same masks for a JavaScript string. Lone surrogates become U+FFFD first. */

@@ -3,15 +3,14 @@ import {
   identityIn,
   locationOf,
   type NamedPipeline,
-  type Pipeline,
   queryLabel,
   type Store,
 } from '../../../core/index.ts'
 import { ORPHANS, QUARANTINE_FOLDER, quarantinePath } from '../../../load/index.ts'
 import {
   type CheckpointState,
+  checkMaskKey,
   type ForgetEntry,
-  type Journal,
   type JournalEntry,
   newSuppression,
   readSuppression,
@@ -20,10 +19,9 @@ import {
   suppressionFileOf,
   withDigests,
 } from '../../../state/index.ts'
-import type { ChangeOptions } from '../../hold.ts'
-import { namingLocations } from '../../open-store.ts'
-import { namePipeline } from '../../queries.ts'
-import { noSwap, type Swap, swapShards } from '../../swap.ts'
+import { type Change, NO_CHANGE } from '../../change.ts'
+import type { ChangeOptions } from '../../options.ts'
+import type { ChangedDataSet, WritableDataSet } from '../../writable-data-set.ts'
 import { sweepTemporaryFolders } from '../warehouse/local-shards.ts'
 import { People } from './people.ts'
 import { type OpenShardOfPeople, type ShardOfPeople, type Survey, survey } from './survey.ts'
@@ -41,34 +39,28 @@ export type ForgetResult = {
 
 /**
  * One commit replaces shards and rejected items, and keeps the people out: nobody is kept out whose rows stay.
- * @throws ExportError `config` when nobody can be found in it, or the mask key is another one; as `swapShards`
+ * @throws ExportError `config` when nobody can be found in it, or the mask key is another one; as {@link WritableDataSet.change}
  */
-export function forgetPeople(
-  given: Pipeline,
+export async function forgetPeople(
+  dataSet: WritableDataSet,
   identities: readonly string[],
   options: ChangeOptions,
 ): Promise<ForgetResult> {
-  const pipeline = namePipeline(given, options.maskKey)
-  return namingLocations(pipeline, async () => {
-    const people = People.of(identities, pipeline, options.maskKey)
-    const copies = options.dryRun === true ? [] : await sweepTemporaryFolders()
-    const result = await swapShards(pipeline, options, {
-      plan: (state, store, log) => forgetting(pipeline, state, store, log, people, options),
-    })
-    if (copies.length === 0) return result
-    const note = `Commands that run, or ran on other machines, have temporary folders, which may hold rows of theirs until the commands end: ${copies.join(', ')}.`
-    return { ...result, notes: [...result.notes, note] }
-  })
+  const people = await dataSet.named(async () => People.of(identities, dataSet.pipeline, options.maskKey))
+  const copies = options.dryRun === true ? [] : await sweepTemporaryFolders()
+  const { result } = await dataSet.change(options, (at) => forgetting(at, people, options))
+  if (copies.length === 0) return result
+  const note = `Commands that run, or ran on other machines, have temporary folders, which may hold rows of theirs until the commands end: ${copies.join(', ')}.`
+  return { ...result, notes: [...result.notes, note] }
 }
 
 async function forgetting(
-  pipeline: NamedPipeline,
-  state: CheckpointState | null,
-  store: Store,
-  log: Pick<Journal, 'read'>,
+  at: ChangedDataSet,
   people: People,
   options: ChangeOptions,
-): Promise<Swap<ForgetResult>> {
+): Promise<Change<ForgetResult>> {
+  const { pipeline, store, state } = at
+  checkMaskKey(state?.header, options.maskKey, pipeline)
   const given = (await readSuppression(store, state)) ?? newSuppression()
   const list = withDigests(given, people.digests(given.key))
   const isLonger = list !== given
@@ -76,11 +68,12 @@ async function forgetting(
     const result = { pipeline: pipeline.name, identities: people.count, rows: 0, shards: 0, quarantined: 0 }
     const note = `Nothing is exported in ${pipeline.load.path} yet; what is exported there from now on leaves them out.`
     return {
-      ...noSwap({ ...result, notes: [note, ...people.hints()] }),
+      ...NO_CHANGE,
+      result: { ...result, notes: [note, ...people.hints()] },
       files: isLonger ? [suppressionFileOf(list)] : [],
     }
   }
-  const found = await survey(store, log, pipeline, state, people, options)
+  const found = await survey(store, at, pipeline, state, people, options)
   const result = await resultOf(pipeline, store, state, people, found)
   const entries: JournalEntry[] = []
   const blobs: Uint8Array[] = []
@@ -94,7 +87,7 @@ async function forgetting(
   return {
     result,
     groups: groupsOf(state, found.shards),
-    isLeftOut: (identity) => people.has(identity),
+    without: people,
     // The key comes first: digests without it are those of nobody.
     files: isLonger ? [suppressionFileOf(given)] : [],
     entries,
@@ -103,7 +96,7 @@ async function forgetting(
 }
 
 /** The last shard of a data set stays, without rows: readers get the columns from it. */
-function groupsOf(state: CheckpointState, shards: readonly ShardOfPeople[]): Swap<ForgetResult>['groups'] {
+function groupsOf(state: CheckpointState, shards: readonly ShardOfPeople[]): Change['groups'] {
   let left = state.shards.length
   return shards.map((each) => {
     const isEmptied = each.removed.total === each.shard.rows && left > 1

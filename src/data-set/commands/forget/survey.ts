@@ -28,7 +28,7 @@ import {
   presentOf,
   splitPath,
 } from '../../../state/index.ts'
-import type { ChangeOptions } from '../../hold.ts'
+import type { ChangeOptions } from '../../options.ts'
 import { readShard } from '../../read-shard.ts'
 import { BATCH_ROWS, changedShard, type Located, valuesOf } from '../../rewriting.ts'
 import { stopped, UNCHANGED } from '../../settle/settle.ts'

@@ -7,14 +7,12 @@ import {
   int64,
   type Micros,
   type Pipeline,
-  type Store,
 } from '../../../core/index.ts'
 import { type ColumnType, columnsOf } from '../../../rows/index.ts'
-import { checkFingerprint, checkMaskKey, type Manifest, parseManifest } from '../../../state/index.ts'
+import { checkFingerprint, checkMaskKey, type Manifest } from '../../../state/index.ts'
 import { normalIdentity } from '../../../transform/index.ts'
 import { findRows, LOOKUP } from '../../../warehouse/index.ts'
-import { nothingExported, openStore } from '../../open-store.ts'
-import { readSteadily, requireListed } from '../../read-manifest.ts'
+import type { DataSet } from '../../data-set.ts'
 import type { Directory, DirectoryAddress } from './directory.ts'
 import { requireIdentities } from './identities.ts'
 import { shardGroups } from './shard-groups.ts'
@@ -49,29 +47,25 @@ const ROW_COLUMNS = [
 
 /** Rows of others reach no file. @throws ExportError `config` when nothing can be matched, `damaged`; when stopped */
 export async function matchPeople(
-  pipeline: Pipeline,
+  dataSet: DataSet,
   directory: Directory,
   options: MatchOptions,
 ): Promise<Matches> {
-  requireColumns(pipeline, options)
-  const store = openStore(pipeline)
-  return readSteadily(store, async (bytes) => {
-    if (bytes === null) throw nothingExported(pipeline)
-    return matchedBy(parseManifest(bytes), pipeline, store, directory, options)
-  })
+  requireColumns(dataSet.pipeline, options)
+  return dataSet.reading((manifest) => matchedBy(manifest, dataSet, directory, options))
 }
 
 async function matchedBy(
   manifest: Manifest,
-  pipeline: Pipeline,
-  store: Store,
+  dataSet: DataSet,
   directory: Directory,
   options: MatchOptions,
 ): Promise<Matches> {
+  const { pipeline, store } = dataSet
   const { transform } = pipeline
   checkMaskKey(manifest, options.maskKey, pipeline)
   for (const fingerprint of directory.fingerprints) checkFingerprint(manifest, fingerprint, pipeline)
-  await requireListed(store, manifest)
+  await dataSet.requireListed(manifest)
   const columns = columnsOf(pipeline)
   const types = new Map(columns.map(({ name, type }) => [name, type]))
   const shown = ROW_COLUMNS.filter((name) => types.has(name))

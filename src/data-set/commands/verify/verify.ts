@@ -18,12 +18,12 @@ import {
   stateOfManifest,
   type Verdict,
 } from '../../../state/index.ts'
+import type { DataSet } from '../../data-set.ts'
 import { CLEARING_PATH, isClearing } from '../../open/find-state.ts'
-import { namingLocations, nothingExported, openStore } from '../../open-store.ts'
+import { nothingExported } from '../../open-store.ts'
 import { type LeftOut, leftOutOf } from '../../plan/left-out.ts'
 import { whyStale } from '../../plan/scope.ts'
-import { standingOf, verdictOf } from '../../plan/verdict.ts'
-import { readSteadily } from '../../read-manifest.ts'
+import { readVerdict } from '../../plan/verdict.ts'
 import { filesAt, LIKE_A_SHARD, rowFiles } from '../../row-files.ts'
 import { RepeatedIds } from './repeated-ids.ts'
 import { type Problem, type ProblemCause, verifyShard } from './verify-shard.ts'
@@ -53,28 +53,20 @@ type VerifyOptions = {
   readonly signedBy?: KeyObject | null
   /** With a signature: the last run in the manifest has to have ended then or later, epoch ms; null: any time. */
   readonly notBeforeMs?: number | null
-  /** With a signature: how the pipeline file differs from the data set. */
-  readonly differences?: readonly string[]
-  /** With the queries and windows that the file plans; default: those of the pipeline. */
-  readonly planned?: Pipeline
 }
 
 /** Changes nothing, and works beside other commands. @throws ExportError `config` when nothing is exported */
-export function verifyDataSet(pipeline: Pipeline, options: VerifyOptions = {}): Promise<Verification> {
-  return namingLocations(pipeline, () => {
-    const store = openStore(pipeline)
-    const read = (bytes: Uint8Array | null) => verify(pipeline, store, bytes, options)
-    return readSteadily(store, read, ({ ok }) => !ok)
-  })
+export function verifyDataSet(dataSet: DataSet, options: VerifyOptions = {}): Promise<Verification> {
+  const read = (bytes: Uint8Array | null) => verify(dataSet, bytes, options)
+  return dataSet.steadily(read, ({ ok }) => !ok)
 }
 
 async function verify(
-  pipeline: Pipeline,
-  store: Store,
+  { pipeline, planned, differences, store }: DataSet,
   bytes: Uint8Array | null,
   options: VerifyOptions,
 ): Promise<Verification> {
-  const { onShard, planned = pipeline } = options
+  const { onShard } = options
   const problems: Problem[] = []
   const manifest =
     bytes === null
@@ -91,7 +83,9 @@ async function verify(
       problems.push({ path: MANIFEST_PATH, problem: 'is missing', cause: 'manifest' })
   }
   if (signedBy !== null)
-    problems.push(...(await signatureProblems(store, { bytes, manifest }, signedBy, options)))
+    problems.push(
+      ...(await signatureProblems(store, { bytes, manifest }, signedBy, { ...options, differences })),
+    )
   let rows = 0
   const repeated = new RepeatedIds(manifest?.shards ?? [])
   const repair = new Set<string>()
@@ -125,7 +119,7 @@ async function verify(
   // What is counted is what the manifest lists. A signed one may lack the last runs.
   const listed = manifest === null ? null : stateOfManifest(manifest)
   const state = listed && { ...listed, runs: unfinished.state?.runs ?? listed.runs }
-  const verdict = verdictOf(planned, state, await standingOf(store, state, { fault: null, isHeld: true }))
+  const verdict = await readVerdict(store, planned, state, { isHeld: true })
   const left_out = leftOutOf(planned.transform, state ?? NOTHING)
   const { quarantined, forgotten } = left_out
   const { complete, partitions, covers } = verdict
@@ -204,7 +198,7 @@ async function signatureProblems(
   store: Store,
   { bytes, manifest }: { readonly bytes: Uint8Array | null; readonly manifest: Manifest | null },
   signedBy: KeyObject,
-  { notBeforeMs = null, differences = [] }: VerifyOptions,
+  { notBeforeMs = null, differences }: VerifyOptions & Pick<DataSet, 'differences'>,
 ): Promise<readonly Problem[]> {
   const problems: Problem[] = []
   const fault = await signatureFault(store, bytes, signedBy, manifest)

@@ -1,17 +1,19 @@
-import { kindOfRows, oneLine, type Pipeline, rulesOf, unlessSecret } from '../../../core/index.ts'
+import { kindOfRows, oneLine, rulesOf, unlessSecret } from '../../../core/index.ts'
 import type { Manifest } from '../../../state/index.ts'
 import type { Groups, RowFacts } from '../../../summary/index.ts'
 import { lacksDuckdb } from '../../../warehouse/index.ts'
-import { queryPipeline } from './query.ts'
+import type { DataSet } from '../../data-set.ts'
+import { queryListed } from './query.ts'
 
 const MAX_GROUPS = 15
 
 /** null: DuckDB is not installed, or there is nothing to ask for. @throws ExportError `damaged`; the reason of `stop` */
 export async function askRows(
-  pipeline: Pipeline,
-  { columns, resource, totals }: Manifest,
+  dataSet: DataSet,
+  manifest: Manifest,
   stop: AbortSignal,
 ): Promise<RowFacts | null> {
+  const { columns, resource, totals } = manifest
   const names = new Set(columns.map(({ name }) => name))
   const from = `FROM ${kindOfRows(resource)}`
   const people = names.has('identity_name') ? 'count(DISTINCT identity_name)' : 'NULL'
@@ -29,7 +31,7 @@ export async function askRows(
   ]
   const sql = `SELECT *, count(*) OVER (PARTITION BY fact) AS groups, count(*) OVER (PARTITION BY fact, name) AS namesakes FROM (${selects.join(' UNION ALL ')}) QUALIFY fact NOT IN ('source', 'hash_type') OR row_number() OVER (PARTITION BY fact ORDER BY count DESC, id) <= ${MAX_GROUPS} ORDER BY fact, count DESC, id, name`
   try {
-    const { rows } = await queryPipeline(pipeline, sql, { database: null, cwd: '.', stop })
+    const { rows } = await queryListed(dataSet, manifest, sql, stop)
     const of = (wanted: string) => rows.filter(([fact]) => fact === wanted)
     return {
       people: asNumber(of('people')[0]?.[3]),

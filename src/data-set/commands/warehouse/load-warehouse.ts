@@ -39,7 +39,8 @@ import {
   tableOf,
   type Warehouse,
 } from '../../../warehouse/index.ts'
-import { nothingExported, openStore, requireManifest } from '../../open-store.ts'
+import type { DataSet } from '../../data-set.ts'
+import { nothingExported, openStore } from '../../open-store.ts'
 import { rememberFailedLoad, rememberLoad } from './loaded.ts'
 import { localShards } from './local-shards.ts'
 
@@ -69,35 +70,37 @@ export type LoadSummary = LoadResult & {
  *   database fails, or the table has rows that the ledger does not list; `credentials`; `locked`; `damaged`
  */
 export async function loadWarehouse(
-  pipeline: Pipeline,
+  dataSet: DataSet,
   target: Target,
   options: LoadOptions,
 ): Promise<LoadSummary> {
   try {
-    return await load(pipeline, target, options)
+    return await load(dataSet, target, options)
   } catch (error) {
     if (!isExportError(error)) throw error
-    const { name } = tableOf(pipeline, options.schema, options.table)
+    const { name } = tableOf(dataSet.pipeline, options.schema, options.table)
     const at = new Date(options.clock.now()).toISOString()
     const note = { target: target.label, table: name, at, error: plainError(error) }
-    await rememberFailedLoad(openStore(pipeline), note)
+    await rememberFailedLoad(dataSet.store, note)
     throw error
   }
 }
 
-async function load(pipeline: Pipeline, target: Target, options: LoadOptions): Promise<LoadSummary> {
+async function load(
+  { pipeline, store }: DataSet,
+  target: Target,
+  options: LoadOptions,
+): Promise<LoadSummary> {
   const { clock, stop, mode, evolve, supersede, onShard } = options
   requireNames(target.kind, options)
   const startedMs = clock.monotonicMs()
-  const store = openStore(pipeline)
+  const manifestNow = manifestReader(store, pipeline)
   // Without one there is nothing to connect for.
-  await requireManifest(store, pipeline)
+  let manifest = await manifestNow()
   const table = tableOf(pipeline, options.schema, options.table)
   const warehouse = await openTarget(target, options)
   const shards = await localShards(pipeline, store, stop)
   const loadedAt = new Date(clock.now()).toISOString()
-  const manifestNow = manifestReader(store, pipeline)
-  let manifest: Manifest | null = null
   try {
     const { transform, load } = pipeline
     const source = { root: shards.root, format: load.format, isMixed: transform.lacking.length > 0 }
@@ -117,7 +120,7 @@ async function load(pipeline: Pipeline, target: Target, options: LoadOptions): P
       onShard,
     })
     const loaded = { target: target.label, table: table.name }
-    await rememberLoad(store, manifest!, { ...loaded, loaded_at: loadedAt })
+    await rememberLoad(store, manifest, { ...loaded, loaded_at: loadedAt })
     const durationMs = Math.round(clock.monotonicMs() - startedMs)
     return { ...result, ...loaded, durationMs }
   } catch (error) {
@@ -195,7 +198,7 @@ function openTarget(target: Target, options: LoadOptions): Promise<Warehouse> {
 }
 
 /** @param table default: credentials or reports @throws ExportError `config` when it is empty, or invalid for a load */
-export function tableStatements(pipeline: Pipeline, dialect: DialectName, table?: string): string {
+export function tableStatements({ pipeline }: DataSet, dialect: DialectName, table?: string): string {
   requireNames(dialect === 'postgres' ? 'postgres' : 'duckdb', { schema: null, table: table ?? null })
   const input = ddlInput(pipeline, table)
   const { tables } = pipeline.load
@@ -205,7 +208,7 @@ export function tableStatements(pipeline: Pipeline, dialect: DialectName, table?
 
 /** Rows of shards that the manifest does not list go. @throws ExportError `config`, also if the engine has no script */
 export async function syncStatements(
-  pipeline: Pipeline,
+  dataSet: DataSet,
   dialect: DialectName,
   table?: string,
 ): Promise<string> {
@@ -221,11 +224,13 @@ export async function syncStatements(
           ? '`spillway load` does that for PostgreSQL.'
           : `Leave it out: its tables read the files as they are. It is for ${Object.keys(SYNCS).join(', ')}.`,
     })
-  const manifest = await requireManifest(openStore(pipeline), pipeline)
-  const schemas = manifest.schema_settings.map((each) =>
-    columnsOf(withSchema(pipeline, schemaFromJson(each))),
-  )
-  return located(pipeline, () => sync({ ...ddlInput(pipeline, table), manifest, schemas }))
+  const { pipeline } = dataSet
+  return dataSet.reading(async (manifest) => {
+    const schemas = manifest.schema_settings.map((each) =>
+      columnsOf(withSchema(pipeline, schemaFromJson(each))),
+    )
+    return located(pipeline, () => sync({ ...ddlInput(pipeline, table), manifest, schemas }))
+  })
 }
 
 /** @throws ExportError that names the line of the setting that a dialect refuses */

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
-import { ExportError, kindOfRows, type Pipeline, type Store } from '../../../core/index.ts'
+import { ExportError, kindOfRows } from '../../../core/index.ts'
 import { columnsOf } from '../../../rows/index.ts'
-import { type Manifest, parseManifest } from '../../../state/index.ts'
+import type { Manifest } from '../../../state/index.ts'
 import {
   dataSetRows,
   parseTarget,
@@ -9,10 +9,9 @@ import {
   type QueryRow,
   type QuerySource,
   type QueryStream,
-  queryDataSet,
+  queryDataSet as query,
 } from '../../../warehouse/index.ts'
-import { nothingExported, openStore } from '../../open-store.ts'
-import { readSteadily, requireListed } from '../../read-manifest.ts'
+import type { DataSet } from '../../data-set.ts'
 import { localShards, temporaryFolder } from './local-shards.ts'
 
 export type { QueryStream } from '../../../warehouse/index.ts'
@@ -30,35 +29,55 @@ export type QueryResult = {
 }
 
 /** {@link streamQuery} for results that fit into memory. */
-export function queryPipeline(
-  pipeline: Pipeline,
+export function queryDataSet(dataSet: DataSet, sql: string, settings: QuerySettings): Promise<QueryResult> {
+  return streamQuery(dataSet, sql, settings, collected)
+}
+
+/** The same for the shards of a manifest, which stay meanwhile. */
+export function queryListed(
+  dataSet: DataSet,
+  manifest: Manifest,
   sql: string,
-  settings: QuerySettings,
+  stop: AbortSignal,
 ): Promise<QueryResult> {
-  return streamQuery(pipeline, sql, settings, async ({ columns, batches }) => {
-    const rows: QueryRow[] = []
-    for await (const batch of batches) for (const row of batch) rows.push(row)
-    return { columns, rows }
-  })
+  return withTemporary(stop, (options) => queryShards(dataSet, manifest, sql, options, collected))
+}
+
+async function collected({ columns, batches }: QueryStream): Promise<QueryResult> {
+  const rows: QueryRow[] = []
+  for await (const batch of batches) for (const row of batch) rows.push(row)
+  return { columns, rows }
 }
 
 /**
  * Queries the view `credentials` (or `reports`), or a DuckDB file into which the shards were loaded.
  * @throws ExportError `config` when nothing is exported, or the SQL does more than read; `damaged`; the reason of `stop`
  */
-export async function streamQuery<T>(
-  pipeline: Pipeline,
+export function streamQuery<T>(
+  dataSet: DataSet,
   sql: string,
-  settings: QuerySettings,
+  { database, cwd, stop = new AbortController().signal }: QuerySettings,
   take: (result: QueryStream) => Promise<T>,
 ): Promise<T> {
-  const { stop = new AbortController().signal } = settings
+  let isTaken = false
+  const once = (result: QueryStream): Promise<T> => {
+    isTaken = true
+    return take(result)
+  }
+  return withTemporary(stop, (options) =>
+    database === null
+      ? dataSet.reading(
+          (manifest) => queryShards(dataSet, manifest, sql, options, once),
+          () => !isTaken,
+        )
+      : query(databaseOf(database, cwd), sql, options, take),
+  )
+}
+
+async function withTemporary<T>(stop: AbortSignal, work: (options: QueryOptions) => Promise<T>): Promise<T> {
   const temporary = await temporaryFolder()
   try {
-    const options = { temporary: temporary.path, stop }
-    return settings.database === null
-      ? await queryFiles(pipeline, sql, options, take)
-      : await queryDataSet(databaseOf(settings.database, settings.cwd), sql, options, take)
+    return await work({ temporary: temporary.path, stop })
   } finally {
     await temporary.remove()
   }
@@ -76,39 +95,16 @@ function databaseOf(database: string, cwd: string): QuerySource {
   return { kind: 'database', file: target.file }
 }
 
-async function queryFiles<T>(
-  pipeline: Pipeline,
-  sql: string,
-  options: QueryOptions,
-  take: (result: QueryStream) => Promise<T>,
-): Promise<T> {
-  const store = openStore(pipeline)
-  let isTaken = false
-  const once = (result: QueryStream): Promise<T> => {
-    isTaken = true
-    return take(result)
-  }
-  return readSteadily(
-    store,
-    async (bytes) => {
-      if (bytes === null) throw nothingExported(pipeline)
-      return queryShards(pipeline, store, parseManifest(bytes), sql, options, once)
-    },
-    undefined,
-    () => !isTaken,
-  )
-}
-
 async function queryShards<T>(
-  pipeline: Pipeline,
-  store: Store,
+  dataSet: DataSet,
   manifest: Manifest,
   sql: string,
   options: QueryOptions,
   take: (result: QueryStream) => Promise<T>,
 ): Promise<T> {
+  const { pipeline, store } = dataSet
   const { extract, transform, load } = pipeline
-  await requireListed(store, manifest)
+  await dataSet.requireListed(manifest)
   const paths = manifest.shards.map(({ path }) => path)
   const shards = await localShards(pipeline, store, options.stop)
   try {
@@ -126,7 +122,7 @@ async function queryShards<T>(
         for (const path of paths) await shards.download(path)
       },
     }
-    return await queryDataSet(source, sql, options, take)
+    return await query(source, sql, options, take)
   } finally {
     await shards.close()
   }

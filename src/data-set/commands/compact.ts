@@ -1,8 +1,8 @@
-import { getOrInsert, type Pipeline, placeOf } from '../../../core/index.ts'
-import { type CheckpointState, isRedone, type SealedShard, splitPath } from '../../../state/index.ts'
-import type { ChangeOptions } from '../../hold.ts'
-import { namePipeline } from '../../queries.ts'
-import { noSwap, swapShards } from '../../swap.ts'
+import { getOrInsert, type Pipeline, placeOf } from '../../core/index.ts'
+import { type CheckpointState, isRedone, type SealedShard, splitPath } from '../../state/index.ts'
+import { type Change, NO_CHANGE } from '../change.ts'
+import type { ChangeOptions } from '../options.ts'
+import type { ChangedDataSet, WritableDataSet } from '../writable-data-set.ts'
 
 export type CompactResult = {
   readonly pipeline: string
@@ -13,27 +13,29 @@ export type CompactResult = {
   readonly bytes: { readonly before: number; readonly after: number | null }
 }
 
-type CompactOptions = ChangeOptions & {
-  /** A folder with fewer small shards stays as it is. */
-  readonly minShards: number
-}
-
 const MANY_SMALL_SHARDS = 30
 
-/** @throws ExportError `damaged` when a shard is not what was written; as `swapShards` */
-export function compactDataSet(given: Pipeline, options: CompactOptions): Promise<CompactResult> {
-  const pipeline = namePipeline(given, options.maskKey)
-  return swapShards(pipeline, options, {
-    plan: (state) => {
-      const all = state === null ? [] : groupsOf(state, pipeline, options.minShards)
-      const groups = all.map((group) => ({
-        of: group.map((shard) => ({ shard, path: shard.path })),
-        isEmptied: false,
-      }))
-      return { ...noSwap(resultOf(pipeline, all)), groups }
-    },
-    done: ({ bytes, ...result }, came) => ({ ...result, bytes: { ...bytes, after: bytesOf(came) } }),
-  })
+/**
+ * @param minShards a folder with fewer small shards stays as it is
+ * @throws ExportError `damaged` when a shard is not what was written; as {@link WritableDataSet.change}
+ */
+export async function compactDataSet(
+  dataSet: WritableDataSet,
+  minShards: number,
+  options: ChangeOptions,
+): Promise<CompactResult> {
+  const { result, came } = await dataSet.change(options, (at) => compaction(at, minShards))
+  const { bytes } = result
+  return { ...result, bytes: came.length === 0 ? bytes : { ...bytes, after: bytesOf(came) } }
+}
+
+function compaction({ pipeline, state }: ChangedDataSet, minShards: number): Change<CompactResult> {
+  const all = state === null ? [] : groupsOf(state, pipeline, minShards)
+  const groups = all.map((group) => ({
+    of: group.map((shard) => ({ shard, path: shard.path })),
+    isEmptied: false,
+  }))
+  return { ...NO_CHANGE, result: resultOf(pipeline, all), groups }
 }
 
 /** Small neighbours become one, as many as fit whole. What was written together keeps its place, for the next time. */

@@ -1,0 +1,128 @@
+import { ExportError, type NamedPipeline, nullIf, type Pipeline, type Store } from '../core/index.ts'
+import { requireTablesToFollow } from '../open-tables/index.ts'
+import { frozenSettings, sinceBegun } from '../pipeline/index.ts'
+import { type Schema, schemaDifference, withSchema } from '../rows/index.ts'
+import {
+  type CheckpointState,
+  changedSettings,
+  maskKeySetting,
+  type SettingChange,
+  type Settings,
+  settingChanges,
+} from '../state/index.ts'
+import { readState } from './open/find-state.ts'
+import { requireSameNames } from './open/same-queries.ts'
+import { openStore } from './open-store.ts'
+import { requireOwnTables } from './settle/update-tables.ts'
+
+type Asked = {
+  readonly pipeline: NamedPipeline
+  readonly store: Store
+  readonly state: CheckpointState
+  /** What a run brings. */
+  readonly maskKey?: Uint8Array | null
+  readonly redo?: readonly string[]
+  /** Whether tables are made anew, wherever they were. */
+  readonly rebuild?: boolean
+}
+
+type Check = (asked: Asked) => void | Promise<void>
+
+const own: Check = ({ pipeline, state }) => requireOwnCheckpoint(pipeline, state)
+
+const goesOn: Check = ({ pipeline, state, maskKey = null, redo = [] }) => {
+  const columns = redo.includes(ALL) ? [] : columnChanges(pipeline, state.schemas.at(-1)!)
+  const changes = [...settingsSince(state.header.settings, pipeline, maskKey), ...columns]
+  checkContinues(pipeline, state, changes)
+  requireSameNames(pipeline, state, maskKey)
+}
+
+const ownTables: Check = ({ pipeline, store, rebuild = false }) => requireOwnTables(pipeline, store, rebuild)
+
+const tablesFollow: Check = ({ pipeline, store, state }) =>
+  requireTablesToFollow(store, { ...pipeline.load.tables, dataSetId: state.header.data_set_id }, state.tables)
+
+/** What has to hold of a data set that is there before a command does this to it. */
+const ADMISSION = {
+  /** Pages come. */
+  run: [goesOn],
+  /** Shards change. */
+  change: [own, tablesFollow],
+  /** What is there is brought in line, listed or signed. */
+  mark: [own, ownTables],
+} as const satisfies Record<string, readonly Check[]>
+
+export type Admission = keyof typeof ADMISSION
+
+/** @param state null: nothing has begun @throws ExportError */
+export async function admit(
+  use: Admission,
+  { state, ...asked }: Omit<Asked, 'state'> & { readonly state: CheckpointState | null },
+): Promise<void> {
+  if (state !== null) for (const check of ADMISSION[use]) await check({ ...asked, state })
+}
+
+/** @throws ExportError `config` where the data set is another pipeline's, or has other settings; the key is not compared */
+export async function requireFit(pipeline: Pipeline): Promise<void> {
+  const state = await readState(openStore(pipeline)).catch(nullIf())
+  if (state !== null) requireOwnCheckpoint(pipeline, state)
+}
+
+/** Refuses the checkpoint of another pipeline, or of other settings; the mask key is not compared. @throws ExportError */
+export function requireOwnCheckpoint(pipeline: Pipeline, found: CheckpointState): void {
+  checkContinues(pipeline, found, settingsSince(found.header.settings, pipeline, null))
+}
+
+/** @param maskKey null: there is none, or it is not compared */
+export function settingsSince(
+  settings: Settings,
+  pipeline: Pipeline | NamedPipeline,
+  maskKey: Uint8Array | null,
+): readonly SettingChange[] {
+  const now = { ...frozenSettings(pipeline), ...maskKeySetting(maskKey) }
+  return settingChanges(sinceBegun(settings, pipeline), now)
+}
+
+/** The glob of everything: a data set that is exported anew may have other columns. */
+const ALL = '*'
+
+/** Changes of columns that shards cannot follow. */
+export function columnChanges(pipeline: Pipeline | NamedPipeline, newest: Schema): readonly SettingChange[] {
+  const { added, changed } = schemaDifference(withSchema(pipeline, newest), pipeline)
+  if (pipeline.load.format.kind === 'parquet' || added.length === 0) return changed
+  return [
+    ...changed,
+    {
+      key: 'transform.columns',
+      text: `there are further columns (${added.join(', ')}), which CSV shards cannot get`,
+    },
+  ]
+}
+
+function checkContinues(
+  pipeline: Pipeline | NamedPipeline,
+  found: CheckpointState,
+  changes: readonly SettingChange[],
+): void {
+  if (found.header.pipeline !== pipeline.name) {
+    throw new ExportError({
+      kind: 'config',
+      what: `The folder belongs to the pipeline "${found.header.pipeline}", not to "${pipeline.name}"`,
+      where: pipeline.load.pathAsGiven,
+      next: 'Give each pipeline a load.path of its own, restore the name, or start over with --fresh.',
+    })
+  }
+  if (changes.length > 0) throw changedSettings(changes, pipeline, remedyFor(changes))
+}
+
+function remedyFor(changes: readonly SettingChange[]): string | undefined {
+  if (!changes.every(({ key }) => COLUMN_KEYS.includes(key))) return undefined
+  return `Restore them, export everything anew with --redo '${ALL}' (it requests everything again; what is exported stays until then), or write to another load.path.`
+}
+
+const COLUMN_KEYS = [
+  'extract.include',
+  'transform.columns',
+  'transform.extra_columns',
+  'transform.secret_facts',
+]

@@ -1,0 +1,74 @@
+import type { Pipeline } from '../core/index.ts'
+import { withFrozen } from '../pipeline/index.ts'
+import { joined, type Schema, schemaOf, withSchema, withSchemas } from '../rows/index.ts'
+import {
+  type CheckpointState,
+  type Manifest,
+  type Scope,
+  type Settings,
+  schemaFromJson,
+  usedSchemas,
+} from '../state/index.ts'
+import { columnChanges, settingsSince } from './admission.ts'
+import { otherScope, withScope } from './plan/scope.ts'
+import { withNames } from './queries.ts'
+
+/** What a data set says of itself. */
+export type Told = {
+  readonly name: string
+  readonly settings: Settings
+  readonly schemas: readonly Schema[]
+  /** Those of its shards. */
+  readonly used: readonly Schema[]
+  readonly scope: Scope | null
+}
+
+export function toldByManifest({ pipeline: name, settings, scope, shards, ...manifest }: Manifest): Told {
+  const schemas = manifest.schema_settings.map(schemaFromJson)
+  return { name, settings, schemas, used: usedSchemas(schemas, shards), scope }
+}
+
+export function toldByCheckpoint({ header, schemas, shards, scope }: CheckpointState): Told {
+  const used = usedSchemas(schemas, shards)
+  return { name: header.pipeline, settings: header.settings, schemas, used, scope }
+}
+
+export function asToldBy(given: Pipeline, { name, settings, used, scope }: Told): Pipeline {
+  const exported = withSchemas(withFrozen({ ...given, name }, settings), used)
+  const unfiltered = { ...exported, extract: { ...exported.extract, unfiltered: null } }
+  return scope === null ? unfiltered : withScope(unfiltered, scope)
+}
+
+/** What runs may change stays as the file has it. */
+export function withChanges(exported: Pipeline, { transform, load }: Pipeline): Pipeline {
+  const { onInvalid, maxQuarantined } = transform
+  return {
+    ...exported,
+    transform: { ...exported.transform, onInvalid, maxQuarantined },
+    load: { ...exported.load, shardRows: load.shardRows },
+  }
+}
+
+/** Without a key, names of queries that need one are those of the data set alone. */
+export function plannedBy(pipeline: Pipeline, given: Pipeline, maskKey: Uint8Array | null): Pipeline {
+  const { queries, windows, unfiltered } = pipeline.extract
+  const schema = joined(schemaOf(given), schemaOf(pipeline))
+  const described = withSchema(given, schema, given.transform.lacking)
+  const planned = { ...described, extract: { ...described.extract, queries, windows, unfiltered } }
+  return withNames(planned, maskKey) ?? described
+}
+
+export function differences(
+  pipeline: Pipeline,
+  { name, settings, schemas, scope }: Told,
+  maskKey: Uint8Array | null,
+): readonly string[] {
+  const named = withNames(pipeline, maskKey)
+  const other = named === null || scope === null ? null : otherScope(scope, named)
+  const changes = [...settingsSince(settings, pipeline, null), ...columnChanges(pipeline, schemas.at(-1)!)]
+  return [
+    ...(name === pipeline.name ? [] : [`it is of the pipeline "${name}", not of "${pipeline.name}"`]),
+    ...changes.map(({ text }) => text),
+    ...(other === null ? [] : [`it ${other}`]),
+  ]
+}
