@@ -157,7 +157,7 @@ export class DataSet {
   verdict(): Promise<Verdict> {
     return this.named(async () => {
       const { state, fault } = await knownState(this.store)
-      return readVerdict(this.store, this.planned, state, { fault, isHeld: true })
+      return readVerdict(this.store, this.planned, state, { fault, atWork: 'perhaps' })
     })
   }
 

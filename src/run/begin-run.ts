@@ -57,7 +57,7 @@ function hasFound({ partitions }: CheckpointState): boolean {
   return false
 }
 
-const AT_WORK = { isMarked: false, obstacle: null, isHeld: true }
+const AT_WORK = { isMarked: false, obstacle: null, atWork: 'perhaps' } as const
 
 /** Plans the run by the time of the service, and puts it on record. */
 export async function beginRun(

@@ -70,9 +70,9 @@ it('a run at work is named with its process', async () => {
   const here = await trial({ extract: ONE_SLOT }, { faults: [{ kind: 'hang', requests: [2] }] })
   const running = here.start('run', PIPELINE)
   await expect.poll(() => here.searches().length).toBe(2)
-  expect((await here.call('status')).stdout).toMatch(
-    /^at work: process \d+ on host .*, last heartbeat \d\.\d s ago$/m,
-  )
+  const during = (await here.call('status')).stdout
+  expect(during).toMatch(/^ {2}A run began at \S+ and is at work$/m)
+  expect(during).toMatch(/^at work: process \d+ on host .*, last heartbeat \d\.\d s ago$/m)
   const { holder } = JSON.parse((await here.call('status', '--json')).stdout)
   const text = expect.any(String)
   expect(holder).toEqual({

@@ -25,9 +25,13 @@ export async function summarizeDataSet(
   options: Pick<WriteOptions, 'clock' | 'stop' | 'onLog' | 'version'>,
 ): Promise<SummarizedDataSet> {
   const { pipeline, planned } = dataSet
-  const summarized = async (store: Store, bytes: Uint8Array, isHeld: boolean): Promise<SummaryInput> => {
+  const summarized = async (
+    store: Store,
+    bytes: Uint8Array,
+    atWork: false | 'perhaps',
+  ): Promise<SummaryInput> => {
     const { state, fault } = await knownState(store)
-    const verdict = await readVerdict(store, planned, state, { fault, isHeld })
+    const verdict = await readVerdict(store, planned, state, { fault, atWork })
     const input = inputOf(bytes, state === null ? verdict : shown(planned, state, verdict), options.version)
     // Loaded here, so that runs start faster.
     const { askRows } = await import('./warehouse/ask-rows.ts')
@@ -35,7 +39,7 @@ export async function summarizeDataSet(
   }
   // Before the lock, which would create the folder, also if there is no data set.
   const found = await dataSet.reading(async (_, bytes) =>
-    format === 'markdown' ? summarized(dataSet.store, bytes, true) : null,
+    format === 'markdown' ? summarized(dataSet.store, bytes, 'perhaps') : null,
   )
   if (found !== null) return resultOf(found)
   return dataSet.hold(options, async (store) => {

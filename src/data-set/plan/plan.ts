@@ -114,7 +114,7 @@ export async function readPlan(
     searchesThisMonth: searchesByMonth(state?.runs ?? []).get(monthOf(nowMs)) ?? 0,
     searchesRemaining: state?.searchesRemaining ?? null,
     lacking: lackingColumns(pipeline, state),
-    verdict: await readVerdict(openStore(pipeline), pipeline, state, { isHeld: true }),
+    verdict: await readVerdict(openStore(pipeline), pipeline, state, { atWork: 'perhaps' }),
     each: () => statusOfEach(plan, state),
     queries: (isWanted = () => true) => statusByQuery(plan, state, isWanted),
   }

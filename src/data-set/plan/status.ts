@@ -89,7 +89,7 @@ export async function readStatus(dataSet: DataSet, nowMs: number): Promise<Statu
   const redo = state?.redo.partitions.size ?? 0
   const isHeld = holder !== null && !holder.isLate
   const fault = invalid ?? (state === null ? null : await obstacleTo(given, store, state, isHeld))
-  const verdict = await readVerdict(store, pipeline, state, { fault, isHeld })
+  const verdict = await readVerdict(store, pipeline, state, { fault, atWork: isHeld })
   return {
     partitions: () => statusOfEach(plan, state),
     queries: (isWanted = () => true) => statusByQuery(plan, state, isWanted),

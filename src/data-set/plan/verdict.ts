@@ -24,20 +24,22 @@ type Standing = {
   readonly isMarked: boolean
   /** Why a start could not begin, if none has begun since, or what it would meet now; null: nothing. */
   readonly obstacle: PlainError | null
-  /** Whether the last run may still be at work, if it has no end. */
-  readonly isHeld: boolean
+  readonly atWork: AtWork
 }
+
+/** Whether the last run is still at work, if it has no end. */
+type AtWork = boolean | 'perhaps'
 
 /** The verdict on a data set for what the given file plans, as of the last run. @param state null: nothing is exported */
 export function verdictOf(
   given: Pipeline,
   state: CheckpointState | null,
-  { isMarked, obstacle, isHeld }: Standing,
+  { isMarked, obstacle, atWork }: Standing,
 ): Verdict {
   if (state === null) return NOTHING
   const { partitions, outside, failure, covers } = countsOf(given, state)
   const complete = isMarked && (partitions === null || partitions.done === partitions.total)
-  const ending = obstacle ?? endOf(state, isHeld)
+  const ending = obstacle ?? endOf(state, atWork)
   const told = {
     covers,
     waiting: waitingIn(given, lastBegun(state)),
@@ -56,13 +58,23 @@ export function verdictOf(
     return { state: 'stopped', headline, why: where === '' ? what : `${what} (${where})`, next, ...told }
   }
   if (complete) return { state: 'complete', headline: extent, why: '', next: '', ...told }
-  const atWork = isHeld && state.runs.at(-1)?.finished_at === null
-  const why =
-    failure?.cause ??
-    (atWork ? `A run began at ${state.runs.at(-1)?.started_at}: it is at work, or was killed` : '')
-  const next =
-    failure?.next ?? (atWork ? '`status` tells which.' : 'Run it again: the next run exports the rest.')
-  return { state: 'incomplete', headline: extent, why, next, ...told }
+  const { why, next } = whyIncomplete(state, atWork)
+  return {
+    state: 'incomplete',
+    headline: extent,
+    why: failure?.cause ?? why,
+    next: failure?.next ?? next,
+    ...told,
+  }
+}
+
+function whyIncomplete({ runs }: CheckpointState, atWork: AtWork): Pick<Verdict, 'why' | 'next'> {
+  const last = runs.at(-1)
+  if (atWork === false || last?.finished_at !== null)
+    return { why: '', next: 'Run it again: the next run exports the rest.' }
+  const began = `A run began at ${last.started_at}`
+  if (atWork === true) return { why: `${began} and is at work`, next: '' }
+  return { why: `${began}: it is at work, or was killed`, next: '`status` tells which.' }
 }
 
 const NOTHING: Verdict = {
@@ -79,10 +91,10 @@ const NOTHING: Verdict = {
 }
 
 /** How the last run ended, if not as it should; null: well, or not yet. */
-function endOf({ runs }: CheckpointState, isHeld: boolean): PlainError | null {
+function endOf({ runs }: CheckpointState, atWork: AtWork): PlainError | null {
   const last = runs.at(-1)
   if (last === undefined || last.status === 'complete') return null
-  if (last.finished_at === null) return isHeld ? null : withoutEnd(last.started_at)
+  if (last.finished_at === null) return atWork ? null : withoutEnd(last.started_at)
   return last.error ?? withoutEnd(last.started_at)
 }
 
@@ -165,13 +177,13 @@ export function waitingIn(given: Pipeline, nowMs: number): readonly TimeRange[] 
   return found.map(({ from, until }) => rangeOf(from, until))
 }
 
-/** The verdict as of now. @param fault what a start would meet @param isHeld whether a run may be at work */
+/** The verdict as of now. @param fault what a start would meet */
 export async function readVerdict(
   store: Store,
   given: Pipeline,
   state: CheckpointState | null,
-  { fault = null, isHeld = false }: { readonly fault?: PlainError | null; readonly isHeld?: boolean } = {},
+  { fault = null, atWork = false }: { readonly fault?: PlainError | null; readonly atWork?: AtWork } = {},
 ): Promise<Verdict> {
   const obstacle = fault ?? (state === null ? null : await readFailedStart(store, state))
-  return verdictOf(given, state, { isMarked: await isMarked(store), obstacle, isHeld })
+  return verdictOf(given, state, { isMarked: await isMarked(store), obstacle, atWork })
 }

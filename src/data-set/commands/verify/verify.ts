@@ -119,7 +119,7 @@ async function verify(
   // What is counted is what the manifest lists. A signed one may lack the last runs.
   const listed = manifest === null ? null : stateOfManifest(manifest)
   const state = listed && { ...listed, runs: unfinished.state?.runs ?? listed.runs }
-  const verdict = await readVerdict(store, planned, state, { isHeld: true })
+  const verdict = await readVerdict(store, planned, state, { atWork: 'perhaps' })
   const left_out = leftOutOf(planned.transform, state ?? NOTHING)
   const { quarantined, forgotten } = left_out
   const { complete, partitions, covers } = verdict
