@@ -23,7 +23,7 @@ test('404 before a first page is the address: one request is sent, and it is sai
   })
   const run = await exits(2, call(['run', pipeline, '--json']))
   expect(service.requests).toHaveLength(1)
-  expect(run.stderr.match(/404/g)).toHaveLength(1)
+  expect(run.stderr.match(/with 404/g)).toHaveLength(1)
   expect(run.stderr).toContain('Correct service.base_url')
   expect(run.stderr).toContain('The response says: nothing here')
   expect(JSON.parse(run.stdout)).toMatchObject({
