@@ -1,4 +1,4 @@
-import type { Pipeline } from '../core/index.ts'
+import { numberOf, type Pipeline } from '../core/index.ts'
 import { withFrozen } from '../pipeline/index.ts'
 import { joined, type Schema, schemaOf, withSchema, withSchemas } from '../rows/index.ts'
 import {
@@ -64,11 +64,18 @@ export function differences(
   maskKey: Uint8Array | null,
 ): readonly string[] {
   const named = withNames(pipeline, maskKey)
-  const other = named === null || scope === null ? null : otherScope(scope, named)
+  const other =
+    scope === null ? null : named === null ? otherNumber(scope, pipeline) : otherScope(scope, named)
   const changes = [...settingsSince(settings, pipeline, null), ...columnChanges(pipeline, schemas.at(-1)!)]
   return [
     ...(name === pipeline.name ? [] : [`it is of the pipeline "${name}", not of "${pipeline.name}"`]),
     ...changes.map(({ text }) => text),
     ...(other === null ? [] : [`it ${other}`]),
   ]
+}
+
+/** All that is known of queries whose names need the mask key, where it is not there. */
+function otherNumber(scope: Scope, { extract: { queries } }: Pipeline): string | null {
+  if (queries.length === scope.queries.length) return null
+  return `was exported for ${numberOf(scope.queries.length, 'query', 'queries')}, and the file has ${queries.length}; the mask key tells which`
 }
