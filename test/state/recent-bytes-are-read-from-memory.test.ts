@@ -53,3 +53,11 @@ it('on a disk nothing is kept', async () => {
   expect(reads).toHaveLength(3)
   await log.close()
 })
+
+it('no bytes, and those that lie at the same place, are read as what they are', async () => {
+  const log = await openAs(memoryStore())
+  const refs = await log.commit([], [Buffer.alloc(0), Buffer.from('ids')])
+  const read = await Promise.all(refs.map(async (ref) => Buffer.from((await log.read(ref))!).toString()))
+  expect(read).toEqual(['', 'ids'])
+  await log.close()
+})

@@ -23,6 +23,7 @@ import { nothingExported, pathIn } from '../open-store.ts'
 import type { WriteOptions } from '../options.ts'
 import { whyStale } from '../plan/scope.ts'
 import { readVerdict } from '../plan/verdict.ts'
+import { FORMER_PATH } from '../settle/replace-manifest.ts'
 import { isMarked } from '../settle/success-mark.ts'
 import { pageOfManifest } from '../settle/summary-page.ts'
 import type { WritableDataSet } from '../writable-data-set.ts'
@@ -63,7 +64,7 @@ async function sign({ pipeline, planned }: DataSet, store: OwnedStore, key: KeyO
       next: 'Move it away; nothing was changed.',
     })
   await store.replace(SIGNATURE_PATH, [signatureOf(bytes, key)])
-  await store.replace(SIGNED_PATH, [manifestDigest(bytes)])
+  await store.remove(FORMER_PATH)
   const { shards, rows, bytes: shardBytes } = manifest.totals
   return {
     pipeline: pipeline.name,
@@ -75,15 +76,6 @@ async function sign({ pipeline, planned }: DataSet, store: OwnedStore, key: KeyO
     rows,
     bytes: shardBytes,
   }
-}
-
-/** The SHA-256 of the manifest that was signed: a signature alone tells it only to who has the public key. */
-const SIGNED_PATH = '_state/signed'
-
-/** Whether the manifest has changed since it was signed here: its signature went with it. */
-export async function isSignatureStale(store: Store, manifest: Uint8Array): Promise<boolean> {
-  const signed = await store.read(SIGNED_PATH)
-  return signed !== null && Buffer.from(signed).toString() !== manifestDigest(manifest)
 }
 
 /**

@@ -32,12 +32,12 @@ import {
 } from '../../state/index.ts'
 import { manySmallShards } from '../commands/compact.ts'
 import { oldPartitions } from '../commands/prune/old-partitions.ts'
-import { isSignatureStale } from '../commands/sign.ts'
 import { tablesBehind } from '../commands/warehouse/loaded.ts'
 import type { DataSet } from '../data-set.ts'
 import { requireShards } from '../open/look.ts'
 import { nothingExported, probe, withLocation } from '../open-store.ts'
 import { withNames } from '../queries.ts'
+import { isSignatureStale } from '../settle/replace-manifest.ts'
 import { isSummaryPageBehind } from '../settle/summary-page.ts'
 import { lackingColumns, lackingText } from './lacking-columns.ts'
 import { countPartitions, planAsOfLastRun, planFor, retiredQueries } from './plan-state.ts'
@@ -162,9 +162,7 @@ async function behindManifest(store: Store, isHeld: boolean): Promise<readonly s
   if (manifest === null) return []
   const isPageBehind = !isHeld && (await isSummaryPageBehind(store, manifest))
   return [
-    ...((await isSignatureStale(store, manifest))
-      ? ['the data set has changed since it was signed: see `sign`']
-      : []),
+    ...((await isSignatureStale(store)) ? ['the data set has changed since it was signed: see `sign`'] : []),
     ...(await tablesBehind(store, manifest)),
     ...(isPageBehind ? ['the summary page is not that of the data set as it is now: see `summary`'] : []),
   ]

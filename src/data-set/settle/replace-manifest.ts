@@ -1,4 +1,4 @@
-import { type Log, type NamedPipeline, nullIf, type OwnedStore } from '../../core/index.ts'
+import { type Log, type NamedPipeline, nullIf, type OwnedStore, type Store } from '../../core/index.ts'
 import { moveToOrphans } from '../../load/index.ts'
 import {
   type CheckpointState,
@@ -48,10 +48,19 @@ function isIntact(bytes: Uint8Array, pipeline: NamedPipeline, state: CheckpointS
   }
 }
 
+/** The last signature that went with its manifest. */
+export const FORMER_PATH = '_state/former.sig'
+
+/** Whether the manifest has changed since it was signed. */
+export async function isSignatureStale(store: Store): Promise<boolean> {
+  return (await store.size(SIGNATURE_PATH)) === null && (await store.size(FORMER_PATH)) !== null
+}
+
 async function removeSignature(store: OwnedStore, log: Log): Promise<void> {
   const size = await store.size(SIGNATURE_PATH)
   if (size === null) return
   if (size === SIGNATURE_BYTES) {
+    await store.replace(FORMER_PATH, [(await store.read(SIGNATURE_PATH))!])
     await store.remove(SIGNATURE_PATH)
     log('info', 'the manifest changed, so its former signature was removed')
     return

@@ -39,9 +39,9 @@ export class RecentBlobs {
   }
 }
 
-/** The same for the same bytes only. */
-export function blobKey({ file, offset }: BlobRef): string {
-  return `${file} ${offset}`
+/** The same for the same bytes only. No bytes lie where the next ones do. */
+export function blobKey({ file, offset, bytes }: BlobRef): string {
+  return `${file} ${offset} ${bytes}`
 }
 
 /** As many small files stay where they are. A feed leaves one with each page of each run, for ever. */
