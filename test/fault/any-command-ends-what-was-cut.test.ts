@@ -58,8 +58,8 @@ async function disturbed(
 
 /** In a bucket the client waits between the attempts of a call. */
 const PLACES: readonly (readonly [Layout, number])[] = [
-  ['with tables', THOROUGH ? 24 : 1],
-  ...(THOROUGH ? ([['in a bucket', 5]] as const) : []),
+  ['with tables', THOROUGH ? 12 : 1],
+  ...(THOROUGH ? ([['in a bucket', 3]] as const) : []),
 ]
 
 test.each(
@@ -74,7 +74,7 @@ test.each(
 /** A run is killed elsewhere, and a redo of a part is one of all. */
 const FIRST = THOROUGH ? ALL : ALL.filter((change) => change !== 'first run' && change !== 'redo')
 /** Most of what matters is at the end. */
-const PARTS = THOROUGH ? [0.3, 0.6, 0.85, 0.95] : [0.85]
+const PARTS = THOROUGH ? [0.3, 0.85, 0.95] : [0.85]
 
 /** In `npm test` each sort of first command is killed once, and another follows. */
 test.each(some(Object.keys(LAYOUTS) as Layout[], 1))(
