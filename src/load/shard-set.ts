@@ -32,8 +32,8 @@ export type ShardSetOptions = {
   }
   /** Whether reading an object costs a request. */
   readonly readsCost: boolean
-  /** Called with each shard once it is committed, and again once it is published. */
-  readonly onSealed: (shard: SealEntry) => void
+  /** Called with each shard once it is committed, before it is published, and again once it is. */
+  readonly onSealed: (shard: SealEntry) => void | Promise<void>
   readonly onPublished: (shard: SealEntry) => void
 }
 
@@ -218,7 +218,7 @@ export class ShardSet {
       ...(await writeOpen(writer, log, log.state.openShards.get(number)!)),
     }
     await log.commit([seal])
-    this.#options.onSealed(seal)
+    await this.#options.onSealed(seal)
     await this.#publish(seal)
   }
 

@@ -1,4 +1,4 @@
-import type { NamedPipeline, OwnedStore } from '../core/index.ts'
+import { type NamedPipeline, type OwnedStore, rulesOf } from '../core/index.ts'
 import {
   invalidationOf,
   isOfCatalog,
@@ -6,6 +6,7 @@ import {
   openOwnJournal,
   redoEntry,
   settle,
+  unmark,
   writingOf,
 } from '../data-set/index.ts'
 import { lostShards, ShardSet } from '../load/index.ts'
@@ -52,6 +53,9 @@ export async function openSession(
       })
     }
     const { onLog, onShard } = options
+    // A feed that was read to its end is complete until rows come that the manifest does not name.
+    let unmarked: Promise<void> | null =
+      rulesOf(pipeline.extract.resource).reading === 'feed' ? null : Promise.resolve()
     const shards = await ShardSet.open({
       store,
       writer: write,
@@ -62,6 +66,8 @@ export async function openSession(
         sealed.shards++
         sealed.bytes += bytes
         onLog('info', 'shard sealed', { event: 'shard.sealed', path, rows, bytes })
+        unmarked ??= unmark(store)
+        return unmarked
       },
       onPublished: (entry) => {
         onLog('info', 'shard published', { event: 'shard.published', path: entry.path })

@@ -87,7 +87,6 @@ export function invalidationOf(
   const partitions = new Set(seed.partitions)
   const shards = new Set<number>()
   const chains = new Set<number>()
-  const former: SealedShard[] = []
   const lost = new Set(seed.shards)
   const add = (key: string): void => {
     if (presentOf(state, key)?.state !== 'pruned') partitions.add(key)
@@ -102,7 +101,7 @@ export function invalidationOf(
   }
   for (let size = -1; size < partitions.size + shards.size; ) {
     size = partitions.size + shards.size
-    for (const shard of state.shards) if (take(shard.shard, shard.partitions)) former.push(shard)
+    for (const { shard, partitions: within } of state.shards) take(shard, within)
     for (const { shard, partitions: within } of state.openShards.values()) take(shard, within)
     for (const { chain, query, windows, feed } of state.chains.values()) {
       if (chains.has(chain)) continue
@@ -118,6 +117,7 @@ export function invalidationOf(
       }
     }
   }
+  const former = [...state.shards].filter(({ shard }) => shards.has(shard))
   let [rows, pages] = [0, 0]
   for (const key of partitions) {
     const exported = state.partitions.get(key)
