@@ -307,6 +307,18 @@ describe('a wrong key', () => {
   })
 })
 
+it('a shard that is missing is not vouched for, also while its partition is exported again', async () => {
+  const here = await keysIn(
+    await exportedWorkspace({ ...PARTS, extract: { ...PARTS.extract, page_size: 5 } }),
+  )
+  const [first] = await shardPaths(here.output)
+  await rm(join(here.output, first!))
+  const window = /import_window=([^/]+)/.exec(first!)![1]
+  await exits(4, here.run('--redo', `domain.scatterholt.com/${window}*`, '--max-requests', '1'))
+  await exits(1, sign(here), 'A shard is missing')
+  await exits(1, here.call('evidence', '--output', 'evidence.tar.gz'), 'A shard is missing')
+})
+
 it('an encrypted key signs like the same key without encryption, given its passphrase', async () => {
   const here = await exported()
   Object.assign(here.env, { SPILLWAY_SIGNING_PASSPHRASE: PASSPHRASE })

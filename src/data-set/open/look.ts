@@ -93,17 +93,17 @@ async function isSealed(store: Store, { shard, sha256, bytes }: SealedShard): Pr
 }
 
 /**
- * Those that are exported again may be missing.
- * @param mayMiss whether another one may @throws ExportError `damaged` when one is missing or short, `config` when there is more
+ * @param mayMiss whether a shard may be missing or short; default: what is exported again
+ * @throws ExportError `damaged` when another one is, `config` when there is more
  */
 export async function requireShards(
   store: Store,
   state: CheckpointState | null,
-  mayMiss: (shard: number) => boolean = () => false,
+  mayMiss: (shard: SealedShard) => boolean = (shard) => isRedone(state!, shard),
   onRefused: () => Promise<void> = async () => {},
 ): Promise<Look> {
   const seen = await look(store, state)
-  const missing = withRows(seen).find(({ shard }) => !mayMiss(shard.shard) && !isRedone(state!, shard))
+  const missing = withRows(seen).find(({ shard }) => !mayMiss(shard))
   if (missing !== undefined || seen.strangers.length > 0) await onRefused()
   if (missing !== undefined) throw missingShard(missing)
   if (seen.strangers.length > 0) throw await strangersFound(store, seen.strangers, state)

@@ -8,6 +8,7 @@ import {
   isRedone,
   Journal,
   type Manifest,
+  type SealedShard,
 } from '../../state/index.ts'
 import { publishCommitted, removeSealed } from '../settle/publish.ts'
 import { unmark } from '../settle/success-mark.ts'
@@ -67,9 +68,10 @@ async function bring(
   }
   const { state } = journal
   const goes = new Set(accepted)
-  await requireShards(store, state, (shard) => goes.has(shard), onRefused)
+  const mayMiss = (shard: SealedShard): boolean => goes.has(shard.shard) || isRedone(state, shard)
+  await requireShards(store, state, mayMiss, onRefused)
   await publishCommitted(store, state, (changed) => {
-    const lost = changed.find((each) => each.rows > 0 && !goes.has(each.shard) && !isRedone(state, each))
+    const lost = changed.find((each) => each.rows > 0 && !mayMiss(each))
     // Readers take what is published for whole.
     if (lost !== undefined) throw changedSinceSealed(lost)
   })
