@@ -9,6 +9,7 @@ import {
   type SearchQuery,
 } from './pipeline.ts'
 import { IDENTITY_POLICIES, type IdentityPolicy } from './policies.ts'
+import { rulesOf } from './resources.ts'
 import { formatInstant, type Micros, parseTimestamp } from './time.ts'
 
 /** Half-open UTC range `[from, until)`. */
@@ -25,6 +26,11 @@ export type Partition = {
 /** Whether rows are read from a feed, which has no end and takes no filter. */
 export function isFeed<Q extends Query>(query: Q): query is Q & FeedQuery {
   return query.type === 'tenant' || query.type === 'identifier'
+}
+
+/** Whether all of its queries are feeds: a pipeline has one resource. */
+export function isOfFeeds({ extract }: Pick<Pipeline, 'extract'>): boolean {
+  return rulesOf(extract.resource).reading === 'feed'
 }
 
 export function hidesIdentity(query: Query, identity: IdentityPolicy): boolean {

@@ -3,11 +3,10 @@ import {
   type Clock,
   hidesQueries,
   isExportError,
+  isOfFeeds,
   type Log,
   type NamedPipeline,
   type OwnedStore,
-  type Pipeline,
-  rulesOf,
 } from '../core/index.ts'
 import {
   bringVerdict,
@@ -141,14 +140,11 @@ async function askFirst(
   }
 }
 
-function dependsOnNow({ extract: { resource, windows } }: NamedPipeline, nowMs: number): boolean {
-  if (windows === null || rulesOf(resource).reading === 'feed') return false
+function dependsOnNow(pipeline: NamedPipeline, nowMs: number): boolean {
+  const { windows } = pipeline.extract
+  if (windows === null || isOfFeeds(pipeline)) return false
   return windows.until === 'now' || windows.until > (nowMs - windows.lagMs - MAX_AHEAD_MS) * 1000
 }
 
 /** This machine's clock may be ahead, but hardly by more than a month. */
 const MAX_AHEAD_MS = 31 * 86_400_000
-
-export function isOfFeeds({ extract }: Pipeline): boolean {
-  return rulesOf(extract.resource).reading === 'feed'
-}

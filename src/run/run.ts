@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import {
   type ExportError,
   isExportError,
+  isOfFeeds,
   type NamedPipeline,
   type OwnedStore,
   type Pipeline,
@@ -37,7 +38,7 @@ import {
   NEW_RUN,
   partitionCounts,
 } from '../state/index.ts'
-import { beginRun, isOfFeeds, runService } from './begin-run.ts'
+import { beginRun, runService } from './begin-run.ts'
 import { type Ending, exportChains, statusFor } from './follow/export-chains.ts'
 import { Halt, shortageOfDiskSpace } from './follow/halt.ts'
 import type { RunContext } from './follow/run-context.ts'

@@ -1,4 +1,4 @@
-import { type NamedPipeline, type OwnedStore, rulesOf } from '../core/index.ts'
+import type { NamedPipeline, OwnedStore } from '../core/index.ts'
 import {
   invalidationOf,
   isOfCatalog,
@@ -53,9 +53,8 @@ export async function openSession(
       })
     }
     const { onLog, onShard } = options
-    // A feed that was read to its end is complete until rows come that the manifest does not name.
-    let unmarked: Promise<void> | null =
-      rulesOf(pipeline.extract.resource).reading === 'feed' ? null : Promise.resolve()
+    // A feed that was read to its end has _SUCCESS until a shard comes that the manifest does not name.
+    let unmarked: Promise<void> | null = null
     const shards = await ShardSet.open({
       store,
       writer: write,

@@ -1,10 +1,10 @@
 import {
   getOrInsert,
+  isOfFeeds,
   type NamedPipeline,
   nullIf,
   type Pipeline,
   partitionKey,
-  rulesOf,
 } from '../../core/index.ts'
 import { folderOf, ownsFolder } from '../../load/index.ts'
 import { type BegunChain, type Plan, planFeeds, planPartitions } from '../../pipeline/index.ts'
@@ -21,7 +21,7 @@ import {
 } from '../../state/index.ts'
 
 export function planFor(pipeline: NamedPipeline, nowMs: number, state: CheckpointState | null): Plan {
-  if (rulesOf(pipeline.extract.resource).reading === 'feed') return planOfFeeds(pipeline, state)
+  if (isOfFeeds(pipeline)) return planOfFeeds(pipeline, state)
   if (state === null) return planPartitions(pipeline, nowMs * 1000, () => null)
   // Chains that begin from now on belong to queries that the plan has already passed.
   const chains = new Map<string, BegunChain[]>()

@@ -2,6 +2,7 @@ import {
   ExportError,
   isExportError,
   isFeed,
+  isOfFeeds,
   rulesOf,
   searchesOf,
   settleAll,
@@ -70,8 +71,7 @@ export async function exportChains(run: RunContext, service: Service, halt: Halt
     await settleAll([work(), ...others])
     // More rows of feeds are for the next run, in shards of their own, also after the end of a budget.
     const isWell = halt.error === null || halt.error.kind === 'quota'
-    if (isWell && rulesOf(pipeline.extract.resource).reading === 'feed')
-      await session.shards.seal(session.shards.openFolders)
+    if (isWell && isOfFeeds(pipeline)) await session.shards.seal(session.shards.openFolders)
     // Shards that a failed partition shares with others are sealed, so that the others' rows can be read.
     if (halt.error === null && tally.failed > 0) await sealShared(run, () => true)
     await measurements.enterMonth(session.journal)
