@@ -9,9 +9,11 @@ import { RUN_STATUSES } from './run-status.ts'
  */
 export type JournalEntry = { [Kind in keyof Entries]: Entries[Kind] }[keyof Entries]
 
-type Entries = { [Kind in keyof typeof ENTRY_SCHEMAS]: ReadonlyDeep<z.infer<(typeof ENTRY_SCHEMAS)[Kind]>> }
+type Entries = { [Kind in keyof typeof ENTRY_SCHEMAS]: { readonly kind: Kind } & Fields<Kind> }
 
 export type Entry<Kind extends keyof Entries> = Entries[Kind]
+
+type Fields<Kind extends keyof typeof ENTRY_SCHEMAS> = ReadonlyDeep<z.infer<(typeof ENTRY_SCHEMAS)[Kind]>>
 
 /** A value of JSON is readonly as it is, and has no end for the compiler. */
 type ReadonlyDeep<T> = [JsonValue] extends [T] ? T : { readonly [Key in keyof T]: ReadonlyDeep<T[Key]> }
@@ -53,7 +55,6 @@ export const schemaJson = z.object({
 export type SchemaJson = ReadonlyDeep<z.infer<typeof schemaJson>>
 
 const header = z.object({
-  kind: z.literal('header'),
   version: z.literal(5),
   pipeline: z.string(),
   /** Identity of the data set, created with it. It is independent of the name and the path. */
@@ -99,7 +100,6 @@ export const runBy = z.object({
 export type RunBy = ReadonlyDeep<z.infer<typeof runBy>>
 
 const end = runFigures.extend({
-  kind: z.literal('end'),
   finished_at: z.string(),
   status: z.enum(RUN_STATUSES),
   retries: count,
@@ -137,7 +137,6 @@ const feed = z.object({
 export type FeedProgress = ReadonlyDeep<z.infer<typeof feed>>
 
 const chain = z.object({
-  kind: z.literal('chain'),
   chain: count,
   query: z.string(),
   order: z.enum(['asc', 'desc']),
@@ -176,7 +175,6 @@ const logged = z.object({ shard: count, rows: count, blob: count })
 export type LoggedRows = ReadonlyDeep<z.infer<typeof logged>>
 
 const page = z.object({
-  kind: z.literal('page'),
   chain: count,
   /** The cursor of the page after it; null: the chain has ended. */
   next: z.string().nullable(),
@@ -207,7 +205,6 @@ export type PageEntry = Entry<'page'>
 
 /** A shard gets its first rows in the log. */
 const open = z.object({
-  kind: z.literal('open'),
   shard: count,
   folder: z.string(),
   part: count,
@@ -227,7 +224,6 @@ export type OpenEntry = Entry<'open'>
 
 /** A sealed, durable shard, `_state/sealed/<shard>.<16 digits of its SHA-256>`. It only lacks its final name. */
 const seal = z.object({
-  kind: z.literal('seal'),
   shard: count,
   path: z.string(),
   rows: count,
@@ -244,7 +240,6 @@ export type SealEntry = Entry<'seal'>
 
 /** What the pipeline file requests, without flags. */
 const scope = z.object({
-  kind: z.literal('scope'),
   /** Host of the service. */
   service: z.string(),
   /** By their names in paths, in the order of the file. */
@@ -258,7 +253,7 @@ const scope = z.object({
   max_quarantined: z.string(),
   shard_rows: count,
 })
-export type Scope = Omit<Entry<'scope'>, 'kind'>
+export type Scope = Fields<'scope'>
 
 const failure = z.object({
   kind: z.string(),
@@ -273,7 +268,6 @@ export type FailureEntry = ReadonlyDeep<z.infer<typeof failure>>
 
 /** Sum of all entries about a partition. A rewrite replaces them with it. */
 const partition = z.object({
-  kind: z.literal('partition'),
   partition: z.string(),
   /** Absent: it is done. */
   state: z.enum(['partial', 'failed', 'pruned']).optional(),
@@ -290,7 +284,6 @@ export type PartitionEntry = Entry<'partition'>
 
 /** Partitions that are exported again, beside what readers have: until a `swap` names them, new rows wait in the log. */
 const redo = z.object({
-  kind: z.literal('redo'),
   partitions: z.array(z.string()),
   /** Those that go, with the rows of these partitions in the log. */
   chains: z.array(count),
@@ -298,7 +291,6 @@ const redo = z.object({
 
 /** Partitions that ended before `before` go: sealed shards with the `swap` in its commit. In a checkpoint it is history. */
 const prune = z.object({
-  kind: z.literal('prune'),
   pruned_at: z.string(),
   before: z.string(),
   partitions: count,
@@ -308,7 +300,7 @@ const prune = z.object({
   /** The shards that held nothing else. */
   shards: z.array(z.object({ path: z.string(), rows: count, sha256: z.string() })),
 })
-export type Prune = Omit<Entry<'prune'>, 'kind'>
+export type Prune = Fields<'prune'>
 
 /** Rows of an open shard that were rewritten in the log: what is left of some of its batches. */
 const rewritten = z.object({
@@ -319,7 +311,6 @@ const rewritten = z.object({
 export type RewrittenRows = ReadonlyDeep<z.infer<typeof rewritten>>
 
 const forget = z.object({
-  kind: z.literal('forget'),
   at: z.string(),
   identities: count,
   rows: count,
@@ -338,12 +329,11 @@ const forget = z.object({
     .optional(),
 })
 export type ForgetEntry = Entry<'forget'>
-export type Erasure = Omit<ForgetEntry, 'kind' | 'changes'>
+export type Erasure = Omit<Fields<'forget'>, 'changes'>
 
 /** Shards go, and sealed ones (`by`) come with what is left of their rows, or of partitions again; null: none is left. */
 const swap = z.object({
-  kind: z.literal('swap'),
-  shards: z.array(z.object({ of: z.array(count), by: seal.omit({ kind: true }).nullable() })),
+  shards: z.array(z.object({ of: z.array(count), by: seal.nullable() })),
   /** What was exported of them again takes the place of what there was; absent: none. */
   partitions: z.array(z.string()).optional(),
 })
@@ -351,7 +341,6 @@ export type SwapEntry = Entry<'swap'>
 
 /** What responses have shown about the service since the last such entry. */
 const measured = z.object({
-  kind: z.literal('measured'),
   /** Rows requested with a page, and milliseconds. */
   times: z.array(z.tuple([count, count])).optional(),
   /** Whether responses report how many searches are left. */
@@ -369,23 +358,21 @@ const measured = z.object({
 
 /** What may be the current metadata of a table, before its next commit and after it: each by version and digest. */
 const table = z.object({
-  kind: z.literal('table'),
   format: z.enum(TABLE_FORMATS),
   marks: z.array(z.object({ version: count, sha256: z.string() })),
 })
 
 /** The last entry of a checkpoint: the commits after this end follow it. Without it, the checkpoint is cut. */
-const endOfLog = z.object({ kind: z.literal('end_of_log'), file: count, bytes: count, checksum: count })
+const endOfLog = z.object({ file: count, bytes: count, checksum: count })
 
-/** By kind. zod prepares a schema on first use, so unused kinds cost nothing. */
+/** The fields beside `kind`, by kind. zod prepares a schema on first use, so unused kinds cost nothing. */
 export const ENTRY_SCHEMAS = {
   header,
   /** The data set gains columns. The entry stands before the first one that names it, and may be repeated. */
-  schema: schemaJson.extend({ kind: z.literal('schema'), schema: count }),
+  schema: schemaJson.extend({ schema: count }),
   /** The value of a query with a user-defined name, as in the column `query_value`. */
-  query: z.object({ kind: z.literal('query'), name: z.string(), value: z.string() }),
+  query: z.object({ name: z.string(), value: z.string() }),
   run: z.object({
-    kind: z.literal('run'),
     run: z.string(),
     started_at: z.string(),
     version: z.string(),
@@ -395,19 +382,17 @@ export const ENTRY_SCHEMAS = {
   end_of_log: endOfLog,
   /** A new month (`2024-02`, UTC) began during a run. `searches`: those of the run until then. */
   month: z.object({
-    kind: z.literal('month'),
     run: z.string(),
     month: z.string(),
     searches: count,
   }),
   /** Figures of a run that was killed. A rewrite replaces the run's page entries with it. */
-  unfinished: runFigures.extend({ kind: z.literal('unfinished') }),
+  unfinished: runFigures,
   chain,
   /** The chain keeps its first `windows` windows; other chains take the rest. */
-  shorten: z.object({ kind: z.literal('shorten'), chain: count, windows: count }),
+  shorten: z.object({ chain: count, windows: count }),
   /** The chain lost its cursor, and begins again at the instant `since`; null: at its beginning. The next page is its first. */
   restart: z.object({
-    kind: z.literal('restart'),
     chain: count,
     since: int64.nullable(),
     /** Of a feed: a pass from its front begins; absent: the present pass begins again. */
@@ -419,39 +404,37 @@ export const ENTRY_SCHEMAS = {
   page,
   /** Rejected items in the log that are not in the quarantine file yet. A checkpoint replaces page entries with it. */
   rejected: z.object({
-    kind: z.literal('rejected'),
     partition: z.string(),
     blobs: z.array(blob),
     /** Of what is exported of it again. */
     redo: isRedo,
   }),
   /** The first `blobs` of them are in the quarantine file now, whose first `end` bytes are committed. */
-  quarantined: z.object({ kind: z.literal('quarantined'), partition: z.string(), blobs: count, end: count }),
+  quarantined: z.object({ partition: z.string(), blobs: count, end: count }),
   /** The first commit of an owner. `after`: the last file before it and its bytes. `nonce`: hides later checksums. */
-  claim: z.object({ kind: z.literal('claim'), after: z.tuple([count, count]), nonce: z.string() }),
+  claim: z.object({ after: z.tuple([count, count]), nonce: z.string() }),
   seal,
-  failed: z.object({ kind: z.literal('failed'), partition: z.string(), requests: count, error: failure }),
+  failed: z.object({ partition: z.string(), requests: count, error: failure }),
   partition,
   redo,
   /** Paths of sealed shards whose files are to be removed; in a checkpoint alone, if it is not settled. */
-  invalidated: z.object({ kind: z.literal('invalidated'), shards: z.array(z.string()) }),
+  invalidated: z.object({ shards: z.array(z.string()) }),
   /** Manifest, tables and files are in line with all entries before. */
-  settled: z.object({ kind: z.literal('settled') }),
+  settled: z.looseObject({}),
   /** A folder of which shards are gone: number of shards begun in it so far, and of those that are gone. */
-  parts: z.object({ kind: z.literal('parts'), folder: z.string(), begun: count, gone: count }),
+  parts: z.object({ folder: z.string(), begun: count, gone: count }),
   scope,
   prune,
   forget,
   swap,
   /** The people whom runs keep out: HMACs of their identities, and which key in `_state/suppression.json` these have. */
   suppression: z.object({
-    kind: z.literal('suppression'),
     key_check: z.string(),
     digests: z.array(z.string()),
   }),
   table,
-  unknown: z.object({ kind: z.literal('unknown'), fields: countsByName }),
+  unknown: z.object({ fields: countsByName }),
   measured,
   /** The size of the last page, where one twice as large did not come; null: the greatest came. */
-  limit: z.object({ kind: z.literal('limit'), size: count.nullable() }),
+  limit: z.object({ size: count.nullable() }),
 }

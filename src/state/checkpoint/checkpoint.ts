@@ -1,8 +1,15 @@
 import { ExportError, isExportError, type OwnedStore, type Store } from '../../core/index.ts'
 import type { HeaderEntry, JournalEntry } from '../journal-entry.ts'
-import { type Commit, damaged, encodeCommit, LOG_START, parseCommit, REMEDIES } from '../log/commit.ts'
+import {
+  type Commit,
+  damaged,
+  encodeCommit,
+  LOG_START,
+  parseCommit,
+  REMEDIES,
+  requireReadable,
+} from '../log/commit.ts'
 import { linesOf } from '../log/lines.ts'
-import { requireReadable } from '../log/parse-entry.ts'
 import { listLog, readLog } from '../log/read-log.ts'
 import { type CheckpointState, snapshot } from './checkpoint-state.ts'
 import { JournalFold } from './fold-journal.ts'

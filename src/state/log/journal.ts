@@ -15,8 +15,8 @@ import {
   LOG_FOLDER,
   LOG_START,
   readBlob,
+  requireReadable,
 } from './commit.ts'
-import { requireReadable } from './parse-entry.ts'
 
 // A checkpoint is saved when the log since it is as large, and at least this: else each page would save one.
 const MIN_ENTRY_BYTES = 1 << 20

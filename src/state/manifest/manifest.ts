@@ -81,10 +81,10 @@ const manifestSchema = z.object({
   /** What `config_digest` is made of, by the names in the pipeline file. */
   settings: z.record(z.string(), z.unknown()),
   /** What the pipeline file requests, without flags: with the states of partitions it says what an export covers. */
-  scope: ENTRY_SCHEMAS.scope.omit({ kind: true }),
+  scope: ENTRY_SCHEMAS.scope,
   partitions: z.array(manifestPartitionSchema),
-  prunes: z.array(ENTRY_SCHEMAS.prune.omit({ kind: true })),
-  forgotten: z.array(ENTRY_SCHEMAS.forget.omit({ kind: true, changes: true })),
+  prunes: z.array(ENTRY_SCHEMAS.prune),
+  forgotten: z.array(ENTRY_SCHEMAS.forget.omit({ changes: true })),
   /** From where to where every query is exported without a hole; null: nowhere, or there are no windows. */
   covers: timeRange.nullable(),
   /** Windows that had begun when the last run did, and that a later one exports, `lag` after their end. */
