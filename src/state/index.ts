@@ -25,20 +25,33 @@ export {
   hasEnded,
   isOver,
   isRedone,
+  NO_PARTITIONS,
   NO_SUMS,
+  type PartitionCounts,
+  type PartitionState,
+  type PartitionStates,
   type PartitionSums,
+  type PlanStates,
+  partitionCounts,
   presentOf,
   sumOfPartitions,
 } from './checkpoint/folded-partition.ts'
-export { endEntry, type FoldedRun, NEW_RUN, searchesByMonth } from './checkpoint/folded-run.ts'
+export {
+  endEntry,
+  type FoldedRun,
+  NEW_RUN,
+  NO_RUN_COUNTS,
+  type RunCounts,
+  searchesByMonth,
+} from './checkpoint/folded-run.ts'
+export type { BatchRef, FoldedShard, ShardIdentity } from './checkpoint/folded-shards.ts'
 export { PathMap, type SealedShard, splitPath } from './checkpoint/packed-collections.ts'
-export * from './commit-log.ts'
 export type * from './journal-entry.ts'
 export { runError } from './journal-entry.ts'
 export { type Hold, type Holder, type Lock, readHolder, takeLock } from './lock/lock.ts'
 export { createPrivateFolder, sweepPrivateFolders } from './lock/private-folder.ts'
-export { LOG_FOLDER, readBlob } from './log/commit.ts'
-export { Journal } from './log/journal.ts'
+export { type BlobRef, LOG_FOLDER, readBlob } from './log/commit.ts'
+export { type CommitLog, Journal } from './log/journal.ts'
 export { emptyLog, hasCommits } from './log/read-log.ts'
 export { entriesOfManifest, headerOfManifest, stateOfManifest } from './manifest/from-manifest.ts'
 export {
@@ -64,8 +77,6 @@ export {
 } from './manifest/manifest.ts'
 export { MANIFEST_LINES, manifestLines, SHA256SUMS_OF_MANIFEST } from './manifest/manifest-lines.ts'
 export { type ManifestPartition, publishedStates } from './manifest/manifest-partitions.ts'
-export * from './partition-states.ts'
-export * from './run-status.ts'
 export { asExported, asExportedBy, schemaFromJson, schemaKey, schemaToJson, usedSchemas } from './schemas.ts'
 export {
   changedSettings,

@@ -1,7 +1,6 @@
 import * as z from 'zod'
 import { ERROR_KINDS, EXTRA_TYPES, MAX_WINDOWS, TABLE_FORMATS } from '../core/index.ts'
 import type { JsonValue } from '../rows/index.ts'
-import { RUN_STATUSES } from './run-status.ts'
 
 /**
  * One durable change: an entry of the log, or of the checkpoint, which sums up those before. Fields are as in files.
@@ -98,6 +97,10 @@ export const runBy = z.object({
   host: z.string(),
 })
 export type RunBy = ReadonlyDeep<z.infer<typeof runBy>>
+
+const RUN_STATUSES = ['complete', 'failed', 'budget', 'interrupted'] as const
+
+export type RunStatus = (typeof RUN_STATUSES)[number]
 
 const end = runFigures.extend({
   finished_at: z.string(),

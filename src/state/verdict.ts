@@ -1,7 +1,7 @@
 import { formatInstant, type Micros, parseInstant, parseWindow } from '../core/index.ts'
+import type { PartitionCounts, PartitionState } from './checkpoint/folded-partition.ts'
 import { splitPath } from './checkpoint/packed-collections.ts'
 import type { Scope } from './journal-entry.ts'
-import type { PartitionCounts, PartitionState } from './partition-states.ts'
 
 /** A half-open range of time, as `2024-01-01T00:00:00Z`. */
 export type TimeRange = { readonly from: string; readonly until: string }

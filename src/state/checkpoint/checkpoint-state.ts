@@ -1,6 +1,5 @@
 import type { Measures } from '../../core/index.ts'
 import type { Schema } from '../../rows/index.ts'
-import { type BlobRef, blobTuple, type FoldedShard } from '../commit-log.ts'
 import type {
   Entry,
   Erasure,
@@ -10,11 +9,12 @@ import type {
   Prune,
   Scope,
 } from '../journal-entry.ts'
-import type { LogEnd } from '../log/commit.ts'
+import { type BlobRef, blobTuple, type LogEnd } from '../log/commit.ts'
 import { schemaKey, schemaToJson } from '../schemas.ts'
 import { chainSnapshot, type FoldedChain } from './folded-chain.ts'
 import { type FoldedPartition, type FoldedPartitions, hasBegun } from './folded-partition.ts'
 import { type FoldedRun, runEntries } from './folded-run.ts'
+import type { FoldedShard } from './folded-shards.ts'
 import type { ReadonlyPathMap, ShardList } from './packed-collections.ts'
 
 /** The fewest entries that result in this state. */

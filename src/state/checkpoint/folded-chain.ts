@@ -1,7 +1,7 @@
 import { type Int64Json, type Window, WindowRun } from '../../core/index.ts'
 import { type PageIds, type Position, SeenCursors } from '../../rows/index.ts'
-import { type BlobRef, blobRef, blobTuple } from '../commit-log.ts'
 import type { ChainEntry, FeedProgress, PageEntry } from '../journal-entry.ts'
+import { type BlobRef, blobRef, blobTuple } from '../log/commit.ts'
 import { schemaKey } from '../schemas.ts'
 import { afterFeedPage } from './folded-feed.ts'
 

@@ -1,6 +1,26 @@
 import type { Month, PlainError } from '../../core/index.ts'
-import type { Entry, JournalEntry, RunBy, RunEndEntry, RunFigures } from '../journal-entry.ts'
-import { NO_RUN_COUNTS, type RunCounts, type RunStatus } from '../run-status.ts'
+import type { Entry, JournalEntry, RunBy, RunEndEntry, RunFigures, RunStatus } from '../journal-entry.ts'
+
+export type RunCounts = {
+  readonly rows: number
+  /** With retries. */
+  readonly requests: number
+  readonly retries: number
+  readonly quarantined: number
+  /** Quota spent, by the service's own count, the first page estimated; null: not reported. */
+  readonly searchesSpent: number | null
+  /** Quota left, by the service's last response; null: not reported. */
+  readonly searchesRemaining: number | null
+}
+
+export const NO_RUN_COUNTS: RunCounts = {
+  rows: 0,
+  requests: 0,
+  retries: 0,
+  quarantined: 0,
+  searchesSpent: null,
+  searchesRemaining: null,
+}
 
 export type FoldedRun = Omit<RunCounts, 'requests'> & {
   readonly run: string

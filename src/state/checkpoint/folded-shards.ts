@@ -1,10 +1,28 @@
 import { ExportError, placeOf } from '../../core/index.ts'
 import { type Span, spanOf } from '../../rows/index.ts'
-import { type BatchRef, type BlobRef, blobRef, type FoldedShard } from '../commit-log.ts'
 import type { Entry, RewrittenRows, SwapEntry } from '../journal-entry.ts'
+import { type BlobRef, blobRef } from '../log/commit.ts'
 import { PackedShardList, PathMap, type SealedShard, splitPath } from './packed-collections.ts'
 
-type GrowingShard = Omit<FoldedShard, 'partitions' | 'batches' | 'importedAt'> & {
+export type ShardIdentity = {
+  readonly shard: number
+  readonly folder: string
+  readonly part: number
+  /** Number of its schema. */
+  readonly schema: number
+}
+
+/** A shard whose rows are in the log. */
+export type FoldedShard = ShardIdentity & {
+  readonly partitions: ReadonlySet<string>
+  readonly importedAt: Span | null
+  readonly batches: readonly BatchRef[]
+}
+
+/** A record batch in the log. */
+export type BatchRef = { readonly rows: number; readonly at: BlobRef }
+
+type GrowingShard = ShardIdentity & {
   readonly partitions: Set<string>
   importedAt: Span | null
   batches: BatchRef[]

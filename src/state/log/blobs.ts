@@ -1,6 +1,6 @@
 import { sideBySide } from '../../core/index.ts'
 import { blobsNeeded, type CheckpointState } from '../checkpoint/checkpoint-state.ts'
-import type { BlobRef } from '../commit-log.ts'
+import type { BlobRef } from './commit.ts'
 
 /** Bytes of the log in memory, the last ones that were committed: for a store where each read is a request. */
 export class RecentBlobs {

@@ -1,8 +1,7 @@
 import { crc32 } from 'node:zlib'
 import type * as z from 'zod'
 import { ExportError, type Store } from '../../core/index.ts'
-import type { BlobRef } from '../commit-log.ts'
-import { ENTRY_SCHEMAS, type JournalEntry } from '../journal-entry.ts'
+import { type BlobTuple, ENTRY_SCHEMAS, type JournalEntry } from '../journal-entry.ts'
 import { LineWriter, parseLine } from './lines.ts'
 
 /** Where a commit ends: its file, the bytes of it so far, and the checksum that the next commit continues. */
@@ -27,6 +26,22 @@ export function claimFile(claim: number): number {
 /** `_state/log/0000000300000042`: the number of the claim, then that of the file after it, in eight digits each. */
 export function commitPath(file: number): string {
   return `${LOG_FOLDER}/${String(file).padStart(16, '0')}`
+}
+
+/** Bytes of a commit: number of their file in the log, offset and length in bytes, CRC-32. */
+export type BlobRef = {
+  readonly file: number
+  readonly offset: number
+  readonly bytes: number
+  readonly crc: number
+}
+
+export function blobTuple({ file, offset, bytes, crc }: BlobRef): BlobTuple {
+  return [file, offset, bytes, crc]
+}
+
+export function blobRef([file, offset, bytes, crc]: BlobTuple): BlobRef {
+  return { file, offset, bytes, crc }
 }
 
 /** Entries that are committed together, and the bytes that they refer to by index. */

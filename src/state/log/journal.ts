@@ -3,10 +3,10 @@ import { ExportError, type OwnedStore, serial, sideBySide, takenOver } from '../
 import { type Found, saveCheckpoint } from '../checkpoint/checkpoint.ts'
 import { blobsNeeded, type CheckpointState } from '../checkpoint/checkpoint-state.ts'
 import type { JournalFold } from '../checkpoint/fold-journal.ts'
-import type { BlobRef, CommitLog } from '../commit-log.ts'
 import type { JournalEntry } from '../journal-entry.ts'
 import { blobKey, blobsToMove, RecentBlobs, smallFiles } from './blobs.ts'
 import {
+  type BlobRef,
   type CommitPart,
   claimFile,
   claimOf,
@@ -27,6 +27,13 @@ const FILE_BYTES = 1 << 20
 const RECENT_BYTES = 32 << 20
 /** A checkpoint up to this size is saved with each run, a larger one when an eighth of it is new. */
 const SMALL_BYTES = 8 << 20
+
+export type CommitLog = {
+  /** Commits entries and the bytes that they refer to by index, all or none, durably. @returns where the blobs are */
+  commit(entries: readonly JournalEntry[], blobs?: readonly Uint8Array[]): Promise<readonly BlobRef[]>
+  /** Committed bytes; null: they are lost or changed. */
+  read(ref: BlobRef): Promise<Uint8Array | null>
+}
 
 type Waiting = CommitPart & {
   readonly resolve: (blobs: readonly BlobRef[]) => void

@@ -1,7 +1,6 @@
 import * as z from 'zod'
 import type { CheckpointState } from '../checkpoint/checkpoint-state.ts'
-import { hasBegun } from '../checkpoint/folded-partition.ts'
-import { PARTITION_STATES, type PartitionState } from '../partition-states.ts'
+import { hasBegun, PARTITION_STATES, type PartitionState } from '../checkpoint/folded-partition.ts'
 
 const count = z.number().int().nonnegative()
 
