@@ -8,7 +8,7 @@ export {
   readHeader,
   saveCheckpoint,
 } from './checkpoint/checkpoint.ts'
-export { type CheckpointState, isKnown, partitionEntry } from './checkpoint/checkpoint-state.ts'
+export type { CheckpointState } from './checkpoint/fold-journal.ts'
 export {
   chainEntry,
   countOfBlob,
@@ -23,6 +23,7 @@ export {
   type FoldedPartition,
   hasBegun,
   hasEnded,
+  isKnown,
   isOver,
   isRedone,
   NO_PARTITIONS,
@@ -46,6 +47,7 @@ export {
 } from './checkpoint/folded-run.ts'
 export type { BatchRef, FoldedShard, ShardIdentity } from './checkpoint/folded-shards.ts'
 export { PathMap, type SealedShard, splitPath } from './checkpoint/packed-collections.ts'
+export { partitionEntry } from './checkpoint/snapshot.ts'
 export type * from './journal-entry.ts'
 export { runError } from './journal-entry.ts'
 export { type Hold, type Holder, type Lock, readHolder, takeLock } from './lock/lock.ts'

@@ -42,8 +42,8 @@ function chainOver(windows: WindowRun, ...entries: readonly JournalEntry[]): Sea
     settings: {},
     schema: { include: [], columns: ['id'], extra_columns: [], secret_facts: null },
   })
-  fold.apply(entries, fold.state.logEnd, [])
-  const journal = { state: fold.state, read: async () => null, append: async () => {} }
+  fold.apply(entries, fold.logEnd, [])
+  const journal = { state: fold, read: async () => null, append: async () => {} }
   return new Search({ journal, chain: CHAIN, query: ACME, windows, wanted: windows.count, schema: 0 })
 }
 

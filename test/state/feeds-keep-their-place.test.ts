@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { snapshot } from '../../src/state/checkpoint/checkpoint-state.ts'
 import { JournalFold } from '../../src/state/checkpoint/fold-journal.ts'
 import { afterFeedPage, NEW_FEED } from '../../src/state/checkpoint/folded-feed.ts'
+import { snapshot } from '../../src/state/checkpoint/snapshot.ts'
 import type { ChainEntry, JournalEntry, PageEntry } from '../../src/state/index.ts'
 import { LOG_START, requireReadable } from '../../src/state/log/commit.ts'
 import { HEADER } from './lines.ts'
@@ -51,15 +51,15 @@ function folded(...entries: JournalEntry[]) {
   for (const [file, entry] of entries.entries())
     fold.apply([entry], LOG_START, [{ file, offset: 0, bytes: 84, crc: 0 }])
   const again = new JournalFold(HEADER)
-  for (const entry of snapshot(fold.state)) {
+  for (const entry of snapshot(fold)) {
     requireReadable(entry)
     if (entry.kind !== 'header') again.apply([entry], LOG_START, [])
   }
-  for (const { state } of [fold, again]) {
-    expect(state.chains).toEqual(fold.state.chains)
-    expect([...state.partitions]).toEqual([...fold.state.partitions])
+  for (const state of [fold, again]) {
+    expect(state.chains).toEqual(fold.chains)
+    expect([...state.partitions]).toEqual([...fold.partitions])
   }
-  return fold.state
+  return fold
 }
 
 test('the last cursor that was not null stays, and the feed is partial from the next run on', () => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { snapshot } from '../../src/state/checkpoint/checkpoint-state.ts'
 import { JournalFold } from '../../src/state/checkpoint/fold-journal.ts'
+import { snapshot } from '../../src/state/checkpoint/snapshot.ts'
 import { type JournalEntry, searchesByMonth } from '../../src/state/index.ts'
 import { HEADER } from './lines.ts'
 import { NOBODY } from './run-by.ts'
@@ -47,8 +47,8 @@ const LINES: readonly JournalEntry[] = [
 
 function folded(lines: Iterable<JournalEntry>) {
   const fold = new JournalFold(HEADER)
-  fold.apply(lines, fold.state.logEnd, [])
-  return fold.state
+  fold.apply(lines, fold.logEnd, [])
+  return fold
 }
 
 test('searches count for the month in which they were sent, those of killed runs too', () => {

@@ -33,7 +33,7 @@ export async function findState(store: Store): Promise<FoundState> {
     otherVersion = error
     return null
   })
-  const state = found?.fold.state ?? null
+  const state: CheckpointState | null = found?.fold ?? null
   // A checkpoint that has only just begun may have been meant to take the place of a lost one.
   if (state !== null && state.runs.length > 0) return { found, manifest: null, state, isClearing: false }
   const manifest = await readManifest(store)

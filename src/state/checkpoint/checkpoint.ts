@@ -11,8 +11,8 @@ import {
 } from '../log/commit.ts'
 import { linesOf } from '../log/lines.ts'
 import { listLog, readLog } from '../log/read-log.ts'
-import { type CheckpointState, snapshot } from './checkpoint-state.ts'
-import { JournalFold } from './fold-journal.ts'
+import { type CheckpointState, JournalFold } from './fold-journal.ts'
+import { snapshot } from './snapshot.ts'
 
 export const CHECKPOINT_PATH = '_state/checkpoint.jsonl'
 export const CHECKPOINT_START = '{"parts":[{"entries":[{"kind":"header","version":'
@@ -31,7 +31,7 @@ export type Found = {
 
 /** The state of a data set, also during a run; null: none. @throws ExportError `damaged`, or `config`: other version */
 export async function readCheckpoint(store: Store): Promise<CheckpointState | null> {
-  return (await findCheckpoint(store))?.fold.state ?? null
+  return (await findCheckpoint(store))?.fold ?? null
 }
 
 export async function findCheckpoint(store: Store): Promise<Found | null> {
@@ -52,7 +52,7 @@ async function find(store: Store, onSeen: (what: string) => void): Promise<Found
   const saved = await readSaved(store)
   if (saved === null) return null
   const { fold, bytes } = saved
-  const { logEnd } = fold.state
+  const { logEnd } = fold
   const files = await listLog(store)
   onSeen(`${logEnd.file} ${logEnd.checksum} ${files.at(-1)}`)
   let [entryBytes, blobBytes] = [0, 0]
@@ -107,7 +107,7 @@ async function readSaved(
     for (const { entries } of parts) fold.apply(entries, LOG_START, [])
     bytes = end.bytes
   }
-  if (fold?.state.logEnd === LOG_START)
+  if (fold?.logEnd === LOG_START)
     throw damaged(
       'The last line of the checkpoint is followed by nothing: the rest is missing',
       CHECKPOINT_PATH,

@@ -3,41 +3,70 @@ import type { Schema } from '../../rows/index.ts'
 import type { Entry, Erasure, HeaderEntry, JournalEntry, Prune, Scope } from '../journal-entry.ts'
 import { type BlobRef, blobRef, LOG_START, type LogEnd } from '../log/commit.ts'
 import { schemaFromJson } from '../schemas.ts'
-import type { CheckpointState } from './checkpoint-state.ts'
 import { afterPage, chainFromEntry, type FoldedChain } from './folded-chain.ts'
-import { Partitions } from './folded-partition.ts'
-import { Runs } from './folded-run.ts'
-import { FoldedShards } from './folded-shards.ts'
+import {
+  type FoldedPartition,
+  type FoldedPartitions,
+  isOver,
+  Partitions,
+  presentOf,
+} from './folded-partition.ts'
+import { type FoldedRun, Runs } from './folded-run.ts'
+import { type FoldedShard, FoldedShards } from './folded-shards.ts'
+import type { ReadonlyPathMap, ShardList } from './packed-collections.ts'
+
+/** The content of the journal as one state, which each commit changes. */
+export type CheckpointState = {
+  readonly [Key in Exclude<keyof JournalFold, 'apply' | 'move'>]: Seen<JournalFold[Key]>
+}
+
+type Seen<T> =
+  T extends Map<infer Key, infer Value>
+    ? ReadonlyMap<Key, Value>
+    : T extends (infer Item)[]
+      ? readonly Item[]
+      : T
 
 /** The state as entries change it, in their order. The cost of an entry does not depend on earlier ones. */
-export class JournalFold implements CheckpointState {
+export class JournalFold {
   readonly #partitions = new Partitions()
   readonly #runs = new Runs()
   readonly #shards = new FoldedShards()
   readonly header: HeaderEntry
+  /** By number, the newest last. */
   readonly schemas: Schema[]
+  /** What the pipeline file requested when the last run began; null: none has. */
   scope: Scope | null = null
-  readonly partitions = this.#partitions.all
-  readonly redo = { partitions: this.#partitions.again, rejected: new Map<string, readonly BlobRef[]>() }
+  readonly partitions: FoldedPartitions['partitions'] = this.#partitions.partitions
+  readonly redo: FoldedPartitions['redo'] = this.#partitions.redo
+  readonly rejected: FoldedPartitions['rejected'] = this.#partitions.rejected
   readonly chains = new Map<number, FoldedChain>()
   nextChain = 0
-  readonly shards = this.#shards.sealed
-  readonly openShards = this.#shards.open
-  readonly partsOf = this.#shards.partsOf
-  readonly goneFrom = this.#shards.goneFrom
+  /** Sealed shards with their final names, or about to get them. */
+  readonly shards: ShardList = this.#shards.sealed
+  readonly openShards: ReadonlyMap<number, FoldedShard> = this.#shards.open
+  /** Number of shards begun so far in each folder. */
+  readonly partsOf: ReadonlyPathMap<number> = this.#shards.partsOf
+  /** Number of those that are neither sealed nor open any more, by folder. */
+  readonly goneFrom: ReadonlyMap<string, number> = this.#shards.goneFrom
+  /** Whether manifest, tables and files follow every prune, redo and erasure. */
   isSettled = true
+  /** The file of the last commit that made bytes of earlier ones unwanted; 0: none since the checkpoint. */
   erasedIn = 0
+  /** The people who are kept out; null: nobody was forgotten. */
   suppression: Entry<'suppression'> | null = null
+  /** What may be the current metadata of each table. */
   readonly tables = new Map<Entry<'table'>['format'], Entry<'table'>['marks']>()
-  readonly invalidated = this.#shards.invalidated
+  /** Paths of invalidated shards whose files may still exist. */
+  readonly invalidated: ReadonlySet<string> = this.#shards.invalidated
   readonly unknownFields = new Map<string, number>()
-  readonly runs = this.#runs.all
+  readonly runs: readonly FoldedRun[] = this.#runs.all
   readonly prunes: Prune[] = []
   readonly erasures: Erasure[] = []
+  /** Searches left, as the service last reported; null: never reported. */
   searchesRemaining: number | null = null
-  readonly service: { -readonly [K in keyof Measures]: Measures[K] } = { ...NOT_MEASURED }
+  service: Measures = NOT_MEASURED
   readonly queries = new Map<string, string>()
-  readonly rejected = new Map<string, readonly BlobRef[]>()
   logEnd = LOG_START
 
   constructor(header: HeaderEntry) {
@@ -49,10 +78,6 @@ export class JournalFold implements CheckpointState {
     return this.#shards.next
   }
 
-  get state(): CheckpointState {
-    return this
-  }
-
   /** @param end where their commit ends @param blobs what they refer to by index */
   apply(entries: Iterable<JournalEntry>, end: LogEnd, blobs: readonly BlobRef[]): void {
     this.logEnd = end
@@ -61,11 +86,9 @@ export class JournalFold implements CheckpointState {
 
   /** Bytes were copied. @param to where those are now that the state needs */
   move(to: (at: BlobRef) => BlobRef): void {
-    const { chains, rejected, redo } = this
     this.#shards.move(to)
-    for (const [number, chain] of chains) chains.set(number, { ...chain, ids: chain.ids.map(to) })
-    for (const each of [rejected, redo.rejected])
-      for (const [partition, blobs] of each) each.set(partition, blobs.map(to))
+    this.#partitions.move(to)
+    for (const [number, chain] of this.chains) this.chains.set(number, { ...chain, ids: chain.ids.map(to) })
   }
 
   #take(entry: JournalEntry, blobs: readonly BlobRef[]): void {
@@ -114,10 +137,10 @@ export class JournalFold implements CheckpointState {
         this.#shards.begin(entry)
         break
       case 'quarantined':
-        this.#takeQuarantined(entry)
+        this.#partitions.takeQuarantined(entry)
         break
       case 'rejected':
-        this.#rejected(entry.redo).set(entry.partition, entry.blobs.map(blobRef))
+        this.#partitions.setRejected(entry.partition, entry.blobs.map(blobRef), entry.redo)
         break
       case 'seal': {
         const { kind: _, ...shard } = entry
@@ -171,8 +194,7 @@ export class JournalFold implements CheckpointState {
         this.#measure(entry)
         break
       case 'limit':
-        this.service.limit = entry.size
-        this.service.times = []
+        this.service = { ...this.service, limit: entry.size, times: [] }
         break
     }
   }
@@ -184,31 +206,7 @@ export class JournalFold implements CheckpointState {
   }
 
   #takePage(page: Entry<'page'>, blobs: readonly BlobRef[]): void {
-    this.#countPage(page)
-    if (page.unknown_fields !== undefined) addCounts(this.unknownFields, page.unknown_fields)
-    const chain = this.chains.get(page.chain)
-    if (chain === undefined) return
-    const { query } = chain
-    this.#partitions.addPage(keyAt(chain, chain.watermark), page.requests, page.repeated ?? 0)
-    for (const { window, items, blob } of page.quarantine ?? []) {
-      const key = `${query}/${window}`
-      this.#partitions.addQuarantined(key, items)
-      const rejected = this.#rejected(this.redo.partitions.has(key))
-      rejected.set(key, [...(rejected.get(key) ?? []), blobs[blob]!])
-    }
-    for (const { window, items } of page.forgotten ?? [])
-      this.#partitions.addForgotten(`${query}/${window}`, items)
-    for (const { window, shard, rows, imported_at } of page.slices ?? []) {
-      const key = `${query}/${window}`
-      this.#partitions.addRows(key, rows)
-      this.#shards.addRows(shard, key, imported_at)
-    }
-    for (const { shard, rows, blob } of page.logged ?? [])
-      this.#shards.addBatch(shard, { rows, at: blobs[blob]! })
-    this.#advance(chain, page, page.ids === undefined ? null : blobs[page.ids.blob]!)
-  }
-
-  #countPage({ requests, repeated = 0, slices = [], quarantine = [], forgotten = [] }: Entry<'page'>): void {
+    const { requests, repeated = 0, slices = [], quarantine = [], forgotten = [], logged = [] } = page
     this.#runs.count((run) => {
       run.requests += requests
       run.repeated += repeated
@@ -216,12 +214,34 @@ export class JournalFold implements CheckpointState {
       for (const { items } of quarantine) run.quarantined += items
       for (const { items } of forgotten) run.forgotten += items
     })
+    addCounts(this.unknownFields, page.unknown_fields ?? {})
+    const chain = this.chains.get(page.chain)
+    if (chain === undefined) return
+    const partitions = this.#partitions
+    partitions.update(keyAt(chain, chain.watermark), (folded) => ({
+      state: 'partial',
+      pages: folded.pages + 1,
+      requests: folded.requests + requests,
+      repeated: folded.repeated + repeated,
+      error: null,
+    }))
+    const keyOf = (window: string): string => `${chain.query}/${window}`
+    for (const { window, items, blob } of quarantine)
+      partitions.addRejected(keyOf(window), items, blobs[blob]!)
+    for (const { window, items } of forgotten)
+      partitions.update(keyOf(window), (folded) => ({ forgotten: folded.forgotten + items }))
+    for (const { window, shard, rows, imported_at } of slices) {
+      partitions.update(keyOf(window), (folded) => ({ state: 'partial', rows: folded.rows + rows }))
+      this.#shards.addRows(shard, keyOf(window), imported_at)
+    }
+    for (const { shard, rows, blob } of logged) this.#shards.addBatch(shard, { rows, at: blobs[blob]! })
+    this.#advance(chain, page, page.ids === undefined ? null : blobs[page.ids.blob]!)
   }
 
   /** Advances a chain past a page. Partitions below the watermark are done; after the last page all of them are. */
   #advance(chain: FoldedChain, page: Entry<'page'>, ids: BlobRef | null): void {
     const after = afterPage(chain, page, ids)
-    this.service.pageSize = after.size ?? this.service.pageSize
+    this.service = { ...this.service, pageSize: after.size ?? this.service.pageSize }
     if (after.feed !== null) {
       const isOver = after.feed.pass === null
       // The next run reads feeds in the order of this map.
@@ -247,7 +267,7 @@ export class JournalFold implements CheckpointState {
   }
 
   #finishFeed({ query }: FoldedChain): void {
-    for (const window of this.#partitions.all.branches.get(query)?.keys() ?? [])
+    for (const window of this.partitions.branches.get(query)?.keys() ?? [])
       this.#partitions.markDone(`${query}/${window}`)
   }
 
@@ -273,47 +293,33 @@ export class JournalFold implements CheckpointState {
     if (pass !== undefined) this.#partitions.markPartial(keyAt(chain, 0))
   }
 
-  #takeQuarantined({ partition, blobs, end }: Entry<'quarantined'>): void {
-    const left = (this.rejected.get(partition) ?? []).slice(blobs)
-    if (left.length > 0) this.rejected.set(partition, left)
-    else this.rejected.delete(partition)
-    this.#partitions.setQuarantineEnd(partition, end)
-  }
-
-  #rejected(isRedo = false): Map<string, readonly BlobRef[]> {
-    return isRedo ? this.redo.rejected : this.rejected
-  }
-
   #beginRedo({ partitions, chains }: Entry<'redo'>): void {
     const again = new Set(partitions)
     const cut = this.#shards.drop((open) => [...open.partitions].some((key) => again.has(key)))
     for (const chain of chains) this.chains.delete(chain)
-    for (const key of again) {
-      // Rejected items come again with their pages.
-      this.rejected.delete(key)
-      this.redo.rejected.delete(key)
-      this.#partitions.redo(key, !cut.has(key))
-    }
+    // Rejected items come again with their pages.
+    for (const key of again) this.#partitions.begin(key, !cut.has(key))
   }
 
+  /** An error after the last page of a partition does not fail it: its rows are complete. But too many items may be rejected. */
   #fail({ partition, requests, error }: Entry<'failed'>): void {
     this.#runs.count((run) => {
       run.requests += requests
       run.failures++
     })
-    this.#partitions.markFailed(partition, requests, error)
+    this.#partitions.update(partition, (folded) => ({
+      state: isOver(folded) && error.ended !== true ? folded.state : 'failed',
+      requests: folded.requests + requests,
+      error,
+    }))
   }
 
   #prune({ kind: _, ...prune }: Entry<'prune'>): void {
     this.prunes.push(prune)
-    const known = prune.removed.filter(({ partition }) => this.#partitions.all.get(partition) !== undefined)
+    const known = prune.removed.filter(({ partition }) => this.partitions.get(partition) !== undefined)
     if (known.length === 0) return
-    for (const { partition } of known) {
-      this.#partitions.prune(partition)
-      this.rejected.delete(partition)
-      this.redo.rejected.delete(partition)
-    }
-    const isPruned = (key: string): boolean => this.#partitions.get(key)?.state === 'pruned'
+    for (const { partition } of known) this.#partitions.prune(partition)
+    const isPruned = (key: string): boolean => presentOf(this, key)?.state === 'pruned'
     this.#shards.drop((open) => [...open.partitions].every(isPruned))
     for (const { chain, query, windows, feed } of this.chains.values()) {
       if (feed === null && windows.names.every((name) => isPruned(`${query}/${name}`)))
@@ -325,26 +331,27 @@ export class JournalFold implements CheckpointState {
   #forget({ kind: _, changes, ...erasure }: Entry<'forget'>, blobs: readonly BlobRef[]): void {
     this.erasures.push(erasure)
     if (changes === undefined) return
-    for (const { partition, rows, quarantined, redo } of changes.partitions)
-      this.#partitions.forget(partition, rows, quarantined, redo === true)
+    const partitions = this.#partitions
+    for (const { partition, rows, quarantined, redo } of changes.partitions) {
+      const without = (folded: FoldedPartition): Partial<FoldedPartition> => ({
+        rows: folded.rows - rows,
+        quarantined: folded.quarantined - quarantined,
+        forgotten: folded.forgotten + rows + quarantined,
+      })
+      if (redo === true) partitions.update(partition, without)
+      else partitions.updateExported(partition, without)
+    }
     for (const { partition, blob, redo } of changes.rejected) {
-      this.#rejected(redo).set(partition, [blobs[blob]!])
-      if (redo !== true) this.#partitions.setQuarantineEnd(partition, 0)
+      partitions.setRejected(partition, [blobs[blob]!], redo)
+      if (redo !== true) partitions.setQuarantineEnd(partition, 0)
     }
     for (const each of changes.rewritten) this.#shards.rewrite(each, blobs)
     this.#erased()
   }
 
   #swap({ shards, partitions = [] }: Entry<'swap'>): void {
-    const { redo, rejected } = this
     this.#shards.swap(shards)
-    for (const key of partitions) {
-      this.#partitions.replace(key)
-      const waiting = redo.rejected.get(key)
-      if (waiting === undefined) rejected.delete(key)
-      else rejected.set(key, waiting)
-      redo.rejected.delete(key)
-    }
+    for (const key of partitions) this.#partitions.replace(key)
     this.isSettled = false
   }
 
@@ -355,11 +362,14 @@ export class JournalFold implements CheckpointState {
 
   #measure(entry: Entry<'measured'>): void {
     const { times = [], tells_searches, page_size, binds_sizes, left, spent, replaces } = entry
-    const service = this.service
-    service.times = [...service.times, ...times].slice(-MAX_TIMES)
-    service.reportsSearchesLeft = tells_searches ?? service.reportsSearchesLeft
-    service.pageSize = page_size ?? service.pageSize
-    service.bindsSizes ||= binds_sizes === true
+    const { service } = this
+    this.service = {
+      ...service,
+      times: [...service.times, ...times].slice(-MAX_TIMES),
+      reportsSearchesLeft: tells_searches ?? service.reportsSearchesLeft,
+      pageSize: page_size ?? service.pageSize,
+      bindsSizes: service.bindsSizes || binds_sizes === true,
+    }
     this.searchesRemaining = left ?? this.searchesRemaining
     if (replaces === true) return
     this.#runs.count((run) => {

@@ -1,4 +1,5 @@
-import type { FailureEntry, PartitionEntry } from '../journal-entry.ts'
+import type { Entry, FailureEntry, PartitionEntry } from '../journal-entry.ts'
+import type { BlobRef } from '../log/commit.ts'
 import { PathMap, type ReadonlyPathMap } from './packed-collections.ts'
 
 /** `partial`: begun, not finished; `pending`: not begun. */
@@ -46,7 +47,10 @@ export type FoldedPartitions = {
   readonly redo: {
     /** What is exported of each again; null: nothing yet. */
     readonly partitions: ReadonlyMap<string, FoldedPartition | null>
+    readonly rejected: ReadonlyMap<string, readonly BlobRef[]>
   }
+  /** Rejected items that are in the log, but not in the quarantine file of their partition yet. */
+  readonly rejected: ReadonlyMap<string, readonly BlobRef[]>
 }
 
 /** Whether a shard has rows of a partition that is exported again: if it is sealed, it goes then; its own wait if it is open. */
@@ -60,7 +64,13 @@ export function isRedone(
 }
 
 /** What a run goes on from. While a partition is exported again, that is not what readers find. */
-export function presentOf({ partitions, redo }: FoldedPartitions, key: string): FoldedPartition | undefined {
+export function presentOf(
+  {
+    partitions,
+    redo,
+  }: Pick<FoldedPartitions, 'partitions'> & { readonly redo: Pick<FoldedPartitions['redo'], 'partitions'> },
+  key: string,
+): FoldedPartition | undefined {
   const again = redo.partitions.get(key)
   return again === undefined ? partitions.get(key) : (again ?? undefined)
 }
@@ -89,6 +99,12 @@ export function hasBegun(folded: FoldedPartition): boolean {
   return isOver(folded) || folded.rows > 0 || folded.quarantined > 0 || folded.forgotten > 0
 }
 
+/** Whether at least part of a query is exported. @param query name of the query */
+export function isKnown({ partitions }: Pick<FoldedPartitions, 'partitions'>, query: string): boolean {
+  for (const folded of partitions.branches.get(query)?.values() ?? []) if (hasBegun(folded)) return true
+  return false
+}
+
 export function isOver({ state }: FoldedPartition): boolean {
   return state === 'done' || state === 'pruned'
 }
@@ -98,110 +114,105 @@ export function hasEnded(folded: FoldedPartition): boolean {
   return isOver(folded) || (folded.state === 'failed' && folded.error?.ended === true)
 }
 
-export class Partitions {
-  /** As readers find them. */
-  readonly all = new PathMap<FoldedPartition>()
-  /** What is exported again: see {@link FoldedPartitions}. */
-  readonly again = new Map<string, FoldedPartition | null>()
+export class Partitions implements FoldedPartitions {
+  readonly partitions = new PathMap<FoldedPartition>()
+  readonly rejected = new Map<string, readonly BlobRef[]>()
+  readonly redo = {
+    partitions: new Map<string, FoldedPartition | null>(),
+    rejected: new Map<string, readonly BlobRef[]>(),
+  }
   readonly #oneOf = shareEqual()
 
-  get(key: string): FoldedPartition | undefined {
-    return presentOf({ partitions: this.all, redo: { partitions: this.again } }, key)
+  /** @param change what becomes another of it; of what is exported again, where it is */
+  update(key: string, change: (folded: FoldedPartition) => Partial<FoldedPartition>): void {
+    const { partitions } = this.redo
+    const again = partitions.get(key)
+    if (again === undefined) this.updateExported(key, change)
+    else partitions.set(key, { ...(again ?? BEGINNING), ...change(again ?? BEGINNING) })
   }
 
-  addPage(key: string, requests: number, repeated: number): void {
-    this.#update(key, (folded) => ({
-      ...folded,
-      state: 'partial',
-      pages: folded.pages + 1,
-      requests: folded.requests + requests,
-      repeated: folded.repeated + repeated,
-      error: null,
-    }))
-  }
-
-  addRows(key: string, rows: number): void {
-    this.#update(key, (folded) => ({ ...folded, state: 'partial', rows: folded.rows + rows }))
-  }
-
-  addQuarantined(key: string, items: number): void {
-    this.#update(key, (folded) => ({ ...folded, state: 'partial', quarantined: folded.quarantined + items }))
-  }
-
-  /** Items that were dropped for forgotten people. */
-  addForgotten(key: string, items: number): void {
-    this.#update(key, (folded) => ({ ...folded, forgotten: folded.forgotten + items }))
-  }
-
-  /** Items that were removed again. @param isRedo of what is exported again */
-  forget(key: string, rows: number, quarantined: number, isRedo: boolean): void {
-    const without = (folded: FoldedPartition): FoldedPartition => ({
-      ...folded,
-      rows: folded.rows - rows,
-      quarantined: folded.quarantined - quarantined,
-      forgotten: folded.forgotten + rows + quarantined,
-    })
-    if (isRedo) this.#update(key, without)
-    else this.#updateExported(key, without)
-  }
-
-  setQuarantineEnd(key: string, quarantineEnd: number): void {
-    if (this.all.get(key) !== undefined) this.#updateExported(key, (folded) => ({ ...folded, quarantineEnd }))
+  /** As readers find it. */
+  updateExported(key: string, change: (folded: FoldedPartition) => Partial<FoldedPartition>): void {
+    this.partitions.update(key, (folded = BEGINNING) => this.#oneOf({ ...folded, ...change(folded) }))
   }
 
   markPartial(key: string): void {
-    this.#update(key, (folded) => ({ ...folded, state: 'partial' }))
+    this.update(key, () => ({ state: 'partial' }))
   }
 
   markDone(key: string): void {
-    this.#update(key, (folded) => (hasEnded(folded) ? folded : { ...folded, state: 'done', error: null }))
+    this.update(key, (folded) => (hasEnded(folded) ? {} : { state: 'done', error: null }))
   }
 
-  /** An error after the last page of a partition does not fail it: its rows are complete. But too many items may be rejected. */
-  markFailed(key: string, requests: number, error: FailureEntry): void {
-    this.#update(key, (folded) => ({
-      ...folded,
-      state: isOver(folded) && error.ended !== true ? folded.state : 'failed',
-      requests: folded.requests + requests,
-      error,
-    }))
+  addRejected(key: string, items: number, blob: BlobRef): void {
+    this.update(key, ({ quarantined }) => ({ state: 'partial', quarantined: quarantined + items }))
+    const { rejected } = this.redo.partitions.has(key) ? this.redo : this
+    rejected.set(key, [...(rejected.get(key) ?? []), blob])
+  }
+
+  setRejected(key: string, blobs: readonly BlobRef[], isRedo = false): void {
+    const { rejected } = isRedo ? this.redo : this
+    rejected.set(key, blobs)
+  }
+
+  /** The first of its rejected items are in its quarantine file. */
+  takeQuarantined({ partition, blobs, end }: Entry<'quarantined'>): void {
+    const left = (this.rejected.get(partition) ?? []).slice(blobs)
+    if (left.length > 0) this.rejected.set(partition, left)
+    else this.rejected.delete(partition)
+    this.setQuarantineEnd(partition, end)
+  }
+
+  setQuarantineEnd(key: string, quarantineEnd: number): void {
+    if (this.partitions.get(key) !== undefined) this.updateExported(key, () => ({ quarantineEnd }))
+  }
+
+  /** Bytes were copied. @param to where those are now that the state needs */
+  move(to: (at: BlobRef) => BlobRef): void {
+    for (const { rejected } of [this, this.redo])
+      for (const [key, blobs] of rejected) rejected.set(key, blobs.map(to))
   }
 
   /** @param isSealed whether all of its rows so far are in sealed shards, which stay */
-  redo(key: string, isSealed: boolean): void {
-    if (!isSealed && !this.again.has(key))
-      this.#updateExported(key, (folded) => ({ ...folded, state: 'partial' }))
-    this.again.set(key, null)
+  begin(key: string, isSealed: boolean): void {
+    if (!isSealed && !this.redo.partitions.has(key)) this.markPartial(key)
+    this.#dropRejected(key)
+    this.redo.partitions.set(key, null)
   }
 
+  /** What was exported again takes the place of what there was. */
   replace(key: string): void {
-    const again = this.again.get(key) ?? null
-    this.again.delete(key)
-    if (again !== null) this.#updateExported(key, () => again)
+    const { partitions, rejected } = this.redo
+    const [again, waiting] = [partitions.get(key) ?? null, rejected.get(key)]
+    this.#dropRejected(key)
+    partitions.delete(key)
+    if (again !== null) this.updateExported(key, () => again)
+    if (waiting !== undefined) this.rejected.set(key, waiting)
   }
 
   /** It keeps its pages and requests, without rows; what is exported of it again goes, too. */
   prune(key: string): void {
-    this.again.delete(key)
-    this.#updateExported(key, ({ pages, requests }) => ({ ...BEGINNING, state: 'pruned', pages, requests }))
+    this.#dropRejected(key)
+    this.redo.partitions.delete(key)
+    this.updateExported(key, ({ pages, requests }) => ({ ...BEGINNING, state: 'pruned', pages, requests }))
+  }
+
+  #dropRejected(key: string): void {
+    this.rejected.delete(key)
+    this.redo.rejected.delete(key)
   }
 
   set({ partition, ...entry }: PartitionEntry): void {
-    const state = entry.state ?? 'done'
-    const { rows, pages, requests, quarantined, repeated = 0, forgotten = 0 } = entry
-    const { quarantine_end: quarantineEnd = 0, error = null } = entry
+    const {
+      state = 'done',
+      repeated = 0,
+      forgotten = 0,
+      quarantine_end: quarantineEnd = 0,
+      error = null,
+    } = entry
+    const { rows, pages, requests, quarantined } = entry
     const figures = { rows, pages, requests, quarantined, repeated, forgotten, quarantineEnd }
-    this.#update(partition, () => ({ state, ...figures, error }))
-  }
-
-  #update(key: string, change: (folded: FoldedPartition) => FoldedPartition): void {
-    const again = this.again.get(key)
-    if (again === undefined) this.#updateExported(key, change)
-    else this.again.set(key, change(again ?? BEGINNING))
-  }
-
-  #updateExported(key: string, change: (folded: FoldedPartition) => FoldedPartition): void {
-    this.all.update(key, (folded) => this.#oneOf(change(folded ?? BEGINNING)))
+    this.update(partition, () => ({ state, ...figures, error }))
   }
 }
 

@@ -1,5 +1,5 @@
 import { sideBySide } from '../../core/index.ts'
-import { blobsNeeded, type CheckpointState } from '../checkpoint/checkpoint-state.ts'
+import type { CheckpointState } from '../checkpoint/fold-journal.ts'
 import type { BlobRef } from './commit.ts'
 
 /** Bytes of the log in memory, the last ones that were committed: for a store where each read is a request. */
@@ -42,6 +42,13 @@ export class RecentBlobs {
 /** The same for the same bytes only. No bytes lie where the next ones do. */
 export function blobKey({ file, offset, bytes }: BlobRef): string {
   return `${file} ${offset} ${bytes}`
+}
+
+/** Bytes of the log that are still needed: rows of open shards, ids of chains, and rejected items. */
+export function* blobsNeeded({ openShards, chains, rejected, redo }: CheckpointState): Generator<BlobRef> {
+  for (const { batches } of openShards.values()) for (const { at } of batches) yield at
+  for (const { ids } of chains.values()) yield* ids
+  for (const each of [rejected, redo.rejected]) for (const blobs of each.values()) yield* blobs
 }
 
 /** As many small files stay where they are. A feed leaves one with each page of each run, for ever. */

@@ -1,10 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { ExportError, type OwnedStore, serial, sideBySide, takenOver } from '../../core/index.ts'
 import { type Found, saveCheckpoint } from '../checkpoint/checkpoint.ts'
-import { blobsNeeded, type CheckpointState } from '../checkpoint/checkpoint-state.ts'
-import type { JournalFold } from '../checkpoint/fold-journal.ts'
+import type { CheckpointState, JournalFold } from '../checkpoint/fold-journal.ts'
 import type { JournalEntry } from '../journal-entry.ts'
-import { blobKey, blobsToMove, RecentBlobs, smallFiles } from './blobs.ts'
+import { blobKey, blobsNeeded, blobsToMove, RecentBlobs, smallFiles } from './blobs.ts'
 import {
   type BlobRef,
   type CommitPart,
@@ -78,7 +77,7 @@ export class Journal implements CommitLog {
 
   /** Takes the next place in the log. @returns null: another claim has come first; read everything again */
   static async open(store: OwnedStore, found: Found): Promise<Journal | null> {
-    const { file, bytes } = found.fold.state.logEnd
+    const { file, bytes } = found.fold.logEnd
     // Its owner may have ended before the last commit was forced to the disk.
     if (file > found.saved.file) await store.fsync?.(commitPath(file))
     const journal = new Journal(store, found)
@@ -89,7 +88,7 @@ export class Journal implements CommitLog {
   }
 
   get state(): CheckpointState {
-    return this.#fold.state
+    return this.#fold
   }
 
   /** Removes files that nothing needs, after any earlier sweep. */

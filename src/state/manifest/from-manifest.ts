@@ -1,9 +1,9 @@
 import { formatTimestamp, int64ToJson, parseTimestamp } from '../../core/index.ts'
-import { type CheckpointState, partitionEntry } from '../checkpoint/checkpoint-state.ts'
-import { JournalFold } from '../checkpoint/fold-journal.ts'
+import { type CheckpointState, JournalFold } from '../checkpoint/fold-journal.ts'
 import type { FoldedPartition } from '../checkpoint/folded-partition.ts'
 import { type FoldedRun, NEW_RUN, runEntries } from '../checkpoint/folded-run.ts'
 import { splitPath } from '../checkpoint/packed-collections.ts'
+import { partitionEntry } from '../checkpoint/snapshot.ts'
 import type { HeaderEntry, JournalEntry, RunStatus, SealEntry } from '../journal-entry.ts'
 import { LOG_START } from '../log/commit.ts'
 import type { Manifest, ManifestShard } from './manifest.ts'
@@ -13,7 +13,7 @@ import type { ManifestPartition } from './manifest-partitions.ts'
 export function stateOfManifest(manifest: Manifest): CheckpointState {
   const fold = new JournalFold(headerOfManifest(manifest))
   fold.apply(entriesOfManifest(manifest), LOG_START, [])
-  return fold.state
+  return fold
 }
 
 export function headerOfManifest({

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import type { CheckpointState } from '../checkpoint/checkpoint-state.ts'
+import type { CheckpointState } from '../checkpoint/fold-journal.ts'
 import { hasBegun, PARTITION_STATES, type PartitionState } from '../checkpoint/folded-partition.ts'
 
 const count = z.number().int().nonnegative()

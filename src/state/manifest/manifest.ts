@@ -11,7 +11,7 @@ import {
   type Store,
 } from '../../core/index.ts'
 import { columnsOf, typeName, withSchema } from '../../rows/index.ts'
-import type { CheckpointState } from '../checkpoint/checkpoint-state.ts'
+import type { CheckpointState } from '../checkpoint/fold-journal.ts'
 import { hasBegun, sumOfPartitions } from '../checkpoint/folded-partition.ts'
 import type { SealedShard } from '../checkpoint/packed-collections.ts'
 import { countsByName, ENTRY_SCHEMAS, runBy, runError, type Scope, schemaJson } from '../journal-entry.ts'

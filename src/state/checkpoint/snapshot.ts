@@ -1,21 +1,11 @@
-import type { Measures } from '../../core/index.ts'
-import type { Schema } from '../../rows/index.ts'
-import type {
-  Entry,
-  Erasure,
-  HeaderEntry,
-  JournalEntry,
-  PartitionEntry,
-  Prune,
-  Scope,
-} from '../journal-entry.ts'
-import { type BlobRef, blobTuple, type LogEnd } from '../log/commit.ts'
+import type { JournalEntry, PartitionEntry } from '../journal-entry.ts'
+import { blobTuple } from '../log/commit.ts'
 import { schemaKey, schemaToJson } from '../schemas.ts'
-import { chainSnapshot, type FoldedChain } from './folded-chain.ts'
-import { type FoldedPartition, type FoldedPartitions, hasBegun } from './folded-partition.ts'
-import { type FoldedRun, runEntries } from './folded-run.ts'
+import type { CheckpointState } from './fold-journal.ts'
+import { chainSnapshot } from './folded-chain.ts'
+import type { FoldedPartition } from './folded-partition.ts'
+import { runEntries } from './folded-run.ts'
 import type { FoldedShard } from './folded-shards.ts'
-import type { ReadonlyPathMap, ShardList } from './packed-collections.ts'
 
 /** The fewest entries that result in this state. */
 export function* snapshot(state: CheckpointState): Generator<JournalEntry> {
@@ -99,61 +89,4 @@ function openEntry({
     batches: batches.map(({ rows, at }) => [rows, ...blobTuple(at)] as const),
   }
   return { kind: 'open', shard, folder, part, ...schemaKey(schema), contents }
-}
-
-/** The content of the journal as one state, which each commit changes. */
-export type CheckpointState = FoldedPartitions & {
-  readonly header: HeaderEntry
-  /** By number, the newest last. */
-  readonly schemas: readonly Schema[]
-  /** What the pipeline file requested when the last run began; null: none has. */
-  readonly scope: Scope | null
-  readonly chains: ReadonlyMap<number, FoldedChain>
-  readonly nextChain: number
-  /** Sealed shards with their final names, or about to get them. */
-  readonly shards: ShardList
-  readonly openShards: ReadonlyMap<number, FoldedShard>
-  readonly redo: {
-    /** Rejected items of what is exported again. */
-    readonly rejected: ReadonlyMap<string, readonly BlobRef[]>
-  }
-  /** Number of shards begun so far in each folder. */
-  readonly partsOf: ReadonlyPathMap<number>
-  /** Number of those that are neither sealed nor open any more, by folder. */
-  readonly goneFrom: ReadonlyMap<string, number>
-  readonly nextShard: number
-  /** Whether manifest, tables and files follow every prune, redo and erasure. */
-  readonly isSettled: boolean
-  /** The file of the last commit that made bytes of earlier ones unwanted; 0: none since the checkpoint. */
-  readonly erasedIn: number
-  /** The people who are kept out; null: nobody was forgotten. */
-  readonly suppression: Entry<'suppression'> | null
-  /** What may be the current metadata of each table. */
-  readonly tables: ReadonlyMap<Entry<'table'>['format'], Entry<'table'>['marks']>
-  /** Paths of invalidated shards whose files may still exist. */
-  readonly invalidated: ReadonlySet<string>
-  readonly unknownFields: ReadonlyMap<string, number>
-  readonly runs: readonly FoldedRun[]
-  readonly prunes: readonly Prune[]
-  readonly erasures: readonly Erasure[]
-  /** Searches left, as the service last reported; null: never reported. */
-  readonly searchesRemaining: number | null
-  readonly service: Measures
-  readonly queries: ReadonlyMap<string, string>
-  /** Rejected items that are in the log, but not in the quarantine file of their partition yet, by its key. */
-  readonly rejected: ReadonlyMap<string, readonly BlobRef[]>
-  readonly logEnd: LogEnd
-}
-
-/** Bytes of the log that are still needed: rows of open shards, ids of chains, and rejected items. */
-export function* blobsNeeded({ openShards, chains, rejected, redo }: CheckpointState): Generator<BlobRef> {
-  for (const { batches } of openShards.values()) for (const { at } of batches) yield at
-  for (const { ids } of chains.values()) yield* ids
-  for (const each of [rejected, redo.rejected]) for (const blobs of each.values()) yield* blobs
-}
-
-/** Whether at least part of a query is exported. @param query name of the query */
-export function isKnown({ partitions }: CheckpointState, query: string): boolean {
-  for (const folded of partitions.branches.get(query)?.values() ?? []) if (hasBegun(folded)) return true
-  return false
 }
