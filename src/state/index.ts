@@ -58,27 +58,29 @@ export { emptyLog, hasCommits } from './log/read-log.ts'
 export { entriesOfManifest, headerOfManifest, stateOfManifest } from './manifest/from-manifest.ts'
 export {
   fitsManifest,
-  holdingsOf,
-  isManifestOf,
   keyDigest,
   MANIFEST_PATH,
   MANIFEST_START,
   type Manifest,
+  type ManifestPartition,
   type ManifestShard,
-  manifestDifference,
   manifestDigest,
-  manifestShard,
-  manifestShards,
   parseManifest,
   type RetiredQuery,
   readManifest,
   SIGNATURE_BYTES,
   SIGNATURE_PATH,
   signatureOf,
-  writeManifest,
 } from './manifest/manifest.ts'
 export { MANIFEST_LINES, manifestLines, SHA256SUMS_OF_MANIFEST } from './manifest/manifest-lines.ts'
-export { type ManifestPartition, publishedStates } from './manifest/manifest-partitions.ts'
+export {
+  holdingsOf,
+  isManifest,
+  isManifestOf,
+  manifestShard,
+  publishedStates,
+  writeManifest,
+} from './manifest/write-manifest.ts'
 export { asExported, asExportedBy, schemaFromJson, schemaKey, schemaToJson, usedSchemas } from './schemas.ts'
 export {
   changedSettings,

@@ -2,9 +2,9 @@ import { type Log, type NamedPipeline, nullIf, type OwnedStore, type Store } fro
 import { moveToOrphans } from '../../load/index.ts'
 import {
   type CheckpointState,
+  isManifest,
   isManifestOf,
   MANIFEST_PATH,
-  manifestDifference,
   SIGNATURE_BYTES,
   SIGNATURE_PATH,
   writeManifest,
@@ -30,19 +30,20 @@ export async function replaceManifest(
     waiting: waitingIn(pipeline, lastBegun(state)),
   }
   const before = await store.read(MANIFEST_PATH)
-  const difference = before === null ? 'all' : manifestDifference(before, pipeline, state, plan)
-  if (difference === 'none') return false
-  const isSigned = (await store.size(SIGNATURE_PATH)) === SIGNATURE_BYTES
-  if (difference === 'runs' && isSigned && isIntact(before!, pipeline, state)) return false
+  if (before !== null) {
+    if (isManifest(before, pipeline, state, plan)) return false
+    const isSigned = (await store.size(SIGNATURE_PATH)) === SIGNATURE_BYTES
+    if (isSigned && isIntact(before, pipeline, state, plan)) return false
+  }
   await removeSignature(store, log)
   await writeManifest(store, pipeline, state, plan)
   return true
 }
 
 /** Whether bytes are the manifest as of an earlier run, to their end. */
-function isIntact(bytes: Uint8Array, pipeline: NamedPipeline, state: CheckpointState): boolean {
+function isIntact(...[bytes, ...of]: Parameters<typeof isManifestOf>): boolean {
   try {
-    return isManifestOf(bytes, pipeline, state)
+    return isManifestOf(bytes, ...of)
   } catch (error) {
     return nullIf('damaged')(error) ?? false
   }

@@ -6,8 +6,7 @@ import { splitPath } from '../checkpoint/packed-collections.ts'
 import { partitionEntry } from '../checkpoint/snapshot.ts'
 import type { HeaderEntry, JournalEntry, RunStatus, SealEntry } from '../journal-entry.ts'
 import { LOG_START } from '../log/commit.ts'
-import type { Manifest, ManifestShard } from './manifest.ts'
-import type { ManifestPartition } from './manifest-partitions.ts'
+import type { Manifest, ManifestPartition, ManifestShard } from './manifest.ts'
 
 /** The state of a data set as far as its manifest tells it: what is exported, not where unfinished work goes on. */
 export function stateOfManifest(manifest: Manifest): CheckpointState {

@@ -1,25 +1,8 @@
 import { createHash, type KeyObject, sign, verify } from 'node:crypto'
 import * as z from 'zod'
-import {
-  ExportError,
-  formatTimestamp,
-  type Int64Json,
-  int64FromJson,
-  type OwnedStore,
-  type Pipeline,
-  RESOURCE_NAMES,
-  type Store,
-} from '../../core/index.ts'
-import { columnsOf, typeName, withSchema } from '../../rows/index.ts'
-import type { CheckpointState } from '../checkpoint/fold-journal.ts'
-import { hasBegun, sumOfPartitions } from '../checkpoint/folded-partition.ts'
-import type { SealedShard } from '../checkpoint/packed-collections.ts'
-import { countsByName, ENTRY_SCHEMAS, runBy, runError, type Scope, schemaJson } from '../journal-entry.ts'
-import { asExported, schemaToJson } from '../schemas.ts'
-import { settingsDigest } from '../settings.ts'
-import { coverage, type TimeRange } from '../verdict.ts'
-import { shardLine } from './manifest-lines.ts'
-import { manifestPartitionSchema, manifestPartitions } from './manifest-partitions.ts'
+import { ExportError, RESOURCE_NAMES, type Store } from '../../core/index.ts'
+import { PARTITION_STATES } from '../checkpoint/folded-partition.ts'
+import { countsByName, ENTRY_SCHEMAS, runBy, runError, schemaJson } from '../journal-entry.ts'
 
 export const SIGNATURE_PATH = '_manifest.sig'
 
@@ -46,6 +29,16 @@ const shardSchema = z.object({
   schema: count.optional(),
 })
 
+const partitionSchema = z.object({
+  key: z.string(),
+  state: z.enum(PARTITION_STATES),
+  rows: count,
+  quarantined: count,
+  repeated: count.optional(),
+  forgotten: count.optional(),
+  /** Why it failed, as all say that failed for the same reason. `ended`: nothing of it is left to request. */
+  error: z.object({ cause: z.string(), next: z.string(), ended: z.literal(true).optional() }).optional(),
+})
 const timeRange = z.object({ from: z.string(), until: z.string() })
 
 const manifestSchema = z.object({
@@ -82,7 +75,7 @@ const manifestSchema = z.object({
   settings: z.record(z.string(), z.unknown()),
   /** What the pipeline file requests, without flags: with the states of partitions it says what an export covers. */
   scope: ENTRY_SCHEMAS.scope,
-  partitions: z.array(manifestPartitionSchema),
+  partitions: z.array(partitionSchema),
   prunes: z.array(ENTRY_SCHEMAS.prune),
   forgotten: z.array(ENTRY_SCHEMAS.forget.omit({ changes: true })),
   /** From where to where every query is exported without a hole; null: nowhere, or there are no windows. */
@@ -121,27 +114,8 @@ const asShard = (json: unknown) => shardSchema.parse(json)
 /** `_manifest.json`, as the page on file formats describes it. */
 export type Manifest = ReturnType<typeof asManifest>
 export type ManifestShard = ReturnType<typeof asShard>
+export type ManifestPartition = Manifest['partitions'][number]
 export type RetiredQuery = Manifest['retired'][number]
-
-/** What a manifest has from the pipeline file; all else is from the checkpoint. */
-type ManifestPlan = {
-  readonly scope: Scope
-  readonly planned: Iterable<string>
-  readonly retired: readonly RetiredQuery[]
-  readonly waiting: readonly TimeRange[]
-  /** Measurements of the service; default: as they are now. */
-  readonly service?: Readonly<Record<string, number | null>> | undefined
-}
-
-/** Writes the manifest atomically, one line for each shard, so that a million shards are never one string. */
-export async function writeManifest(
-  store: OwnedStore,
-  pipeline: Pipeline,
-  state: CheckpointState,
-  plan: ManifestPlan,
-): Promise<void> {
-  await store.replace(MANIFEST_PATH, manifestText(pipeline, state, plan))
-}
 
 /** null: the file does not exist. @throws ExportError `damaged` if it is not a manifest */
 export async function readManifest(store: Store): Promise<Manifest | null> {
@@ -162,153 +136,6 @@ export function parseManifest(bytes: Uint8Array): Manifest {
       cause: error,
     })
   }
-}
-
-/** Whether the bytes are the manifest of a checkpoint as of its last run, or as of an earlier one that changed more. */
-export function isManifestOf(bytes: Uint8Array, pipeline: Pipeline, state: CheckpointState): boolean {
-  // The pipeline file may have changed since: the manifest has the names of retired queries, the state their rows.
-  const { scope: listedScope, partitions, retired: listed, runs, waiting } = parseManifest(bytes)
-  const scope = state.scope ?? listedScope
-  const names = new Set(listed.map(({ query }) => query))
-  const retired = [...names].sort().flatMap((query) => holdingsOf(query, state) ?? [])
-  const planned = partitions.map(({ key }) => key)
-  const then = { ...state, runs: state.runs.slice(0, runs.length) }
-  const plan = { scope, planned, retired, waiting, service: runs.at(-1)?.service }
-  return manifestDifference(bytes, pipeline, then, plan) === 'none'
-}
-
-export function manifestDifference(
-  bytes: Uint8Array,
-  pipeline: Pipeline,
-  state: CheckpointState,
-  plan: ManifestPlan,
-): 'none' | 'runs' | 'all' {
-  let at = 0
-  for (const text of manifestText(pipeline, state, plan)) {
-    const expected = Buffer.from(text)
-    if (!expected.equals(bytes.subarray(at, at + expected.byteLength)))
-      return text.startsWith(RUNS) ? 'runs' : 'all'
-    at += expected.byteLength
-  }
-  return at === bytes.byteLength ? 'none' : 'all'
-}
-
-/** Beginning of the last part of its text. */
-const RUNS = ',\n  "runs": '
-
-/** Partitions and rows of a query in a data set; null: none. */
-export function holdingsOf(query: string, { partitions: all }: CheckpointState): RetiredQuery | null {
-  let [partitions, rows] = [0, 0]
-  for (const folded of all.branches.get(query)?.values() ?? []) {
-    if (!hasBegun(folded) || folded.state === 'pruned') continue
-    partitions++
-    rows += folded.rows
-  }
-  return partitions === 0 ? null : { query, partitions, rows }
-}
-
-export function* manifestShards(state: CheckpointState): Generator<ManifestShard> {
-  const byPath = [...state.shards].sort((a, b) => (a.path < b.path ? -1 : 1))
-  for (const shard of byPath) yield manifestShard(shard)
-}
-
-export function manifestShard(shard: Omit<SealedShard, 'shard'>): ManifestShard {
-  const { path, rows, bytes, sha256, partitions, imported_at, stands_for, schema } = shard
-  const at = (time: Int64Json): string => formatTimestamp(int64FromJson(time))
-  const span = imported_at === null ? null : { min: at(imported_at.min), max: at(imported_at.max) }
-  const compacted =
-    stands_for === undefined
-      ? {}
-      : { stands_for: stands_for.map(([from, to]): [number, number] => [from, to]) }
-  const all = [...partitions].sort()
-  return {
-    path,
-    rows,
-    bytes,
-    sha256,
-    partitions: all,
-    imported_at: span,
-    ...compacted,
-    ...(schema === undefined ? {} : { schema }),
-  }
-}
-
-function* manifestText(
-  pipeline: Pipeline,
-  state: CheckpointState,
-  { scope, planned, retired, waiting, service = { page_size: state.service.pageSize } }: ManifestPlan,
-): Generator<string> {
-  const { extract, transform, load } = pipeline
-  const head = {
-    version: 1,
-    pipeline: pipeline.name,
-    data_set_id: state.header.data_set_id,
-    resource: extract.resource,
-    format: load.format.kind,
-    columns: columnsOf(asExported(pipeline, state)).map(({ name, type, nullable }) => ({
-      name,
-      type: typeName(type, load.format),
-      nullable,
-    })),
-    masking: { secret: transform.secret, identity: transform.identity },
-    schemas: state.schemas.map((schema) => columnsOf(withSchema(pipeline, schema)).map(({ name }) => name)),
-    schema_settings: state.schemas.map(schemaToJson),
-    config_digest: settingsDigest(state.header.settings),
-    settings: state.header.settings,
-    scope: { ...scope, queries: [...scope.queries].sort() },
-  }
-  yield `${JSON.stringify(head, null, 2).slice(0, -2)},\n  "shards": [`
-  const { quarantined, repeated, forgotten } = sumOfPartitions(state)
-  const totals = { rows: 0, bytes: 0, shards: 0, quarantined, repeated, forgotten }
-  for (const shard of manifestShards(state)) {
-    const { schema = 0 } = shard
-    const listed = state.schemas.length === 1 ? shard : { ...shard, schema }
-    yield `${totals.shards === 0 ? '' : ','}\n${shardLine(listed)}`
-    totals.shards++
-    totals.rows += shard.rows
-    totals.bytes += shard.bytes
-  }
-  const partitions = [...manifestPartitions(state, planned)]
-  const tail = {
-    begun_parts: Object.fromEntries(
-      [...state.goneFrom.keys()].sort().map((folder) => [folder, state.partsOf.get(folder) ?? 0]),
-    ),
-    totals,
-    unknown_fields: Object.fromEntries([...state.unknownFields].sort(([a], [b]) => (a < b ? -1 : 1))),
-    retired,
-    prunes: state.prunes,
-    forgotten: state.erasures,
-    covers: coverage(scope, partitions),
-  }
-  const runs = {
-    runs: state.runs.map(({ started_at, finished_at, status, version, by, ...run }, i) => ({
-      started_at,
-      finished_at,
-      // A run without an end entry was killed.
-      status: status ?? 'interrupted',
-      rows: run.rows,
-      requests: run.requests,
-      retries: run.retries,
-      quarantined: run.quarantined,
-      failures: run.failures,
-      reasons: run.reasons,
-      searches_spent: run.searchesSpent,
-      searches_remaining: run.searchesRemaining,
-      version,
-      by,
-      error: run.error,
-      ...(i === state.runs.length - 1 ? { service } : {}),
-    })),
-    waiting,
-  }
-  yield `${totals.shards === 0 ? '' : '\n  '}],\n  "partitions": [`
-  let before = ''
-  for (const partition of partitions) {
-    yield `${before}\n    ${JSON.stringify(partition)}`
-    before = ','
-  }
-  yield `${before === '' ? '' : '\n  '}],${JSON.stringify(tail, null, 2).slice(1, -2)}`
-  yield `,${JSON.stringify(runs, null, 2).slice(1)}\n`
 }
 
 /** SHA-256 in hex of the manifest's bytes: what is made from it names it so. */
