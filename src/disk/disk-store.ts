@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { constants } from 'node:fs'
+import { constants, statfsSync } from 'node:fs'
 import { access, lstat, readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import {
@@ -11,42 +11,62 @@ import {
   type Store,
   sideBySide,
 } from '../core/index.ts'
-import { DiskFiles, type DiskOptions } from './disk-files.ts'
-import { LinkGuard, pathIn } from './folders.ts'
-import { fsyncFolder } from './open-file.ts'
+import { Folders, LinkGuard, pathIn } from './folders.ts'
+import { chunksOf, fsyncFolder, readRange } from './open-file.ts'
 import { OwnedFiles } from './owned-files.ts'
 import { StagingDirectory } from './staging-directory.ts'
 import { isAbsent, nullIfAbsent, storageError, unlessAbsent } from './storage-error.ts'
 
-/** Files get the modes given, whatever the umask. What is written is fsynced, its entry too. Links are not followed. */
-export function diskStore(options: DiskOptions): Store {
-  return storeOf(new DiskFiles(options))
+export type DiskOptions = {
+  /** Absolute path of the data set. */
+  readonly root: string
+  readonly fileMode: number
+  readonly dirMode: number
 }
 
-function storeOf(files: DiskFiles): Store {
+/** Files get the modes given, whatever the umask. What is written is fsynced, its entry too. Links are not followed. */
+export function diskStore(options: DiskOptions): Store {
+  const folders = new Folders(options.root, options.dirMode)
+  const store: Store = {
+    ...readerOf(folders),
+    own: (owner) => at('_state', async () => ({ ...store, ...(await own(folders, owner, options)) })),
+  }
+  return store
+}
+
+function readerOf(folders: Folders): Omit<Store, 'own'> {
+  const { root, guard } = folders
   return {
-    read: (path, start = 0, end = Infinity) => at(path, () => files.read(path, start, end)),
+    read: (path, start = 0, end = Infinity) =>
+      at(path, async () => unlessAbsent(() => readRange(folders.checked(path), start, end))),
     async *stream(path) {
       try {
-        yield* files.stream(path)
+        yield* chunksOf(folders.checked(path))
       } catch (error) {
         throw storageError(error, path)
       }
     },
-    size: (path) => at(path, () => files.size(path)),
-    list: (folder) => at(folder, () => files.list(folder)),
-    freeBytes: () => files.freeBytes(),
-    mismatches: (expected) => mismatches(files.options.root, expected),
-    own: (owner) => at('_state', () => own(files, owner)),
+    size: (path) => at(path, async () => folders.find(path)?.size ?? null),
+    list: (folder) =>
+      at(folder, async () => {
+        const full = pathIn(root, folder)
+        unlessAbsent(() => guard.check(full))
+        const names = await readdir(full).catch(nullIfAbsent)
+        return names?.sort() ?? []
+      }),
+    freeBytes: async () => freeBytes(root),
+    mismatches: (expected) => mismatches(root, expected),
   }
 }
 
-async function own(files: DiskFiles, owner: string): Promise<OwnedStore> {
-  const state = join(files.options.root, '_state')
-  const { dirMode } = files.options
-  const make = () => StagingDirectory.make(state, owner, dirMode)
-  const staging = await files.folders.naming(state, make)
-  const owned = new OwnedFiles(files, staging)
+async function own(
+  folders: Folders,
+  owner: string,
+  { fileMode, dirMode }: DiskOptions,
+): Promise<Omit<OwnedStore, keyof Store>> {
+  const state = join(folders.root, '_state')
+  const staging = await folders.naming(state, () => StagingDirectory.make(state, owner, dirMode))
+  const owned = new OwnedFiles(folders, staging, fileMode)
 
   /** If the staging directory is gone, that is the error instead. */
   const change = <T>(path: string, work: () => Promise<T>): Promise<T> =>
@@ -60,7 +80,6 @@ async function own(files: DiskFiles, owner: string): Promise<OwnedStore> {
     })
 
   return {
-    ...storeOf(files),
     create: (path, chunks) => change(path, () => owned.create(path, chunks)),
     build: async (chunks, path) => void (await change('_state/sealed', () => owned.create(path, chunks))),
     extend: (path, size, chunks) => change(path, () => owned.extend(path, size, chunks)),
@@ -89,11 +108,21 @@ async function at<T>(path: string, work: () => Promise<T>): Promise<T> {
   }
 }
 
+function freeBytes(root: string): number | null {
+  for (let folder = root; ; folder = dirname(folder)) {
+    try {
+      const { bavail, bsize, blocks } = statfsSync(folder)
+      // Some file systems over a network do not report their size.
+      return blocks === 0 ? null : bavail * bsize
+    } catch (error) {
+      // Before the first run there is no folder.
+      if (!isAbsent(error) || folder === dirname(folder)) return null
+    }
+  }
+}
+
 /** @returns files and folders that hold something else, are links, or cannot be read, in their order */
-export async function mismatches(
-  root: string,
-  expected: Iterable<ExpectedStat>,
-): Promise<readonly ExpectedStat[]> {
+async function mismatches(root: string, expected: Iterable<ExpectedStat>): Promise<readonly ExpectedStat[]> {
   const guard = new LinkGuard(root)
   const found: (readonly [index: number, expected: ExpectedStat])[] = []
   let next = 0

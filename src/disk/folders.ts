@@ -2,7 +2,7 @@ import { existsSync, lstatSync, type Stats } from 'node:fs'
 import { mkdir, rmdir, stat } from 'node:fs/promises'
 import { dirname, relative, resolve, sep } from 'node:path'
 import { getOrInsert, hasCode } from '../core/index.ts'
-import { fsyncFolder } from './open-file.ts'
+import { fsyncFolder, statOf } from './open-file.ts'
 import { DataSetGone } from './staging-directory.ts'
 import { isAbsent, storageError, unlessAbsent } from './storage-error.ts'
 
@@ -55,7 +55,7 @@ export class LinkGuard {
 /** The folders of a data set: each is made, and its entry fsynced, before a file gets a name in it. */
 export class Folders {
   readonly guard: LinkGuard
-  readonly #root: string
+  readonly root: string
   readonly #mode: number
   readonly #made = new Set<string>()
   readonly #making = new Map<string, Promise<void>>()
@@ -65,8 +65,22 @@ export class Folders {
 
   constructor(root: string, mode: number) {
     this.guard = new LinkGuard(root)
-    this.#root = root
+    this.root = root
     this.#mode = mode
+  }
+
+  /** The location of a path whose folders are no links. */
+  checked(path: string): string {
+    const full = pathIn(this.root, path)
+    this.guard.check(dirname(full))
+    return full
+  }
+
+  /** What has the path; null: nothing, or its folder is missing. @throws where it is a link */
+  find(path: string): Stats | null {
+    const found = unlessAbsent(() => statOf(this.checked(path)))
+    if (found?.isSymbolicLink()) throw linkError()
+    return found
   }
 
   fsync(folder: string): Promise<void> {
@@ -94,10 +108,10 @@ export class Folders {
   async unnaming(folder: string, removeEmpty: boolean): Promise<void> {
     for (let at = folder; ; at = dirname(at)) {
       try {
-        if (!removeEmpty || at === this.#root || !(await this.#removeEmpty(at))) return await this.fsync(at)
+        if (!removeEmpty || at === this.root || !(await this.#removeEmpty(at))) return await this.fsync(at)
       } catch (error) {
         // It is gone, and the name with it.
-        if (at === this.#root || !isAbsent(error)) throw error
+        if (at === this.root || !isAbsent(error)) throw error
       }
     }
   }
@@ -128,7 +142,7 @@ export class Folders {
     const isNew = await this.#mkdir(folder).catch(async (error: unknown) => {
       if (!hasCode(error, 'ENOENT') || folder === parent) throw error
       // Nothing is made in place of a data set that was removed as a whole: what was named in it would count.
-      if (this.#wasThere && !existsSync(this.#root)) throw new DataSetGone()
+      if (this.#wasThere && !existsSync(this.root)) throw new DataSetGone()
       this.#made.delete(parent)
       await this.#make(parent)
       return this.#mkdir(folder)
@@ -137,7 +151,7 @@ export class Folders {
     if (isNew) await this.fsync(parent)
     if (this.#made.size > MAX_KNOWN) this.#made.clear()
     this.#made.add(folder)
-    this.#wasThere ||= isBelow(folder, this.#root)
+    this.#wasThere ||= isBelow(folder, this.root)
   }
 
   /** @returns whether it was made */

@@ -10,7 +10,7 @@ import {
   type Stats,
   writevSync,
 } from 'node:fs'
-import { type FileHandle, open } from 'node:fs/promises'
+import { open } from 'node:fs/promises'
 import { unlessAbsent } from './storage-error.ts'
 
 // Opening fails on a link, and does not wait for the writer of a pipe. Windows has neither flag.
@@ -18,18 +18,24 @@ const { O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants
 
 const READ = constants.O_RDONLY | O_NOFOLLOW | O_NONBLOCK
 
-/** Opens a file of the data set. @throws EISDIR, EFTYPE where something else has its name */
-export async function openFile(
-  full: string,
-): Promise<{ readonly handle: FileHandle; readonly size: number }> {
+/** A stream of Node takes as much for each file, and these are mostly smaller. */
+const CHUNK_BYTES = 1 << 20
+
+/** @throws EISDIR, EFTYPE where something other than a file has the name */
+export async function* chunksOf(full: string): AsyncGenerator<Uint8Array> {
   const handle = await open(full, READ)
   try {
     const found = await handle.stat()
     requireFile(found)
-    return { handle, size: found.size }
-  } catch (error) {
+    for (let at = 0; at < found.size; ) {
+      const chunk = new Uint8Array(Math.min(found.size - at, CHUNK_BYTES))
+      const { bytesRead } = await handle.read(chunk, 0, chunk.byteLength, at)
+      if (bytesRead === 0) return
+      yield chunk.subarray(0, bytesRead)
+      at += bytesRead
+    }
+  } finally {
     await handle.close()
-    throw error
   }
 }
 

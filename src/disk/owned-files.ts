@@ -2,8 +2,7 @@ import { closeSync, fstatSync, renameSync, type Stats, unlinkSync } from 'node:f
 import { link, rm, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { ExportError, type FileChunks, hasCode, nameInUse } from '../core/index.ts'
-import type { DiskFiles } from './disk-files.ts'
-import { linkError, pathIn } from './folders.ts'
+import { type Folders, linkError, pathIn } from './folders.ts'
 import { createFile, fsyncFile, openToAppend, statOf, writeChunks } from './open-file.ts'
 import type { StagingDirectory } from './staging-directory.ts'
 import { isAbsent, nullIfAbsent, unlessAbsent } from './storage-error.ts'
@@ -12,12 +11,14 @@ const COMMITS = '_state/log/'
 
 /** Changes of the files of a data set, through the staging directory of an owner. */
 export class OwnedFiles {
-  readonly #files: DiskFiles
+  readonly #folders: Folders
   readonly #staging: StagingDirectory
+  readonly #fileMode: number
 
-  constructor(files: DiskFiles, staging: StagingDirectory) {
-    this.#files = files
+  constructor(folders: Folders, staging: StagingDirectory, fileMode: number) {
+    this.#folders = folders
     this.#staging = staging
+    this.#fileMode = fileMode
   }
 
   async create(path: string | (() => string), chunks: FileChunks): Promise<boolean> {
@@ -27,7 +28,7 @@ export class OwnedFiles {
 
   /** What is appended after the rights have ended does not count: the claim of the next owner says how much does. */
   async extend(path: string, size: number, chunks: Iterable<Uint8Array>): Promise<void> {
-    const file = openToAppend(this.#files.checked(path))
+    const file = openToAppend(this.#folders.checked(path))
     try {
       if (fstatSync(file).size !== size)
         throw new ExportError({
@@ -45,14 +46,14 @@ export class OwnedFiles {
   }
 
   async fsync(path: string): Promise<void> {
-    const full = this.#files.checked(path)
+    const full = this.#folders.checked(path)
     const file = openToAppend(full)
     try {
       await fsyncFile(file)
     } finally {
       closeSync(file)
     }
-    await this.#files.folders.fsync(dirname(full))
+    await this.#folders.fsync(dirname(full))
   }
 
   async replace(path: string, chunks: Iterable<string | Uint8Array>, mode?: number): Promise<void> {
@@ -65,10 +66,10 @@ export class OwnedFiles {
    */
   async publish(from: string, to: string): Promise<void> {
     const [source, target] = [this.#locate(from), this.#locate(to)]
-    const { folders } = this.#files
+    const folders = this.#folders
     await this.#staging.require()
-    if (file(this.#files.find(from)) === null) {
-      if (file(this.#files.find(to)) !== null) return
+    if (file(this.#folders.find(from)) === null) {
+      if (file(this.#folders.find(to)) !== null) return
       throw Object.assign(new Error('no such file'), { code: 'ENOENT' })
     }
     await folders.naming(dirname(target), async () => {
@@ -84,22 +85,20 @@ export class OwnedFiles {
     if (path.startsWith(COMMITS)) return this.#removeCommit(path)
     const gone = this.#staging.temporary()
     try {
-      const checked = this.#files.checked(path)
-      if (statOf(checked)?.isSymbolicLink()) throw linkError()
-      await this.#move(checked, gone)
+      if (this.#folders.find(path) !== null) await this.#move(full, gone)
     } catch (error) {
       if (!isAbsent(error)) throw error
     }
     await this.#staging.require()
     await rm(gone, { recursive: true, force: true })
     // Also if the file was missing: a crash may have left its folder empty.
-    await this.#files.folders.unnaming(dirname(full), !path.startsWith('_state/'))
+    await this.#folders.unnaming(dirname(full), !path.startsWith('_state/'))
   }
 
   /** A commit is removed when no owner needs it again, whichever removes it and whether it comes back after a crash. */
   async #removeCommit(path: string): Promise<void> {
     await this.#staging.require()
-    unlessAbsent(() => unlinkSync(this.#files.checked(path)))
+    unlessAbsent(() => unlinkSync(this.#folders.checked(path)))
   }
 
   async takeOver(owners: Iterable<string>): Promise<void> {
@@ -108,11 +107,11 @@ export class OwnedFiles {
   }
 
   #locate(path: string): string {
-    return pathIn(this.#files.options.root, path)
+    return pathIn(this.#folders.root, path)
   }
 
   /** Writes a temporary file and fsyncs it. @returns its path */
-  async #write(chunks: FileChunks, mode = this.#files.options.fileMode): Promise<string> {
+  async #write(chunks: FileChunks, mode = this.#fileMode): Promise<string> {
     const full = this.#staging.temporary()
     const file = createFile(full, mode)
     try {
@@ -132,7 +131,7 @@ export class OwnedFiles {
   async #moveTo(temporary: string, full: string, mayReplace: boolean): Promise<boolean> {
     let moved = false
     try {
-      const { folders } = this.#files
+      const folders = this.#folders
       await folders.naming(dirname(full), async () => {
         // Work is repeated if the folder vanished, but not once the file was there.
         if (moved) return
