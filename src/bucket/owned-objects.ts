@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { ExportError, getOrInsert, nameInUse, type Serial, serial } from '../core/index.ts'
-import { type Chunks, type Condition, Conflict } from './driver.ts'
-import { firstBytes, gone, type Objects } from './objects.ts'
+import { type Chunks, type Condition, Conflict, type Driver, PART_BYTES } from './driver.ts'
 
 /** Rejects with `locked` once another owner took over. */
 export type RequireLock = () => Promise<void>
@@ -14,7 +13,7 @@ const MAX_ATTEMPTS = 5
  * its rights, and writes under the ETag that it last saw: a late write is overwritten by the next owner, or refused.
  */
 export class OwnedObjects {
-  readonly #objects: Objects
+  readonly #driver: Driver
   readonly #marker: string
   readonly #requireLock: RequireLock
   /** ETags as this owner last saw them; null: there was no object. */
@@ -23,8 +22,8 @@ export class OwnedObjects {
   readonly #turns = new Map<string, Serial>()
 
   /** @param marker an empty object that goes when another owner takes over */
-  constructor(objects: Objects, marker: string, requireLock: RequireLock) {
-    this.#objects = objects
+  constructor(driver: Driver, marker: string, requireLock: RequireLock) {
+    this.#driver = driver
     this.#marker = marker
     this.#requireLock = requireLock
   }
@@ -32,11 +31,11 @@ export class OwnedObjects {
   async create(path: string, chunks: Chunks): Promise<boolean> {
     if (!isUsedOnce(path)) await this.#requireLock()
     try {
-      this.#seen.set(path, await this.#objects.write(path, chunks, 'absent'))
+      this.#seen.set(path, await writeObject(this.#driver, path, chunks, 'absent'))
       return true
     } catch (error) {
       if (!(error instanceof Conflict)) throw error
-      const isThere = (await this.#objects.driver.head(path)) !== null
+      const isThere = (await this.#driver.head(path)) !== null
       // Who removed it may have taken over.
       await this.#requireLock()
       if (isThere) return false
@@ -78,7 +77,7 @@ export class OwnedObjects {
     if (chunks.every(({ byteLength }) => byteLength === 0)) return this.#copyMarker(path)
     for (let attempt = 1; ; attempt++) {
       try {
-        const etag = await this.#objects.write(path, chunks, await this.#conditionFor(path))
+        const etag = await writeObject(this.#driver, path, chunks, await this.#conditionFor(path))
         this.#seen.set(path, etag)
         return
       } catch (error) {
@@ -98,7 +97,7 @@ export class OwnedObjects {
 
   /** The next owner may have moved or removed the object meanwhile. */
   async #copy(from: string, to: string): Promise<void> {
-    await this.#objects.driver.copy(from, to).catch(async (error: unknown) => {
+    await this.#driver.copy(from, to).catch(async (error: unknown) => {
       await this.#requireLock()
       throw error
     })
@@ -106,7 +105,7 @@ export class OwnedObjects {
 
   async #conditionFor(path: string): Promise<Condition> {
     let etag = this.#seen.get(path)
-    if (etag === undefined) etag = (await this.#objects.driver.head(path))?.etag ?? null
+    if (etag === undefined) etag = (await this.#driver.head(path))?.etag ?? null
     // Checked last: as long as this is the owner, the ETag seen is no later owner's.
     await this.#requireLock()
     return etag === null ? 'absent' : { etag }
@@ -114,7 +113,7 @@ export class OwnedObjects {
 
   /** Copies the object on the server, then removes its source. After a crash between the two both exist, with one mark. */
   async publish(from: string, to: string): Promise<void> {
-    const { driver } = this.#objects
+    const driver = this.#driver
     await this.#requireLock()
     const [source, target] = await Promise.all([driver.head(from), driver.head(to)])
     if (source === null) {
@@ -132,9 +131,53 @@ export class OwnedObjects {
 
   async remove(path: string): Promise<void> {
     if (!isUsedOnce(path)) await this.#requireLock()
-    await this.#objects.driver.remove(path)
+    await this.#driver.remove(path)
     this.#seen.delete(path)
   }
+}
+
+/**
+ * In parts if it is large. By its mark, a write that is repeated since the response was lost knows its own object.
+ * @returns its ETag @throws Conflict when the condition does not hold, or did not, as when another owner has removed it
+ */
+export async function writeObject(
+  driver: Driver,
+  name: string,
+  chunks: Chunks,
+  condition: Condition,
+): Promise<string> {
+  const write = { mark: randomBytes(8).toString('hex'), condition }
+  const { beginning, rest } = await firstBytes(chunks)
+  try {
+    if (rest === null) return await driver.put(name, Buffer.concat(beginning), write)
+    return await driver.upload(name, rest, write)
+  } catch (error) {
+    if (!(error instanceof Conflict)) throw error
+    const found = await driver.head(name)
+    if (found?.mark === write.mark) return found.etag
+    throw error
+  }
+}
+
+/** @returns all chunks if they fit into one request, else `rest` with all of them */
+async function firstBytes(chunks: Chunks) {
+  const from = Symbol.asyncIterator in chunks ? chunks[Symbol.asyncIterator]() : chunks[Symbol.iterator]()
+  const beginning: Uint8Array[] = []
+  for (let size = 0; size <= PART_BYTES; ) {
+    const next = await from.next()
+    if (next.done === true) return { beginning, rest: null }
+    beginning.push(next.value)
+    size += next.value.byteLength
+  }
+  const rest = async function* (): AsyncGenerator<Uint8Array> {
+    yield* beginning.splice(0)
+    for (;;) {
+      const next = await from.next()
+      if (next.done === true) return
+      yield next.value
+    }
+  }
+  return { beginning, rest: rest() }
 }
 
 async function* copies(chunks: Chunks): AsyncGenerator<Uint8Array> {
@@ -154,5 +197,14 @@ export function changedByOthers(path: string): ExportError {
     what: 'Another process has changed the object meanwhile',
     where: path,
     next: 'See that one pipeline alone writes to this load.path, then run again; what is committed stays.',
+  })
+}
+
+export function gone(path: string): ExportError {
+  return new ExportError({
+    kind: 'storage',
+    what: 'The object is gone',
+    where: path,
+    next: 'Check that nothing else clears load.path, then run again.',
   })
 }
