@@ -14,7 +14,6 @@ import {
   type SealEntry,
   type SealedShard,
   type ShardIdentity,
-  schemaKey,
 } from '../state/index.ts'
 import { sealedPath } from './layout.ts'
 import { changedSinceSealed, isAsSealed, publishSealed } from './sealed.ts'
@@ -173,7 +172,7 @@ export class ShardSet {
     this.#parts.set(folder, part + 1)
     const shard = Math.max(state.nextShard, this.#nextShard)
     this.#nextShard = shard + 1
-    opened.push({ kind: 'open', shard, folder, part, ...schemaKey(schema) })
+    opened.push({ kind: 'open', shard, folder, part, schema: schema || undefined })
     const open = { shard, folder, part, schema, rows: 0 }
     this.#open.set(key, open)
     return open

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { ExportError, getOrInsert, type OwnedStore, serial } from '../core/index.ts'
-import { type SealEntry, type ShardIdentity, schemaKey } from '../state/index.ts'
+import type { SealEntry, ShardIdentity } from '../state/index.ts'
 import { decodeRecordBatches } from './encode/decode-record-batches.ts'
 import type { ShardEncoder, WrittenRowGroup } from './encode/encoder.ts'
 import { sealedPath, shardPath } from './layout.ts'
@@ -74,6 +74,7 @@ export function shardWriter({ store, encoderOf, extension, rowGroupRows }: Shard
       sha256 = hash.digest('hex')
       return sealedPath(shard, sha256)
     })
-    return { shard, path: shardPath(folder, part, extension), rows, bytes, sha256, ...schemaKey(schema) }
+    const path = shardPath(folder, part, extension)
+    return { shard, path, rows, bytes, sha256, schema: schema || undefined }
   }
 }

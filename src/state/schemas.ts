@@ -29,11 +29,6 @@ export function schemaFromJson({ include, columns, extra_columns, secret_facts }
   }
 }
 
-/** How entries name a schema. */
-export function schemaKey(schema: number): { readonly schema?: number } {
-  return schema === 0 ? {} : { schema }
-}
-
 /** The pipeline with the columns that the data set's shards have; before the first, those of its newest schema. */
 export function asExported<P extends Pipeline | NamedPipeline>(
   pipeline: P,

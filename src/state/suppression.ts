@@ -5,7 +5,7 @@ import type { SuppressList } from '../rows/index.ts'
 import type { CheckpointState } from './checkpoint/fold-journal.ts'
 import type { Entry } from './journal-entry.ts'
 import type { Journal } from './log/journal.ts'
-import { LineWriter, NEWLINE, parseLine } from './log/lines.ts'
+import { encodeLine, NEWLINE, parseLine } from './log/lines.ts'
 import { keyCheck } from './settings.ts'
 
 /**
@@ -56,7 +56,7 @@ export function suppressionEntry({ key, digests }: SuppressList): Entry<'suppres
 
 export function suppressionFileOf({ key, digests }: SuppressList): Parameters<OwnedStore['replace']> {
   const list = { key: Buffer.from(key).toString('base64'), digests }
-  return [SUPPRESSION_PATH, [new LineWriter(0).line(list)], 'private']
+  return [SUPPRESSION_PATH, [encodeLine(list, 0).line], 'private']
 }
 
 async function readFile(store: Store): Promise<SuppressList | null> {

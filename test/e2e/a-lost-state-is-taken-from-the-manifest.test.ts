@@ -1,7 +1,7 @@
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { LineWriter } from '../../src/state/log/lines.ts'
+import { encodeLine } from '../../src/state/log/lines.ts'
 import { rowsOf } from '../fault/rows.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
 import { shardPaths } from '../support/read-shards.ts'
@@ -23,7 +23,7 @@ const LOSSES = {
   'the checkpoint': (here: Workspace) => rm(join(state(here), 'checkpoint.jsonl')),
   'what only another version reads': async (here: Workspace) => {
     const path = join(state(here), 'checkpoint.jsonl')
-    await writeFile(path, new LineWriter(0).line({ kind: 'header', version: 99 }))
+    await writeFile(path, encodeLine({ kind: 'header', version: 99 }, 0).line)
   },
 } as const
 type Loss = keyof typeof LOSSES

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import type { OwnedStore } from '../../src/core/index.ts'
 import { type CheckpointState, type JournalEntry, LOG_FOLDER, readCheckpoint } from '../../src/state/index.ts'
 import { claimFile, commitPath } from '../../src/state/log/commit.ts'
-import { LineWriter } from '../../src/state/log/lines.ts'
+import { encodeLine } from '../../src/state/log/lines.ts'
 import { anError } from '../disk/errors.ts'
 import { newOwner, type TemporaryStore, temporaryStore } from '../disk/temporary-store.ts'
 import { cases } from '../support/thorough.ts'
@@ -27,7 +27,7 @@ const filesIn = ({ root }: TemporaryStore): readonly string[] => readdirSync(joi
 const pathIn = (index: number): string => commitPath(claimFile(1) + index)
 const pathOf = ({ root }: TemporaryStore, index: number): string => join(root, pathIn(index))
 
-const line = (value: object): Buffer => new LineWriter(0).line(value)
+const line = (value: object): Buffer => encodeLine(value, 0).line
 
 const stateOf = async ({ store }: TemporaryStore): Promise<CheckpointState> => (await readCheckpoint(store))!
 const cursor = (state: CheckpointState): string | null | undefined => state.chains.get(0)?.next

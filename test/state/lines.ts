@@ -23,7 +23,7 @@ import {
   readCheckpoint,
   type SealEntry,
 } from '../../src/state/index.ts'
-import { LineWriter } from '../../src/state/log/lines.ts'
+import { encodeLine } from '../../src/state/log/lines.ts'
 
 /** What a run commits at once. */
 export type JournalLine =
@@ -81,12 +81,14 @@ export async function own(store: Store): Promise<OwnedStore> {
 
 /** Writes a checkpoint with any lines, those too that no reader takes. */
 export async function writeLines(store: Store, lines: readonly object[]): Promise<void> {
-  const writer = new LineWriter(0)
+  let checksum = 0
+  const lineOf = (entry: object): Buffer => {
+    const encoded = encodeLine({ parts: [{ entries: [entry] }] }, checksum)
+    checksum = encoded.checksum
+    return encoded.line
+  }
   const end = { kind: 'end_of_log', file: 0, bytes: 0, checksum: 0 }
-  await (await own(store)).replace(
-    CHECKPOINT_PATH,
-    [...lines, end].map((entry) => writer.line({ parts: [{ entries: [entry] }] })),
-  )
+  await (await own(store)).replace(CHECKPOINT_PATH, [...lines, end].map(lineOf))
 }
 
 /** Opens the log of a data set, which begins with this if it is new. */

@@ -2,7 +2,6 @@ import { type Int64Json, type Window, WindowRun } from '../../core/index.ts'
 import { type PageIds, type Position, SeenCursors } from '../../rows/index.ts'
 import type { ChainEntry, FeedProgress, PageEntry } from '../journal-entry.ts'
 import { type BlobRef, blobRef, blobTuple } from '../log/commit.ts'
-import { schemaKey } from '../schemas.ts'
 import { afterFeedPage } from './folded-feed.ts'
 
 /** A chain that has begun and not ended. */
@@ -58,27 +57,27 @@ export function chainEntry(
   schema = 0,
 ): ChainEntry {
   const { order, bounds } = windows
-  const entry = { chain, query, order, windows: bounds === null ? null : spansOf(bounds) }
-  return { kind: 'chain', ...entry, ...(feed === null ? {} : { feed }), ...schemaKey(schema) }
+  return {
+    kind: 'chain',
+    chain,
+    query,
+    order,
+    windows: bounds === null ? null : spansOf(bounds),
+    feed: feed ?? undefined,
+    schema: schema || undefined,
+  }
 }
 
 /** The entry that replaces all others about a chain when the journal is compacted. */
 export function chainSnapshot(folded: FoldedChain): ChainEntry {
-  const { next, watermark, pages, position, requested, since, seen, ids, truncated, lost, size } = folded
+  const { chain, query, windows, feed, schema, seen, ids, lost, ...progress } = folded
   return {
-    ...chainEntry(folded.chain, folded.query, folded.windows, folded.feed, folded.schema),
+    ...chainEntry(chain, query, windows, feed, schema),
     state: {
-      next,
-      watermark,
-      pages,
-      position,
-      requested,
-      since,
+      ...progress,
       seen: seen === null ? '' : Buffer.from(seen.toBytes()).toString('base64'),
       ids: ids.map(blobTuple),
-      truncated,
-      ...(lost ? { lost } : {}),
-      size,
+      lost: lost || undefined,
     },
   }
 }

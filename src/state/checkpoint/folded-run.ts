@@ -111,40 +111,41 @@ export class Runs {
 
 /** The entries of a run in a checkpoint: they have the figures of its pages, too. */
 export function* runEntries(folded: FoldedRun): Generator<JournalEntry> {
-  const { run, started_at, version, by, finished_at, status, requests, months, ...counts } = folded
+  const { run, started_at, version, by, finished_at, status, error, months, ...counts } = folded
   yield { kind: 'run', run, started_at, version, by }
   for (const month of months) yield { kind: 'month', run, ...month }
   const { rows, quarantined, repeated, forgotten, failures } = counts
   const ofPages = { rows, quarantined, repeated, forgotten, failures }
   if (finished_at !== null && status !== null)
-    yield { ...endEntry(run, { finished_at, status, error: folded.error }, folded), ...ofPages }
-  else yield { kind: 'unfinished', run, requests, ...ofPages, ...searchesOf(folded) }
+    yield { ...endEntry(run, { finished_at, status, error }, counts), ...ofPages }
+  else yield { kind: 'unfinished', ...figuresOf(run, counts), ...ofPages }
 }
+
+type EndFigures = Pick<FoldedRun, keyof Omit<RunCounts, 'rows' | 'quarantined'> | 'reasons'>
 
 export function endEntry(
   run: string,
   { finished_at, status, error }: Pick<FoldedRun, 'error'> & Pick<RunEndEntry, 'finished_at' | 'status'>,
-  figures: Pick<FoldedRun, keyof Omit<RunCounts, 'rows' | 'quarantined'> | 'reasons'>,
+  figures: EndFigures,
 ): RunEndEntry {
-  const { requests, retries, reasons } = figures
+  const { retries, reasons } = figures
   return {
     kind: 'end',
-    run,
+    ...figuresOf(run, figures),
     finished_at,
     status,
-    requests,
     retries,
-    ...searchesOf(figures),
-    ...(Object.keys(reasons).length === 0 ? {} : { reasons }),
-    ...(error === null ? {} : { error }),
+    reasons: Object.keys(reasons).length === 0 ? undefined : reasons,
+    error: error ?? undefined,
   }
 }
 
-function searchesOf(figures: Pick<RunCounts, 'searchesSpent' | 'searchesRemaining'>) {
-  const { searchesSpent, searchesRemaining } = figures
+function figuresOf(run: string, { requests, searchesSpent, searchesRemaining }: EndFigures): RunFigures {
   return {
-    ...(searchesSpent === null ? {} : { searches: searchesSpent }),
-    ...(searchesRemaining === null ? {} : { searches_remaining: searchesRemaining }),
+    run,
+    requests,
+    searches: searchesSpent ?? undefined,
+    searches_remaining: searchesRemaining ?? undefined,
   }
 }
 

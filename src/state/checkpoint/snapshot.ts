@@ -1,6 +1,6 @@
 import type { JournalEntry, PartitionEntry } from '../journal-entry.ts'
 import { blobTuple } from '../log/commit.ts'
-import { schemaKey, schemaToJson } from '../schemas.ts'
+import { schemaToJson } from '../schemas.ts'
 import type { CheckpointState } from './fold-journal.ts'
 import { chainSnapshot } from './folded-chain.ts'
 import type { FoldedPartition } from './folded-partition.ts'
@@ -46,47 +46,37 @@ function* redoEntries({ redo }: CheckpointState): Generator<JournalEntry> {
 
 function* serviceEntries({ service, searchesRemaining }: CheckpointState): Generator<JournalEntry> {
   const { pageSize, limit, bindsSizes, times, reportsSearchesLeft } = service
-  const known = {
-    ...(reportsSearchesLeft === null ? {} : { tells_searches: reportsSearchesLeft }),
-    ...(searchesRemaining === null ? {} : { left: searchesRemaining }),
-    ...(pageSize === null ? {} : { page_size: pageSize }),
-    ...(bindsSizes ? { binds_sizes: true as const } : {}),
-  }
   if (limit !== null) yield { kind: 'limit', size: limit }
-  if (times.length > 0 || Object.keys(known).length > 0)
-    yield { kind: 'measured', times, ...known, replaces: true }
+  yield {
+    kind: 'measured',
+    times,
+    tells_searches: reportsSearchesLeft ?? undefined,
+    left: searchesRemaining ?? undefined,
+    page_size: pageSize ?? undefined,
+    binds_sizes: bindsSizes || undefined,
+    replaces: true,
+  }
 }
 
 export function partitionEntry(partition: string, folded: FoldedPartition): PartitionEntry {
-  const { state, rows, pages, requests, quarantined, repeated, forgotten, quarantineEnd, error } = folded
+  const { state, repeated, forgotten, quarantineEnd, error, ...figures } = folded
   return {
     kind: 'partition',
     partition,
-    ...(state === 'done' ? {} : { state }),
-    rows,
-    pages,
-    requests,
-    quarantined,
-    ...(repeated === 0 ? {} : { repeated }),
-    ...(forgotten === 0 ? {} : { forgotten }),
-    ...(quarantineEnd === 0 ? {} : { quarantine_end: quarantineEnd }),
-    ...(error === null ? {} : { error }),
+    state: state === 'done' ? undefined : state,
+    ...figures,
+    repeated: repeated || undefined,
+    forgotten: forgotten || undefined,
+    quarantine_end: quarantineEnd || undefined,
+    error: error ?? undefined,
   }
 }
 
-function openEntry({
-  shard,
-  folder,
-  part,
-  schema,
-  partitions,
-  importedAt,
-  batches,
-}: FoldedShard): JournalEntry {
+function openEntry({ schema, partitions, importedAt, batches, ...identity }: FoldedShard): JournalEntry {
   const contents = {
     partitions: [...partitions],
     imported_at: importedAt,
     batches: batches.map(({ rows, at }) => [rows, ...blobTuple(at)] as const),
   }
-  return { kind: 'open', shard, folder, part, ...schemaKey(schema), contents }
+  return { kind: 'open', ...identity, schema: schema || undefined, contents }
 }

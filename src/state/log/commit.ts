@@ -2,7 +2,7 @@ import { crc32 } from 'node:zlib'
 import type * as z from 'zod'
 import { ExportError, type Store } from '../../core/index.ts'
 import { type BlobTuple, ENTRY_SCHEMAS, type JournalEntry } from '../journal-entry.ts'
-import { LineWriter, parseLine } from './lines.ts'
+import { encodeLine, parseLine } from './lines.ts'
 
 /** Where a commit ends: its file, the bytes of it so far, and the checksum that the next commit continues. */
 export type LogEnd = { readonly file: number; readonly bytes: number; readonly checksum: number }
@@ -52,18 +52,21 @@ export type UnlocatedPart = Part<readonly [bytes: number, crc: number]>
 
 /** A line of JSON: entries, length and CRC-32 of each blob; then the blobs. Its checksum continues the last one. */
 export function encodeCommit(before: LogEnd, parts: readonly CommitPart[], file: number) {
-  const writer = new LineWriter(before.checksum)
-  const sums = parts.map(({ blobs }) => blobs.map((blob) => [blob.byteLength, crc32(blob)] as const))
-  const line = writer.line({
-    parts: parts.map(({ entries }, i) => ({ entries, ...(sums[i]!.length === 0 ? {} : { blobs: sums[i] }) })),
-  })
+  const summed = parts.map(({ entries, blobs }) => ({
+    entries,
+    blobs: blobs.map((blob) => [blob.byteLength, crc32(blob)] as const),
+  }))
+  const listed = summed.map(({ entries, blobs }) => ({
+    entries,
+    blobs: blobs.length > 0 ? blobs : undefined,
+  }))
+  const { line, checksum } = encodeLine({ parts: listed }, before.checksum)
   const start = (file === before.file ? before.bytes : 0) + line.byteLength
-  const unlocated = parts.map(({ entries }, i) => ({ entries, blobs: sums[i]! }))
-  const { parts: placed, bytes } = located(file, start, unlocated)
+  const placed = located(file, start, summed)
   return {
     chunks: [line, ...parts.flatMap(({ blobs }) => blobs)],
-    parts: placed,
-    end: { file, bytes, checksum: writer.checksum },
+    parts: placed.parts,
+    end: { file, bytes: placed.bytes, checksum },
   }
 }
 

@@ -1,19 +1,16 @@
 import { crc32 } from 'node:zlib'
 
-/** Encodes objects as lines, in their order. @param previous the checksum that the first line continues */
-export class LineWriter {
-  checksum: number
-
-  constructor(previous: number) {
-    this.checksum = previous
-  }
-
-  /** `crc` ends it: the CRC-32 of the text, for cut lines, and one that continues the last, for missing lines. */
-  line(object: object): Buffer {
-    const body = JSON.stringify(object).slice(0, -1)
-    this.checksum = crc32(body, this.checksum)
-    return Buffer.from(`${body},"crc":"${hex(crc32(body))}${hex(this.checksum)}"}\n`)
-  }
+/**
+ * `crc` ends it: the CRC-32 of the text, for cut lines, and one that continues the last, for missing lines.
+ * @param previous the checksum that it continues
+ */
+export function encodeLine(
+  object: object,
+  previous: number,
+): { readonly line: Buffer; readonly checksum: number } {
+  const body = JSON.stringify(object).slice(0, -1)
+  const checksum = crc32(body, previous)
+  return { line: Buffer.from(`${body},"crc":"${hex(crc32(body))}${hex(checksum)}"}\n`), checksum }
 }
 
 const TRAILER = /,"crc":"([0-9a-f]{8})([0-9a-f]{8})"\}$/

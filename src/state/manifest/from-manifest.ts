@@ -74,13 +74,12 @@ function partitionOf({ state, error, ...figures }: ManifestPartition): FoldedPar
   }
 }
 
-function sealEntry(shard: number, { imported_at, stands_for, ...each }: ManifestShard): SealEntry {
+function sealEntry(shard: number, { imported_at, ...each }: ManifestShard): SealEntry {
   const at = (text: string) => int64ToJson(parseTimestamp(text)!)
   return {
     kind: 'seal',
     shard,
     ...each,
     imported_at: imported_at === null ? null : { min: at(imported_at.min), max: at(imported_at.max) },
-    ...(stands_for === undefined ? {} : { stands_for }),
   }
 }

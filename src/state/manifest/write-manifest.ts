@@ -187,7 +187,7 @@ export function manifestShard(shard: Omit<SealedShard, 'shard'>): ManifestShard 
     partitions: all,
     imported_at: span,
     ...compacted,
-    ...(schema === undefined ? {} : { schema }),
+    schema,
   }
 }
 
