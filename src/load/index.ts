@@ -11,7 +11,7 @@ export {
   quarantineLines,
   quarantinePath,
   writeQuarantine,
-} from './quarantine.ts'
+} from './quarantine-file.ts'
 export { changedSinceSealed, isAsSealed, publishSealed, stands } from './sealed.ts'
 export { type Commit, lostShards, ShardSet, type ShardSetOptions, writeOpen } from './shard-set.ts'
 export { importedAt, PageRows, type PartitionRange, type Slice } from './slice.ts'
