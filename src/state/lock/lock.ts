@@ -132,78 +132,68 @@ type FormerOwners = {
 /** Waits until no other owner is alive. @throws ExportError `locked` if one holds the data set, or has a lesser id */
 async function formerOwners(store: Store, self: string, options: LockOptions): Promise<FormerOwners> {
   const { clock, stop } = options
-  let succeeded = false
   const ended = new Set<string>()
-  const waitedFor = new Map<string, Rival>()
-  for (const name of await store.list(STATE)) {
+  let succeeded = false
+  let left = (await store.list(STATE)).flatMap((name): Rival[] => {
     const id = idOf(name, 'lock')
-    if (id === null || id === self) continue
-    const bytes = await store.read(lockPath(id))
-    if (bytes === null) continue
-    const file = readLockFile(bytes, lockPath(id), options.fresh)
-    const status = file === null ? 'dead' : statusOf(id, file)
-    const isOurs = file !== null && status !== 'dead' && isSucceeded(file, options)
-    succeeded ||= isOurs
-    if (file === null || isOurs || status === 'dead') ended.add(id)
-    else {
-      const rival = { id, file, bytes, isAlive: status === 'alive', waitedMs: 0 }
-      if (rival.isAlive) withdrawFrom(rival, bytes, self)
-      waitedFor.set(id, rival)
+    return id === null || id === self ? [] : [{ id, found: null, isAlive: false }]
+  })
+  let polledMs: number | null = null
+  for (let waitedMs = 0; ; ) {
+    const waiting: Rival[] = []
+    for (const rival of left) {
+      const state = await stateOf(rival, waitedMs, { store, self, options })
+      if (state === 'waiting') waiting.push(rival)
+      else if (state !== 'gone') ended.add(rival.id)
+      succeeded ||= state === 'succeeded'
     }
-  }
-  warnOfWait(waitedFor.values(), options)
-  for (let polledMs = clock.monotonicMs(); waitedFor.size > 0; ) {
+    if (waiting.length === 0) return { ended, succeeded }
+    if (polledMs === null) warnOfWait(waiting, options)
+    polledMs ??= clock.monotonicMs()
+    left = waiting
     await clock.sleep(POLL_MS, stop)
     const nowMs = clock.monotonicMs()
     // If this machine was suspended, the other one may have been as well, so that time does not count.
-    const waitedMs = Math.min(nowMs - polledMs, 2 * POLL_MS)
+    waitedMs += Math.min(nowMs - polledMs, 2 * POLL_MS)
     polledMs = nowMs
-    for (const [id, rival] of waitedFor) {
-      rival.waitedMs += waitedMs
-      // The file is read, not statted: over a network only opening a file shows its latest content.
-      const bytes = await store.read(lockPath(id))
-      if (bytes === null) waitedFor.delete(id)
-      else if (Buffer.compare(bytes, rival.bytes) !== 0 || rival.isAlive) {
-        if (rival.isAlive && statusOf(id, rival.file) === 'dead') {
-          waitedFor.delete(id)
-          ended.add(id)
-          continue
-        }
-        rival.isAlive = true
-        withdrawFrom(rival, bytes, self)
-        if (rival.waitedMs >= WITHDRAWAL_MS) throw new LockHeld(rival.file, lockPath(id))
-      } else if (rival.waitedMs >= LEASE_MS) {
-        waitedFor.delete(id)
-        ended.add(id)
-      }
-    }
   }
-  return { ended, succeeded }
 }
 
 type Rival = {
   readonly id: string
-  readonly file: LockFile
   /** Its lock file when it was first read. */
-  readonly bytes: Uint8Array
+  found: { readonly file: LockFile; readonly bytes: Uint8Array } | null
   /** Whether it is known to be alive; else no heartbeat was seen yet. */
   isAlive: boolean
-  waitedMs: number
 }
 
-function withdrawFrom({ id, file }: Rival, bytes: Uint8Array, self: string): void {
-  if (isHeld(bytes) || id < self) throw new LockHeld(file, lockPath(id))
+async function stateOf(
+  rival: Rival,
+  waitedMs: number,
+  { store, self, options }: { readonly store: Store; readonly self: string; readonly options: LockOptions },
+): Promise<'gone' | 'ended' | 'succeeded' | 'waiting'> {
+  const path = lockPath(rival.id)
+  // The file is read, not statted: over a network only opening a file shows its latest content.
+  const bytes = await store.read(path)
+  if (bytes === null) return 'gone'
+  const file = rival.found?.file ?? readLockFile(bytes, path, options.fresh)
+  const status = file === null ? 'dead' : statusOf(rival.id, file)
+  if (file === null || status === 'dead') return 'ended'
+  if (isSucceeded(file, options)) return 'succeeded'
+  rival.found ??= { file, bytes }
+  rival.isAlive ||= status === 'alive' || Buffer.compare(bytes, rival.found.bytes) !== 0
+  if (!rival.isAlive) return waitedMs >= LEASE_MS ? 'ended' : 'waiting'
+  if (isHeld(bytes) || rival.id < self || waitedMs >= WITHDRAWAL_MS) throw new LockHeld(file, path)
+  return 'waiting'
 }
 
-function warnOfWait(rivals: Iterable<Rival>, { warn }: LockOptions): void {
-  for (const { file, isAlive } of rivals) {
-    if (isAlive) continue
-    warn(
-      `${holder(file)}; this machine cannot know whether it is alive, so the lock is taken over after ${LEASE_MS / 1000} s without a heartbeat`,
-      LEASE_MS,
-    )
-    return
-  }
+function warnOfWait(rivals: readonly Rival[], { warn }: LockOptions): void {
+  const unknown = rivals.find(({ isAlive }) => !isAlive)
+  if (unknown === undefined) return
+  warn(
+    `${holder(unknown.found!.file)}; this machine cannot know whether it is alive, so the lock is taken over after ${LEASE_MS / 1000} s without a heartbeat`,
+    LEASE_MS,
+  )
 }
 
 /** Ends the rights of former owners. Lock files are removed last, so that after a crash the next owner repeats all steps. */
