@@ -17,12 +17,12 @@ import {
   splitPath,
   suppressionEntry,
   suppressionFileOf,
+  sweepTemporaryFolders,
   withDigests,
 } from '../../../state/index.ts'
 import { type Change, NO_CHANGE } from '../../change.ts'
 import type { ChangeOptions } from '../../options.ts'
 import type { ChangedDataSet, WritableDataSet } from '../../writable-data-set.ts'
-import { sweepTemporaryFolders } from '../warehouse/local-shards.ts'
 import { People } from './people.ts'
 import { type OpenShardOfPeople, type ShardOfPeople, type Survey, survey } from './survey.ts'
 

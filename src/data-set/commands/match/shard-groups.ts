@@ -3,9 +3,8 @@ import { open, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Pipeline, Store } from '../../../core/index.ts'
 import type { ColumnSpec } from '../../../rows/index.ts'
-import type { Manifest } from '../../../state/index.ts'
+import { type Manifest, temporaryFolder } from '../../../state/index.ts'
 import { dataSetRows, type ShardGroup } from '../../../warehouse/index.ts'
-import { temporaryFolder } from '../warehouse/local-shards.ts'
 
 /** Shards that are read together: many small ones, and of a bucket no more than fit into a temporary folder. */
 const MAX_SHARDS = 500

@@ -1,11 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import { rmSync } from 'node:fs'
-import { rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { ExportError, type Pipeline, type Store } from '../../../core/index.ts'
+import type { Pipeline, Store } from '../../../core/index.ts'
 import { diskStore } from '../../../disk/index.ts'
-import { createPrivateFolder, sweepPrivateFolders } from '../../../state/index.ts'
+import { temporaryFolder } from '../../../state/index.ts'
 
 type LocalShards = {
   /** Absolute path of the folder that paths are relative to. */
@@ -48,42 +44,5 @@ export async function localShards(
     },
     release: (path) => copies.remove(path),
     close: () => folder.remove(),
-  }
-}
-
-const PREFIX = 'spillway-tmp-'
-
-/** Removes the temporary folders of killed commands, which may hold rows. @returns those of others */
-export function sweepTemporaryFolders(): Promise<readonly string[]> {
-  return sweepPrivateFolders(tmpdir(), (name) => name.startsWith(PREFIX))
-}
-
-/** It is removed when the process ends, unless that is killed. */
-export async function temporaryFolder() {
-  await sweepTemporaryFolders()
-  const path = privateFolderIn(tmpdir())
-  const removeNow = (): void => rmSync(path, { recursive: true, force: true })
-  // Also if a second signal, or the time limit after the first, ends the process at once.
-  process.once('exit', removeNow)
-  return {
-    path,
-    async remove(): Promise<void> {
-      await rm(path, { recursive: true, force: true })
-      process.off('exit', removeNow)
-    },
-  }
-}
-
-function privateFolderIn(parent: string): string {
-  try {
-    return createPrivateFolder(join(parent, PREFIX))
-  } catch (cause) {
-    throw new ExportError({
-      kind: 'storage',
-      what: 'No temporary folder can be created',
-      where: parent,
-      next: 'Set TMPDIR to a folder that can be written to and has room.',
-      cause,
-    })
   }
 }

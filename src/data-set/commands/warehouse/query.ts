@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { ExportError, kindOfRows } from '../../../core/index.ts'
 import { columnsOf } from '../../../rows/index.ts'
-import type { Manifest } from '../../../state/index.ts'
+import { type Manifest, temporaryFolder } from '../../../state/index.ts'
 import {
   dataSetRows,
   parseTarget,
@@ -12,7 +12,7 @@ import {
   queryDataSet as query,
 } from '../../../warehouse/index.ts'
 import type { DataSet } from '../../data-set.ts'
-import { localShards, temporaryFolder } from './local-shards.ts'
+import { localShards } from './local-shards.ts'
 
 export type { QueryStream } from '../../../warehouse/index.ts'
 
