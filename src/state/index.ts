@@ -81,7 +81,7 @@ export {
   publishedStates,
   writeManifest,
 } from './manifest/write-manifest.ts'
-export { asExported, asExportedBy, schemaFromJson, schemaToJson, usedSchemas } from './schemas.ts'
+export { asExported, schemaFromJson, schemaToJson, usedSchemas } from './schemas.ts'
 export {
   changedSettings,
   checkFingerprint,

@@ -37,19 +37,6 @@ export function asExported<P extends Pipeline | NamedPipeline>(
   return withSchemas(pipeline, usedSchemas(schemas, shards))
 }
 
-/** {@link asExported} by what the manifest tells. */
-export function asExportedBy<P extends Pipeline | NamedPipeline>(
-  { schema_settings, shards }: ManifestSchemas,
-  pipeline: P,
-): P {
-  return withSchemas(pipeline, usedSchemas(schema_settings.map(schemaFromJson), shards))
-}
-
-type ManifestSchemas = {
-  readonly schema_settings: readonly SchemaJson[]
-  readonly shards: Iterable<OfSchema>
-}
-
 type OfSchema = { readonly schema?: number | undefined }
 
 /** Those that shards name; the newest where none does. */

@@ -9,7 +9,7 @@ import {
 } from '../../open-tables/index.ts'
 import { columnsOf } from '../../rows/index.ts'
 import {
-  asExportedBy,
+  asExported,
   CHECKPOINT_PATH,
   type Journal,
   MANIFEST_PATH,
@@ -17,6 +17,7 @@ import {
   parseManifest,
   readHeader,
   readManifest,
+  schemaFromJson,
 } from '../../state/index.ts'
 import type { DataSetOptions } from '../options.ts'
 import { readShard, type ShardFile } from '../read-shard.ts'
@@ -49,8 +50,9 @@ export async function updateTables(
   const bytes = await store.read(MANIFEST_PATH)
   if (bytes === null) return
   const manifest = parseManifest(bytes)
-  const { data_set_id: dataSetId, shards, forgotten } = manifest
-  const columns = columnsOf(asExportedBy(manifest, pipeline))
+  const { data_set_id: dataSetId, shards, forgotten, schema_settings } = manifest
+  const schemas = schema_settings.map(schemaFromJson)
+  const columns = columnsOf(asExported(pipeline, { schemas, shards }))
   const last = forgotten.at(-1)
   const forgottenMs = last === undefined ? null : Date.parse(last.at)
   const manifestSha256 = manifestDigest(bytes)

@@ -112,13 +112,13 @@ export class JournalFold {
         break
       case 'end':
         this.searchesRemaining = entry.searches_remaining ?? this.searchesRemaining
-        this.#runs.end(entry)
+        this.#runs.take(entry)
         break
       case 'month':
         this.#runs.beginMonth(entry)
         break
       case 'unfinished':
-        this.#runs.takeFigures(entry)
+        this.#runs.take(entry)
         break
       case 'chain':
         this.chains.set(entry.chain, chainFromEntry(entry))

@@ -69,33 +69,18 @@ export class Runs {
     return true
   }
 
-  end(entry: RunEndEntry): void {
-    this.takeFigures(entry)
-    const run = this.#find(entry.run)
-    if (run === undefined) return
-    run.finished_at = entry.finished_at
-    run.status = entry.status
-    run.retries = entry.retries
-    run.reasons = entry.reasons ?? run.reasons
-    run.error = entry.error ?? null
+  /** What an entry leaves out stays as it is: the sums over the pages of the run. */
+  take({ kind: _, run: name, ...entry }: RunEndEntry | Entry<'unfinished'>): void {
+    const { searches: searchesSpent, searches_remaining: searchesRemaining, ...others } = entry
+    const given = Object.entries({ ...others, searchesSpent, searchesRemaining })
+    const run = this.#find(name)
+    if (run !== undefined)
+      Object.assign(run, Object.fromEntries(given.filter(([, value]) => value !== undefined)))
   }
 
   beginMonth({ run: name, month, searches }: Entry<'month'>): void {
     const run = this.#find(name)
     if (run !== undefined) run.months = [...run.months, { month, searches }]
-  }
-
-  takeFigures(entry: RunFigures): void {
-    const run = this.#find(entry.run)
-    if (run === undefined) return
-    run.requests = entry.requests
-    run.rows = entry.rows ?? run.rows
-    run.quarantined = entry.quarantined ?? run.quarantined
-    run.repeated = entry.repeated ?? run.repeated
-    run.forgotten = entry.forgotten ?? run.forgotten
-    run.failures = entry.failures ?? run.failures
-    run.searchesSpent = entry.searches ?? run.searchesSpent
-    run.searchesRemaining = entry.searches_remaining ?? run.searchesRemaining
   }
 
   /** Adds to the figures of the current run. The end entry replaces them; a killed run has no end entry. */
