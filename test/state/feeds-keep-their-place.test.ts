@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { nextPass } from '../../src/run/follow/feed.ts'
 import { JournalFold } from '../../src/state/checkpoint/fold-journal.ts'
 import { afterFeedPage, NEW_FEED } from '../../src/state/checkpoint/folded-feed.ts'
 import { snapshot } from '../../src/state/checkpoint/snapshot.ts'
@@ -87,6 +88,17 @@ test('what was the front stays until a pass from the front has met it', () => {
   // The new front comes first, and the last cursor of the end is what the tail goes on from.
   expect(met.chains.get(0)).toMatchObject({ next: 'c1', feed: { pass: null, end: 'c1', front: 4, head: 0 } })
   expect(met.chains.get(0)?.ids.map(({ file }) => file)).toEqual([7, 8, 2, 3])
+})
+
+test('after a pass to the end the front is read next, also by a run that could not do both', () => {
+  const begun = [run('a'), CHAIN, page('c1', { over: false }), page(null, { over: true }), end('a')]
+  const tail = [...begun, run('b'), page(null, { over: true, more: true }), end('b')]
+  const front: JournalEntry = { kind: 'restart', chain: 0, since: null, pass: 'front' }
+  const none = { front: false, end: false }
+  const passAfter = (...entries: JournalEntry[]) => nextPass(folded(...entries).chains.get(0)!.feed!, none)
+  expect(passAfter(...begun, run('b'))).toBe('tail')
+  expect(passAfter(...tail, run('c'))).toBe('front')
+  expect(passAfter(...tail, run('c'), front, page('d1', { over: true }), run('d'))).toBe('tail')
 })
 
 test('a feed is not done while another pass is to follow', () => {
