@@ -8,6 +8,25 @@ export function getOrInsert<K, V>(map: Map<K, V>, key: K, make: () => V): V {
   return value
 }
 
+/** Items together, in their order; with the last one of a group it is as large as `limit`. */
+export function* inGroups<T>(
+  items: Iterable<T>,
+  limit: number,
+  sizeOf: (item: T) => number = () => 1,
+): Generator<readonly T[]> {
+  let group: T[] = []
+  let size = 0
+  for (const item of items) {
+    group.push(item)
+    size += sizeOf(item)
+    if (size < limit) continue
+    yield group
+    group = []
+    size = 0
+  }
+  if (group.length > 0) yield group
+}
+
 /** A plain number if a double is exact (below 2^53), else a bigint. Equal ones are `===`; `<` and `>` order any two. */
 export type Int64 = number | bigint
 

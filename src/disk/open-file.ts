@@ -11,6 +11,7 @@ import {
   writevSync,
 } from 'node:fs'
 import { open } from 'node:fs/promises'
+import { inGroups } from '../core/index.ts'
 import { unlessAbsent } from './storage-error.ts'
 
 // Opening fails on a link, and does not wait for the writer of a pipe. Windows has neither flag.
@@ -66,14 +67,11 @@ const CHUNKS_AT_ONCE = 1024
 
 /** Appends chunks, many with one call: a manifest has a million lines. */
 export function writeChunks(file: number, chunks: Iterable<string | Uint8Array>): void {
-  let some: Uint8Array[] = []
-  for (const chunk of chunks) {
-    some.push(typeof chunk === 'string' ? Buffer.from(chunk) : chunk)
-    if (some.length < CHUNKS_AT_ONCE) continue
-    write(file, some)
-    some = []
-  }
-  write(file, some)
+  for (const some of inGroups(chunks, CHUNKS_AT_ONCE))
+    write(
+      file,
+      some.map((chunk) => (typeof chunk === 'string' ? Buffer.from(chunk) : chunk)),
+    )
 }
 
 function write(file: number, chunks: readonly Uint8Array[]): void {

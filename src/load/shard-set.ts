@@ -1,4 +1,4 @@
-import { ExportError, type OwnedStore, sideBySide } from '../core/index.ts'
+import { ExportError, inGroups, type OwnedStore, sideBySide } from '../core/index.ts'
 import { spanOf } from '../rows/index.ts'
 import {
   type BatchRef,
@@ -299,16 +299,9 @@ const READ_BATCHES = 32
 
 /** @throws ExportError `damaged` when the log has lost some */
 async function* rowsOf({ batches }: FoldedShard, log: Pick<CommitLog, 'read'>): AsyncGenerator<Uint8Array> {
-  let some: BatchRef[] = []
-  let bytes = 0
-  for (const [index, batch] of batches.entries()) {
-    some.push(batch)
-    bytes += batch.at.bytes
-    if (bytes < READ_BYTES && some.length < READ_BATCHES && index < batches.length - 1) continue
+  const sizeOf = ({ at }: BatchRef): number => Math.max(at.bytes, READ_BYTES / READ_BATCHES)
+  for (const some of inGroups(batches, READ_BYTES, sizeOf))
     yield* await Promise.all(some.map(({ at }) => log.read(at).then((read) => read ?? lost(at.file))))
-    some = []
-    bytes = 0
-  }
 }
 
 function lost(file: number): never {

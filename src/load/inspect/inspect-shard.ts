@@ -128,13 +128,12 @@ function lineCheck(
   const pattern = type === 'text' ? null : PATTERNS[type]
   return [
     (line, number) => {
-      if (line.starts[i] === line.ends[i]) {
+      const text = fieldText(line, i)
+      if (text === null) {
         if (!nullable) throw damaged(`Column ${name} is null in line ${number}`)
         onText?.(name, null)
         return
       }
-      if (pattern === null && onText === null) return
-      const text = fieldText(line, i) ?? ''
       if (pattern !== null && !pattern.test(text)) {
         throw damaged(`Column ${name} holds no ${TYPE_NAMES[type]} in line ${number}`)
       }

@@ -1,4 +1,4 @@
-import { sideBySide } from '../../core/index.ts'
+import { inGroups, sideBySide } from '../../core/index.ts'
 import type { CheckpointState } from '../checkpoint/fold-journal.ts'
 import type { BlobRef } from './commit.ts'
 
@@ -71,18 +71,8 @@ export async function* blobsToMove(
   isMoving: (file: number) => boolean,
   read: (ref: BlobRef) => Promise<Uint8Array | null>,
 ): AsyncGenerator<ReadonlyMap<BlobRef, Uint8Array>> {
-  let some: BlobRef[] = []
-  let bytes = 0
-  for (const ref of blobsNeeded(state)) {
-    if (!isMoving(ref.file)) continue
-    some.push(ref)
-    bytes += ref.bytes
-    if (bytes < COMMIT_BYTES) continue
-    yield await found(some, read)
-    some = []
-    bytes = 0
-  }
-  if (some.length > 0) yield await found(some, read)
+  const moving = Array.from(blobsNeeded(state)).filter(({ file }) => isMoving(file))
+  for (const some of inGroups(moving, COMMIT_BYTES, ({ bytes }) => bytes)) yield await found(some, read)
 }
 
 async function found(

@@ -1,3 +1,4 @@
+import { inGroups } from '../../../core/index.ts'
 import type { ColumnSpec, ColumnType } from '../../../rows/index.ts'
 import { MANIFEST_LINES, manifestLines } from '../../../state/index.ts'
 import { columnComments, columnLines, identifier, literal } from '../../table/table.ts'
@@ -94,7 +95,7 @@ export const redshiftSync: SyncDialect = (input) => {
       `DROP TABLE IF EXISTS ${lines}`,
       ...stages.flatMap(({ create }) => create),
       `CREATE TEMP TABLE ${lines} (line VARCHAR(65535))`,
-      ...batches(manifestLines(input.manifest)).map(
+      ...Array.from(inGroups(manifestLines(input.manifest), LINES_AT_ONCE)).map(
         (some) => `INSERT INTO ${lines} VALUES\n${some.map((line) => `  (${literal(line)})`).join(',\n')}`,
       ),
       `CREATE OR REPLACE PROCEDURE ${procedure}() AS $$
@@ -122,11 +123,6 @@ $$ LANGUAGE plpgsql`,
 }
 
 const LINES_AT_ONCE = 1000
-
-function batches(lines: readonly string[]): readonly (readonly string[])[] {
-  const starts = Array.from({ length: Math.ceil(lines.length / LINES_AT_ONCE) }, (_, i) => i * LINES_AT_ONCE)
-  return starts.map((start) => lines.slice(start, start + LINES_AT_ONCE))
-}
 
 function tableWith(columns: readonly ColumnSpec[], { table }: DdlInput, ifMissing = ''): string {
   const sort = columns.some(({ name }) => name === 'imported_at')
