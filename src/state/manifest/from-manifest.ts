@@ -64,13 +64,11 @@ function runOf(run: string, given: Manifest['runs'][number]): FoldedRun {
 }
 
 function partitionOf({ state, error, ...figures }: ManifestPartition): FoldedPartition {
-  const { cause = '', next = '', ended } = error ?? {}
-  const failure = { kind: 'data', message: cause, cause, next, ...(ended === true ? { ended } : {}) }
   const { rows, quarantined, repeated = 0, forgotten = 0 } = figures
   return {
     state: state as FoldedPartition['state'],
     ...{ rows, pages: 0, requests: 0, quarantined, repeated, forgotten, quarantineEnd: 0 },
-    error: error === undefined ? null : failure,
+    error: error === undefined ? null : { kind: 'data', message: error.cause, ...error },
   }
 }
 

@@ -32,7 +32,7 @@ export function manifestLines(manifest: {
   readonly shards: readonly ShardOfLine[]
 }): readonly string[] {
   const listed = manifest.shards.map(({ path, rows, sha256, partitions, schema }) =>
-    shardLine({ path, rows, sha256, partitions, imported_at: null, ...(schema ? { schema } : {}) }),
+    shardLine({ path, rows, sha256, partitions, imported_at: null, schema: schema || undefined }),
   )
   return [`  "data_set_id": ${JSON.stringify(manifest.data_set_id)}`, ...listed]
 }

@@ -174,19 +174,14 @@ export function manifestShard(shard: Omit<SealedShard, 'shard'>): ManifestShard 
   const { path, rows, bytes, sha256, partitions, imported_at, stands_for, schema } = shard
   const at = (time: Int64Json): string => formatTimestamp(int64FromJson(time))
   const span = imported_at === null ? null : { min: at(imported_at.min), max: at(imported_at.max) }
-  const compacted =
-    stands_for === undefined
-      ? {}
-      : { stands_for: stands_for.map(([from, to]): [number, number] => [from, to]) }
-  const all = [...partitions].sort()
   return {
     path,
     rows,
     bytes,
     sha256,
-    partitions: all,
+    partitions: [...partitions].sort(),
     imported_at: span,
-    ...compacted,
+    stands_for: stands_for?.map(([from, to]) => [from, to]),
     schema,
   }
 }
@@ -205,15 +200,15 @@ function* manifestPartitions(
   for (const key of [...keys].sort()) {
     const folded = partitions.get(key)
     const failure = folded?.state === 'failed' ? folded.error : null
-    const { cause = '', next = '', ended } = failure ?? {}
     yield {
       key,
       state: stateOf(key),
       rows: folded?.rows ?? 0,
       quarantined: folded?.quarantined ?? 0,
-      ...(folded?.repeated ? { repeated: folded.repeated } : {}),
-      ...(folded?.forgotten ? { forgotten: folded.forgotten } : {}),
-      ...(failure === null ? {} : { error: { cause, next, ...(ended === true ? { ended } : {}) } }),
+      repeated: folded?.repeated || undefined,
+      forgotten: folded?.forgotten || undefined,
+      error:
+        failure === null ? undefined : { cause: failure.cause, next: failure.next, ended: failure.ended },
     }
   }
 }
