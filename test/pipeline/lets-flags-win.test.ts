@@ -1,6 +1,4 @@
-import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { scratchFolder } from '../support/at-the-end.ts'
 import { problems, read, SMALLEST, withLine } from './pipeline-file.ts'
 
 const FULL = `name: acme
@@ -81,12 +79,6 @@ test('--from and --until define windows if the file has none', async () => {
   expect(extract.windows).toMatchObject({ until: Date.UTC(2024, 1, 1) * 1000, every: null })
 })
 
-test('--output is relative to the working directory', async () => {
-  const cwd = scratchFolder()
-  const { load } = await read(SMALLEST, { cwd, overrides: { output: 'here' } })
-  expect(load.path).toBe(join(cwd, 'here'))
-})
-
 test('problems name the flag', async () => {
   const found = await problems(SMALLEST, {
     overrides: {
@@ -120,12 +112,5 @@ test('a flag that contradicts the file is reported too', async () => {
   ])
   expect(await problems(withLine('load', 'compression: zstd'), { overrides: { format: 'csv' } })).toEqual([
     'p.yaml:7:16: load.compression: expected none | gzip with format csv, found "zstd"',
-  ])
-})
-
-test('a flag does not hide an invalid section', async () => {
-  const text = SMALLEST.replace('  domains: [acme.com]', '  windows: soon\n  domains: [a.com]')
-  expect(await problems(text, { overrides: { from: '2024-01-01' } })).toEqual([
-    'p.yaml:5:12: extract.windows: expected a mapping of keys to values, found "soon"',
   ])
 })

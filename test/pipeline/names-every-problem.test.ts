@@ -12,11 +12,8 @@ const DURATION = 'duration from 1ms to 1d, such as 500ms, 60s, 15m, 2h or 1d'
 /** Section, line, column of the value, path, and message. */
 const WRONG = tableOf(`
 service ~ requests_per_second: fast ~ 24 ~ requests_per_second ~ expected a number above 0, at most 10000, found "fast"
-service ~ requests_per_second: .inf ~ 24 ~ requests_per_second ~ expected a number above 0, at most 10000, found Infinity
 service ~ retries: 2.5 ~ 12 ~ retries ~ expected an integer from 0 to 100, found 2.5
-service ~ retries: ~ 3 ~ retries ~ expected an integer from 0 to 100, found nothing
 service ~ timeout: 60 ~ 12 ~ timeout ~ expected a ${DURATION}, found 60
-service ~ timeout: 2d ~ 12 ~ timeout ~ expected a ${DURATION}, found "2d"
 service ~ max_response_bytes: 1B ~ 23 ~ max_response_bytes ~ expected a number of bytes from 1024 to 2147483648, or a size such as 64MB or 256MiB, found "1B"
 service ~ allow_http: yes ~ 15 ~ allow_http ~ expected true or false, found "yes"
 service ~ token_env: my-token ~ 14 ~ token_env ~ expected ${VARIABLE}, found a string (not shown)
@@ -25,53 +22,33 @@ service ~ search_path: //evil.example ~ 16 ~ search_path ~ expected a path that 
 service ~ search_path: http://api.example.com/x ~ 16 ~ search_path ~ expected https, found http to another machine; tokens and leaked secrets would travel unencrypted (allow_http: true permits it)
 extract ~ resource: people ~ 13 ~ resource ~ expected credentials | reports | feed, found "people"
 extract ~ page_size: 10001 ~ 14 ~ page_size ~ expected an integer from 1 to 10000, or auto, found 10001
-extract ~ page_size: 010 ~ 14 ~ page_size ~ expected an integer from 1 to 10000, or auto, found "010"
-extract ~ max_requests: 0 ~ 17 ~ max_requests ~ expected an integer from 1 on, or none, found 0
-extract ~ concurrency: [4] ~ 16 ~ concurrency ~ expected an integer from 1 to 64, found a list
 extract ~ include: [Known] ~ 13 ~ include[0] ~ expected a field name (a-z, 0-9 and _), found "Known"
 extract ~ windows: { from: 2023-02-29 } ~ 20 ~ windows.from ~ expected ${INSTANT}, found "2023-02-29"
-extract ~ windows: { from: 2024 } ~ 20 ~ windows.from ~ expected ${INSTANT}, found 2024
 extract ~ windows: { from: 2024-01-01, until: tomorrow } ~ 39 ~ windows.until ~ expected ${INSTANT}, or now, found "tomorrow"
 extract ~ windows: { from: 2024-01-01, until: 2024-01-01 } ~ 39 ~ windows.until ~ expected a time after the beginning, "2024-01-01", found "2024-01-01"
 extract ~ windows: { until: now } ~ 3 ~ windows.from ~ missing; expected ${INSTANT}
-extract ~ windows: { from: 2024-01-01, every: 0d } ~ 39 ~ windows.every ~ expected <n>h, <n>d, week, month or year, found "0d"
 extract ~ windows: { from: 0001-01-01, until: 2024-01-01, every: 1h } ~ 58 ~ windows.every ~ expected a length that makes at most 1000000 windows, found "1h"
 extract ~ ids: [1] ~ 3 ~ ids ~ does not go with resource: credentials
 extract ~ queries: [{ type: password }] ~ 21 ~ queries[0].type ~ expected domain | auth_domain | email | keyword | secret, found "password"
-extract ~ queries: [{ fqdn: a.com }] ~ 13 ~ queries[0].type ~ missing; expected domain | auth_domain | email | keyword | secret
 extract ~ queries: [acme.com] ~ 13 ~ queries[0] ~ expected a query such as { type: domain, fqdn: example.com }, found a string (not shown)
 extract ~ queries: [{ type: domain, fqdn: a/b }] ~ 35 ~ queries[0].fqdn ~ expected ${DOMAIN}, found "a/b": the character "/"
-extract ~ queries: [{ type: email, email: nobody }] ~ 35 ~ queries[0].email ~ expected an e-mail address, found a string (not shown)
 extract ~ queries: [{ type: email, email: '<jane@acme.com>' }] ~ 35 ~ queries[0].email ~ expected an e-mail address, found a string (not shown): an address in angle brackets; write the address alone
 extract ~ queries: [{ type: email, email: 'a@acme.com, b@acme.com' }] ~ 35 ~ queries[0].email ~ expected an e-mail address, found a string (not shown): several addresses; write each as a query of its own
 extract ~ queries: [{ type: keyword, keyword: jane@acme.com }] ~ 39 ~ queries[0].keyword ~ expected a text of 1 to 256 characters, without @ and control characters, found a string (not shown): an e-mail address; a keyword is what precedes the @; ask for the address with a query of type: email
-extract ~ queries: [{ type: secret, secret_env: 1x }] ~ 41 ~ queries[0].secret_env ~ expected ${VARIABLE}, found a string (not shown)
-transform ~ secret: hash ~ 11 ~ secret ~ expected redact | drop | partial | hmac | plaintext, found "hash"
 transform ~ columns: [] ~ 12 ~ columns ~ expected at least one column, found an empty list
 transform ~ columns: [id, urls] ~ 17 ~ columns[1] ~ the column \`urls\` is there only when extract.include names it
 transform ~ { secret: drop, columns: [hash] } ~ 29 ~ columns[0] ~ the column \`hash\` is taken away by transform.secret: drop
 load ~ path: / ~ 9 ~ path ~ is the root of the file system, where other files are; expected a folder for the data set alone, found "/"
 load ~ path: "gs://me:hunter2@bucket" ~ 9 ~ path ~ expected a folder, s3://bucket/prefix or az://container/prefix, found an address with a user (not shown)
-load ~ path: az:// ~ 9 ~ path ~ expected ${CONTAINER}, found "az://"
-load ~ path: az://ab ~ 9 ~ path ~ expected ${CONTAINER}, found "az://ab"
 load ~ path: az://Leaks/a ~ 9 ~ path ~ expected ${CONTAINER}, found "az://Leaks/a"
-load ~ path: az://a--b/c ~ 9 ~ path ~ expected ${CONTAINER}, found "az://a--b/c"
-load ~ path: AZ://leaks/a ~ 9 ~ path ~ expected ${CONTAINER}, found "AZ://leaks/a"
 load ~ { path: 'az://leaks/a', s3: { region: eu-central-1 } } ~ 27 ~ s3 ~ goes with a load.path that begins with s3://
-load ~ { path: output/a, azure: { endpoint: 'https://a.example.com' } } ~ 21 ~ azure ~ goes with a load.path that begins with az://
 load ~ { path: 'az://leaks/a', azure: { endpoint: 'http://a.example.com' } } ~ 46 ~ azure.endpoint ~ expected https, found http to another machine; rows would travel unencrypted
-load ~ { path: 's3://bucket/a', s3: { endpoint: 'http://m.example.com' } } ~ 44 ~ s3.endpoint ~ expected https, found http to another machine; rows would travel unencrypted (allow_http: true permits it)
-load ~ format: json ~ 11 ~ format ~ expected parquet | csv, found "json"
-load ~ shard_rows: 1e9999 ~ 15 ~ shard_rows ~ expected an integer from 1 on, found Infinity
 load ~ file_mode: 600 ~ 14 ~ file_mode ~ expected an octal file mode such as '0600' or 0o640, which lets the owner read and write, found 600
 load ~ partition_by: [query, windows] ~ 25 ~ partition_by[1] ~ expected query | window, found "windows"; did you mean \`window\`?
 load ~ partition_by: { by: query } ~ 17 ~ partition_by ~ expected query, window, none or a list such as [query, window], found a mapping
 load ~ engine: csv-stringify ~ 11 ~ engine ~ expected columnar | parquetjs-lite with format parquet, found "csv-stringify"
-load ~ { format: csv, engine: parquetjs-lite } ~ 26 ~ engine ~ expected columnar | csv-stringify with format csv, found "parquetjs-lite"
 load ~ { format: csv, compression: zstd } ~ 31 ~ compression ~ expected none | gzip with format csv, found "zstd"
 load ~ csv: { escape_formulas: true } ~ 3 ~ csv ~ does not go with format: parquet
-load ~ { format: csv, parquet: {} } ~ 18 ~ parquet ~ does not go with format: csv
-load ~ parquet: { encodings: delta } ~ 25 ~ parquet.encodings ~ expected compact | plain, found "delta"
 load ~ { engine: parquetjs-lite, parquet: { encodings: compact } } ~ 51 ~ parquet.encodings ~ expected plain with engine parquetjs-lite, found "compact"
 `)
 
@@ -196,21 +173,6 @@ transform: { columns: [idd] }
     ...['p.yaml:2:1: unknown', 'p.yaml:5:3: service:'],
     ...['p.yaml:8:39: extract.windows.until:', 'p.yaml:9:24: transform.columns[0]:'],
   ])
-  const shaped = await problems(`name: acme
-service:
-  base_url: http://api.example.com
-extract:
-  domains: [acme.com]
-  windows: { from: 2024-02-01, until: 2024-01-01 }
-transform: { columns: [idd], secret: drop }
-load:
-  format: csv
-  compression: zstd
-`)
-  expect(places(shaped)).toEqual([
-    ...['p.yaml:3:13: service.base_url:', 'p.yaml:6:39: extract.windows.until:'],
-    ...['p.yaml:7:24: transform.columns[0]:', 'p.yaml:10:16: load.compression:'],
-  ])
 })
 
 test('an invalid item of a list does not hide what is wrong with others', async () => {
@@ -236,12 +198,9 @@ test('no more than a hundred problems are reported', async () => {
   expect(found.at(-1)).toBe('… and 150 more')
 })
 
-test.each(['-1', '0.5', '101%', '-1%', '1 %', '"%"', '1%%', '1e2%', 'none', '"5"', '.inf', 'true', '[1%]'])(
-  '%s is no limit',
-  async (text) => {
-    const [problem] = await problems(withLine('transform', `max_quarantined: ${text}`))
-    expect(problem).toMatch(
-      /^p\.yaml:7:\d+: transform\.max_quarantined: expected an integer from 0 on, or a share from 0% to 100% such as 1% or 0\.5%, found /,
-    )
-  },
-)
+test.each(['-1', '0.5', '101%', '1 %', 'none', 'true'])('%s is no limit', async (text) => {
+  const [problem] = await problems(withLine('transform', `max_quarantined: ${text}`))
+  expect(problem).toMatch(
+    /^p\.yaml:7:\d+: transform\.max_quarantined: expected an integer from 0 on, or a share from 0% to 100% such as 1% or 0\.5%, found /,
+  )
+})

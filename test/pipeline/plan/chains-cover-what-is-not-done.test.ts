@@ -3,7 +3,6 @@ import { describe, expect, it } from 'vitest'
 import {
   isExportError,
   type Micros,
-  type NamedQuery,
   type Order,
   type Window,
   WindowRun,
@@ -57,15 +56,6 @@ function shown(plan: Plan): string[] {
   )
 }
 
-/** A chain over windows of an hour whose resume position is in the one at `watermark`; it has rows there. */
-function chainOver(order: Order, from: number, until: number, watermark: number, chain = 7) {
-  const windows = WindowRun.of(order, hourly(from, until))
-  const begun = windowsOf(windows)
-    .slice(0, watermark + 1)
-    .map((window, index): BegunWindow => ({ window, done: index < watermark }))
-  return { begun, chain: { chain, windows, watermark } satisfies BegunChain }
-}
-
 describe('new chains', () => {
   it('are one for each query without windows, and none if that is done', () => {
     const queries = [domain('a.com'), domain('b.com')]
@@ -88,37 +78,13 @@ describe('new chains', () => {
       ['domain.a.com', 3],
     ])
   })
-
-  it('may have hundreds of thousands of windows', () => {
-    const [chain, ...others] = planOf({ windows: every(-200_000, 0) }).chains()
-    expect(others).toEqual([])
-    expect(chain?.kind === 'new' ? chain.windows.count : null).toBe(200_000)
-  })
 })
 
 describe('chains that have begun', () => {
-  it.each([
-    ['asc' as const, every(0, 4)],
-    ['desc' as const, every(2, 6)],
-  ])(
-    'are followed as far as their windows are wanted; they keep the others unless another chain covers them, %s',
-    (order, windows) => {
-      const { begun, chain } = chainOver(order, 0, 6, 1)
-      expect(shown(planOf({ windows, order }, begunOf(begun, [chain])))).toEqual(['#7: 4, keep null'])
-    },
-  )
-
   it('resume in the one partition of a query without windows', () => {
     const chain = { chain: 7, windows: new WindowRun('asc', null), watermark: 0 }
     expect(shown(planOf({}, begunOf([], [chain])))).toEqual(['#7: 1, keep null'])
     expect(shown(planOf({}, begunOf([{ window: null, done: false }], [chain])))).toEqual(['#7: 1, keep null'])
-  })
-
-  it('are followed to their end when a late row has opened a window behind them', () => {
-    const { begun, chain } = chainOver('asc', 0, 6, 3)
-    const reopened = begun.map((one, index) => (index === 1 ? { ...one, done: false } : one))
-    expect(shown(planOf({ windows: every(0, 6) }, begunOf(reopened, [chain])))).toEqual(['#7: 6, keep null'])
-    expect(shown(planOf({ windows: every(0, 2) }, begunOf(reopened, [chain])))).toEqual(['#7: 6, keep null'])
   })
 })
 
@@ -304,20 +270,6 @@ describe('the chains of a plan of a million partitions', () => {
     })
     return { plan, reads: () => reads }
   }
-
-  it('are made as they are consumed', () => {
-    const { plan, reads } = counted(() => null)
-    const before = reads()
-    expect(before).toBe(queries.length)
-    const chains = plan.chains()[Symbol.iterator]()
-    expect(reads()).toBe(before)
-    const first: (NamedQuery | undefined)[] = []
-    for (let time = 1; time <= 3; time++) {
-      first.push(chains.next().value?.query)
-      expect(reads()).toBe(before + time)
-    }
-    expect(first).toEqual(queries.slice(0, 3))
-  })
 
   it('skip queries that are done, with one read of the state for each', () => {
     const done = begunOf(hourly(0, 100).map((window) => ({ window, done: true })))

@@ -69,14 +69,6 @@ describe('the order of work', () => {
     },
   )
 
-  it('can be read again and again, and is made only as far as it is read', () => {
-    const many = Array.from({ length: 20_000 }, (_, index) => domain(`d${index}.com`))
-    const hourly = { ...windows, every: { unit: 'hour' as const, count: 1 } }
-    const plan = planPartitions(pipelineOf({ queries: many, windows: hourly }), NOW, none)
-    const first = () => plan.partitions()[Symbol.iterator]().next().value
-    expect(first()).toEqual(first())
-  })
-
   it('is empty while no window is ripe, whatever has begun', () => {
     const ahead = { ...windows, from: at('2031-01-01'), until: 'now' as const }
     const plan = planPartitions(pipelineOf({ queries, windows: ahead }), NOW, () =>
