@@ -19,27 +19,20 @@ const formsOf = (secret: string) =>
   Object.entries(Buffer.byteLength(secret) < 4 ? FORMS : { ...FORMS, ...CODES })
 
 describe('a known secret is recognised in five forms', () => {
-  it.each([...READABLE, `eyJ0eXAi.${randomBytes(600).toString('base64url')}`])('%j', (secret) => {
-    learnOnly(secret)
-    for (const [name, write] of formsOf(secret)) {
-      const form = write(secret)
-      for (const text of [form, `no match for {"secret":"${form}"}, 2024`]) {
-        expect(repeatsSecret(text), `${name}: ${text}`).toBe(true)
-        if (secret.length >= 12) expect(repeatsSecret(text, 'long'), `${name}: ${text}`).toBe(true)
-      }
-    }
-    expect(repeatsSecret('§§ ¶¶')).toBe(false)
-  })
-
   it('whatever it is', () => {
+    const token = `eyJ0eXAi.${randomBytes(600).toString('base64url')}`
     fc.assert(
       fc.property(unpleasantSecret, (drawn) => {
         const secret = drawn.toWellFormed()
         learnOnly(secret)
-        for (const [name, write] of formsOf(secret))
-          expect(repeatsSecret(`1 ${write(secret)} 2`), `${name}: ${write(secret)}`).toBe(true)
+        for (const [name, write] of formsOf(secret)) {
+          const text = `1 ${write(secret)} 2`
+          expect(repeatsSecret(text), `${name}: ${text}`).toBe(true)
+          if (secret.length >= 12) expect(repeatsSecret(text, 'long'), `${name}: ${text}`).toBe(true)
+        }
+        expect(repeatsSecret('§§ ¶¶')).toBe(false)
       }),
-      { numRuns: cases(2000, 80) },
+      { numRuns: cases(2000, 80), examples: [...READABLE, token].map((secret) => [secret]) },
     )
   })
 

@@ -9,15 +9,10 @@ const own = await store.own('0123456789ab')
 
 const work = {
   entry: () => own.create('_state/log/1', ['who', 'le']),
-  'second entry': async () => {
-    await work.entry()
-    await own.create('_state/log/2', ['whole'])
-  },
   'entries at the same time': () =>
     Promise.all([1, 2, 3, 4].map((number) => own.create(`_state/log/${number}`, ['whole']))),
   'files of new folders': () =>
     Promise.all([1, 2, 3, 4].map((number) => own.create(`credentials/${number % 2}/${number}`, ['whole']))),
-  'whole file': () => own.replace('_manifest.json', ['who', 'le']),
   'file written anew': async () => {
     await own.replace('_manifest.json', ['half'])
     await own.replace('_manifest.json', ['whole'])
@@ -33,10 +28,6 @@ const work = {
     }
     await own.build(chunks(), () => '_state/sealed/1')
     await own.publish('_state/sealed/1', 'credentials/query=a/part-00001.parquet')
-  },
-  removal: async () => {
-    await own.replace('_SUCCESS', [''])
-    await own.remove('_SUCCESS')
   },
   'removal beside a creation': async () => {
     await own.create('credentials/a/1', ['half'])

@@ -9,7 +9,6 @@ const SHARD = 'credentials/query=a/part-00000.parquet'
 
 it.each([
   ['entry', { '_state/log/1': 'whole' }],
-  ['second entry', { '_state/log/1': 'whole', '_state/log/2': 'whole' }],
   [
     'entries at the same time',
     { '_state/log/1': 'whole', '_state/log/2': 'whole', '_state/log/3': 'whole', '_state/log/4': 'whole' },
@@ -23,11 +22,9 @@ it.each([
       'credentials/1/3': 'whole',
     },
   ],
-  ['whole file', { '_manifest.json': 'whole' }],
   ['file written anew', { '_manifest.json': 'whole' }],
   ['shard', { [SHARD]: 'whole' }],
   ['second shard', { [SHARD]: 'whole', 'credentials/query=a/part-00001.parquet': '#'.repeat(2 << 20) }],
-  ['removal', {}],
   ['removal beside a creation', { 'credentials/a/2': 'whole' }],
 ])('a completed %s is unchanged after a loss of power', (what, expected) => {
   const { root } = afterLostPower(what)
