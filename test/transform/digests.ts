@@ -12,7 +12,6 @@ export const DIGESTS: Readonly<Record<string, string>> = {
     '5cf46056e1dd1804af9e2074767938494d48c4e50784da27ae55075b77a9a439e2be3bc3e594e3030f58b1d8f1a33152',
   'sha512 in hex':
     '741640d8619a6c47240a3a884a4f30a73d6ebfbd766a3144530bf32ce85468a2687a85798d9eef9192553d5eee7a9702882ecf585ad28d9b961e8a3a1bd5ebba',
-  'MD5 in upper case': 'AE5BF1DE906A22BD3C96B7EC4FC4D064',
   'md5(secret+salt):salt': 'c3d42e4436e0f4353c593a741e9b6177:k3f9',
   'salt:md5(salt+secret)': 'k3f9:2a1c1a1249a47cb1985a1446755ca151',
   'sha256:salt': '7e4f1ad1c8f49e781a9679827d94e6634157813a0abb16cfdb31a27782d69369:k3f9',
@@ -25,29 +24,18 @@ export const DIGESTS: Readonly<Record<string, string>> = {
   'passlib sun_md5_crypt': '$md5,rounds=34000$2aCp3TBd$$McqLocbY.XkoeQq25GuY4/',
   'passlib sha1_crypt': '$sha1$1$HI6yjecY$7lnmtMOW4X1U/rfr8ikVP8.69PdV',
   'passlib phpass': '$P$5ZWBsKbw7MA3AzO1ofoSEmIGyfpmGd/',
-  'passlib bcrypt_sha256':
-    '$bcrypt-sha256$v=2,t=2b,r=4$.kawR3PK5nL3ESlpFx/AEe$sbJyWM44d1O607RH9bDyFunHsBju4Oy',
-  'passlib pbkdf2_sha1': '$pbkdf2$1$IKS0dm4tJeR8b43RWssZIw$b5sWdhNyx.5Cw1shi0zgzWIwn/Y',
-  'passlib pbkdf2_sha256':
-    '$pbkdf2-sha256$1$C.Gccy7FmHMuhbBWytl77w$.HzbKasnN/97ZzLCkkMJTo7MankAP7IXQnarH4US7/c',
   'passlib pbkdf2_sha512':
     '$pbkdf2-sha512$1$.P/fu7c2hvA.Z6wVYoyxFg$LASkvsaFMU7V26M2prsDyANNKFjUdLAWN1OkvGYJHC7g/x/tlPR1tJPa2dTb8VxngPDa2ksP89vIRUYTY2Wrjw',
-  'passlib scrypt': '$scrypt$ln=1,r=8,p=1$gXBOqbXW+r/XmjNmbK11rg$pWKTLoTdSZvhB02cCu8byPL640OFg2i8NQEUiTnDpA0',
   'passlib argon2': '$argon2id$v=19$m=102400,t=2,p=8$s5ZyrhUiZIzReo8xZmyN0Q$5pE/po3/VMPHMod7gICBOA',
   'passlib ldap_md5': '{MD5}rlvx3pBqIr08lrfsT8TQZA==',
   'passlib ldap_sha1': '{SHA}2Hoe508q6oLXQeEFxjbt/tZ7aes=',
   'passlib ldap_salted_md5': '{SMD5}0s30NX3RpwDKLOsk30letoEw5hw=',
   'passlib ldap_salted_sha1': '{SSHA}FYX4llX9q72PioPshlTblb5V6gsXwnhP',
-  'passlib ldap_salted_sha256': '{SSHA256}fn/dsr/o05agOwaUPlAAwYRlQLHI9WOANwYTGjEOnYv/n3MuhdBaCw==',
   'passlib ldap_salted_sha512':
     '{SSHA512}hOT4m5uijs4NiBh1mm3SATn/IOLp+wxFcJbfjr8g5C8XqnbpJ1ivf1OXLjo+1n6MO2UZQNpRxvC+7ZqqitdYf0PoPeccY8yZ',
   'passlib ldap_pbkdf2_sha256':
     '{PBKDF2-SHA256}1$nLM2pvSek9IaA.BcizFm7A$zu4apZ04Bb2YZ9TLphDmLrnJZDf5zzL9lvgbLVMO27A',
-  'passlib ldap_sha512_crypt':
-    '{CRYPT}$6$rounds=1000$ASnOqraGbjkc8Fxx$TfrZT28COgxAwPKZJW5ANllnl9LjZ.Vbl2QeoMYLGteq6KH1i8gXW04IjIAd0P0/0Bo03fFVm/C.4t9z.CYtA1',
-  'passlib ldap_bcrypt': '{CRYPT}$2b$04$E06DYNV4Tz3kSCrSJRrI2.DwydUCMGDrOz.8Bf6Nu286NIRZS6gI.',
   'passlib ldap_des_crypt': '{CRYPT}DGNYrQkg7b/Yw',
-  'passlib ldap_md5_crypt': '{CRYPT}$1$FSrHt88f$TbZZniG0JDoeYSAWIhwmq.',
   'passlib mssql2000':
     '0x0100E4BCD71A8F9C12A6FC83ABA044DC5A2B600426666B9BA4A9F71639ED4E3D105E5F7A6C375F35A196F73B07B9',
   'passlib mssql2005': '0x01007FEFBDF76899E16C7114560B86E499429A14F0D94612E564',
@@ -59,7 +47,6 @@ export const DIGESTS: Readonly<Record<string, string>> = {
   'passlib grub_pbkdf2_sha512':
     'grub.pbkdf2.sha512.1.BD97524A69AD3506200400A01442C8B93766CC39670CA13466CC39873086F07E0F614C69CDD9BB57CA99536AAD550A4168AD55CA594B692D45A89552EA5D2BA5.602849DFE787134922065B067CE4C5BF7A4E539110F91865F48B0A0847196470391880DCF9F6B36C0A62D93949A3AB223C2BC07FA9DD3E8A94450949AD4030BE',
   'passlib cta_pbkdf2_sha1': '$p5k2$1$l9Ja6z3HuLd2TomxtpbSOg==$fjdY4wKDG4ploQRcf2CGOMbNQUE=',
-  'passlib dlitz_pbkdf2_sha1': '$p5k2$1$CsssF/G5zFxIe91b$GbF7hd84NuCA0SJd7a3lE9wCc2Tpkwvw',
   'passlib fshp': '{FSHP1|16|1}USpFKOX8/98bYwzBmFNK6UI1R3nomMND8M9E/wZJ0S1Y8cpjzj+jWw0n2WFfXnBV',
   'passlib postgres_md5': 'md55210049c04c3cc4b1a9b74e6a2207c9a',
   'passlib scram':
@@ -68,33 +55,22 @@ export const DIGESTS: Readonly<Record<string, string>> = {
   'libcrypt $y$': '$y$j9T$IZTGsMM6b/c9hgJV4JRr3/$3sEb6pBwn3iwK0tBuvvXe5CfzHZ.LzukwH8Ym84KQS0',
   'libcrypt $7$': '$7$CU..../....lzAUhE0we6S1mK9mS5i9b1$HGYJgYGAl2axFmD4VJhJj57RC0qy6H6eEubt/aAcxO/',
   'libcrypt $gy$': '$gy$j9T$DtkkRmLtSuWV9QDd60Zuv.$hiR2tsoDCYoXkpkzWeAEFfiZQrfLOH8f2Sag0U.hJV5',
-  'libcrypt $2b$': '$2b$05$sOKQPOlK7tIB/yIX1CDH1.UuEo21eTl672WmOzYP3yyNsRAZgtkaC',
-  $2x$: '$2x$04$l/.x54b.sqOBxza1g/gQ4OzxDLlbOKeMascVbIOoxKIpEvaqhv6HC',
   $2y$: '$2y$04$l/.x54b.sqOBxza1g/gQ4OzxDLlbOKeMascVbIOoxKIpEvaqhv6HC',
-  $2a$: '$2a$04$l/.x54b.sqOBxza1g/gQ4OzxDLlbOKeMascVbIOoxKIpEvaqhv6HC',
   'WordPress 6.8': '$wp$2y$04$GbMmKOioL3xnymoGUut8aeEsCV1rJQBGpX4ZMxDjVZCyO.PJ2eghG',
   'phpBB 3': '$H$5ZWBsKbw7MA3AzO1ofoSEmIGyfpmGd/',
   'Django pbkdf2_sha256':
     'pbkdf2_sha256$260000$yjEllEzV3SrcI3f3XADLWZ$gHx1EtkSI5VKn2SIkXey8a34o6v1/1OPVhBNSIOIcj8=',
-  'Django pbkdf2_sha1': 'pbkdf2_sha1$260000$lVprgPUAbdEXJ2dfr7uWkp$iN1/NjfS8b/an5LzsAiZayr0eHA=',
   'Django argon2':
     'argon2$argon2id$v=19$m=102400,t=2,p=8$UlZQR0lwNFEzZWZvcHVrZkxERW1YWA$lJ/uESk1ca7iIeNlvK44OA',
-  'Django bcrypt_sha256': 'bcrypt_sha256$$2b$12$FlTmUuQqbo4Obl19JCE.6upvsK/sugiLaR2qXgelhz8d8iM2gbgdC',
   'Django bcrypt': 'bcrypt$$2b$12$n4gotVzGqK6rahTKT6bz3uCgbwQeUni3RJOlL5N8681PmiKHAZ0TK',
   'Django sha1': 'sha1$Gs8dBLj6h30ZsLlXM3cwrD$d547556b0c850784d787f727709c9a67fd1ab3df',
-  'Django md5': 'md5$2aWq76TrvtKg3Vw57ytfuj$6aef2de432f7dff5f7668f6bcfde84c3',
-  'Django unsalted_sha1': 'sha1$$d87a1ee74f2aea82d741e105c636edfed67b69eb',
   'werkzeug pbkdf2:sha256:1000':
     'pbkdf2:sha256:1000$ZTcviHUOdJ02NVSY$090d75b1f589f2cc827fbf3989764237aacac563c7d024375a9dec5fa5006585',
-  'werkzeug sha256':
-    'sha256$9zBlmkWgqXralhpd$353685c66aaf16c8b8b739f5e54aaa9dc8fdfd511cfc304b46a98faf91e529e7',
-  'werkzeug md5': 'md5$ObSBYDfDWWNiKMye$ccb634489ecc3f6701c42f0df77b75aa',
   'Drupal 7': '$S$88charSalJYyibzOShDPCM90XNsk2RcfycGqpOA8WPqlhzy3RlUZ',
   'Drupal 7 updated': 'U$S$88charSalJYyibzOShDPCM90XNsk2RcfycGqpOA8WPqlhzy3RlUZ',
   'ASP.NET Identity 2': 'ACsmFCKENapaZbhcvJEknS0xy+GQs6XdIRgxI0k0zVj6IrVZIItha7Y5RyeaxmSGXg==',
   'ASP.NET Identity 3':
     'AQAAAAEAACcQAAAAECsmFCKENapaZbhcvJEknS0Q57LC1mLqjqLxGLPXP1hRRAgqel4btuIeZfoA01svdA==',
-  'MySQL in lower case': '*9eb45ac68a31f8cb2d5896308a61f3c3cc53096d',
   'MD5 after 0x': '0xAE5BF1DE906A22BD3C96B7EC4FC4D064',
   'Spring Security': '{bcrypt}$2a$04$l/.x54b.sqOBxza1g/gQ4OzxDLlbOKeMascVbIOoxKIpEvaqhv6HC',
   'SQL Server 2012':

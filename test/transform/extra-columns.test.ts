@@ -114,16 +114,6 @@ test('json is the value that JSON.parse gives for the response', () => {
   )
 })
 
-test('the last of several members with one name counts, and escaped names are equal to plain ones', () => {
-  const field = unknownField('x', 'a.x', 'int64')
-  expect(extraValue('"a":{"x":1},"a":{"x":2}', field)).toBe(2)
-  expect(extraValue('"a":{"x":1},"a":null', field)).toBeNull()
-  expect(extraValue('"a":{"x":1,"x":3}', field)).toBe(3)
-  expect(extraValue('"a":{"x":"no"},"a":{}', field)).toBeNull()
-  expect(extraValue('"a":7,"a":{"x":4}', field)).toBe(4)
-  expect(extraValue('"\\u0061":{"\\u0078":5,"x\\u0000":6}', field)).toBe(5)
-})
-
 test('a value of another type, also of an object on its path, breaks the schema of its row', () => {
   const extras = [
     ...KNOWN_EXTRAS,

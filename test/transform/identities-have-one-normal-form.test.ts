@@ -23,14 +23,10 @@ const same: readonly (readonly [form: string, ...spellings: string[]])[] = [
     'ada@m\u00fcnchen\u3002de',
   ],
   ['ada@xn--strae-oqa.de', 'ada@stra\u00dfe.de', 'ada@STRA\u1e9eE.de'],
-  ['stra\u00dfe@a.de', 'STRA\u1e9eE@a.de'],
   ['\u03bf\u03b4\u03bf\u03c3@a.gr', '\u039f\u0394\u039f\u03a3@a.gr', '\u03bf\u03b4\u03bf\u03c2@a.gr'],
   ['i\u0307stanbul@a.com', '\u0130stanbul@a.com', 'I\u0307STANBUL@A.COM'],
   ['a@xn--pxavbq.gr', 'a@ΟΔΟΣ.GR', 'a@οδοσ.gr'],
-  ['i@a.com', 'I@a.com'],
   ['jdoe', 'JDoe', ' jdoe '],
-  ['ms\\jdoe', 'MS\\JDoe'],
-  ['a b@xn--4ca.de', 'A b@\u00e4.de'],
   ['', ' ', '\t', '\u200b', 'mailto:'],
   // Characters that nobody sees, a scheme, and the root of a domain.
   [
@@ -45,15 +41,11 @@ const same: readonly (readonly [form: string, ...spellings: string[]])[] = [
     'ada@x.com. ',
     'ada@x.com..',
   ],
-  ['a@xn--e1afmkfd.xn--p1ai', 'a@пример.рф'],
-  ['a@xn--fsqu00a.xn--0zwm56d', 'a@例子.测试'],
   ['a@xn--mnchen-3ya.de', 'a@m\u00fcnchen.de\u3002', 'a@xn--mnchen-3ya.de.'],
   ['a@xn--53h.com', 'a@\u2615.com', 'A@XN--53H.com.', 'a@\u2615\ufe0f\u3002com'],
   // A joiner that its script needs shows in punycode alone.
   ['a@xn--10cl1a0b.com', 'a@\u0dc1\u0dca\u200d\u0dbb\u0dd3.com', 'a@xn--10cl1a0b660p.com'],
-  ['a@1.0.0.1', 'a@\uff11.0.0.1'],
   ['a@0x7f.1', 'a@\uff10x7f.1', 'a@0x7f.1. '],
-  ['jdoe.', 'JDoe.'],
 ]
 
 it.each(same)('%s is the form of its spellings', (form, ...spellings) => {
@@ -66,19 +58,13 @@ describe('nothing else is the same', () => {
     ['\u0131@a.com', 'i@a.com'],
     // Of two registered domains, by IDNA of 2008.
     ['a@οδοσ.gr', 'a@οδος.gr'],
-    ['a.b@x.com', 'ab@x.com'],
     ['a+b@x.com', 'a@x.com'],
-    ['jos\u00e9@a.com', 'jose@a.com'],
     ['a b@x.com', 'ab@x.com'],
-    ['a@x.com', '@x.com'],
     ['smtp:a@x.com', 'a@x.com'],
     // What is no host name is kept whole.
     ['a@\u00e4.com/x', 'a@\u00e4.com'],
     ['a@%61\u00e4.com', 'a@a\u00e4.com'],
     ['a@\uff10x7f.1', 'a@127.0.0.1'],
-    ['a@\u00e4.de%', 'a@\u00e4.de'],
-    ['a@\u00e4\t.de', 'a@\u00e4.de'],
-    ['a@\u00e4.de:80', 'a@\u00e4.de'],
     ['xn--mnchen-3ya.de', 'm\u00fcnchen.de'],
   ])('%s, %s', (a, b) => {
     expect(normalIdentity(a)).not.toBe(normalIdentity(b))
