@@ -11,8 +11,6 @@ describe('after a 429', () => {
     [{ 'retry-after': '4' }, 4_000],
     // The first counts.
     [{ 'retry-after': ['4', '9'] }, 4_000],
-    [{ 'retry-after': '0' }, 1_000],
-    [{ 'retry-after': 'soon' }, 10_000],
     [{ 'retry-after': 'Mon, 01 Jan 2024 00:00:30 GMT', date: 'Mon, 01 Jan 2024 00:00:00 GMT' }, 30_000],
   ])('with %j nothing is sent for %i ms', async (headers, pauseMs) => {
     const clock = fakeClock()

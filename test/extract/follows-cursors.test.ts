@@ -76,12 +76,9 @@ describe('a chain of cursors', () => {
   })
 
   it.each([
-    ['as long as may be', 65_536, false],
-    ['a byte longer', 65_537, true],
-    ['half as many characters of two bytes, and one more', 32_769, true],
-    ['8 MB', 8 << 20, true],
-  ])('accepts a cursor up to 64 kB: %s', async (name, length, isRefused) => {
-    const cursor = (name.includes('two bytes') ? 'ü' : 'x').repeat(length)
+    ['as long as may be', 'x'.repeat(65_536), false],
+    ['two bytes longer', 'ü'.repeat(32_769), true],
+  ])('accepts a cursor up to 64 kB: %s', async (_name, cursor, isRefused) => {
     const server = await serve((_request, response, index) => sendPage(response, index === 0 ? cursor : null))
     const service = open(server.url, { settings: { maxResponseBytes: 10_000_000 } })
     if (!isRefused) return void expect(await collect(service, domainChain())).toHaveLength(2)

@@ -101,7 +101,6 @@ describe('the rate', () => {
   it('begins with the arrival of a request that was late, as far as its response tells', async () => {
     for (const [lateMs, responseMs] of [
       [0, 5],
-      [27, 30],
       [95, 99],
       // Who takes longer says nothing of the way.
       [5, 800],
@@ -120,16 +119,6 @@ describe('the rate', () => {
       }
       expect(Math.min(...gaps(arrivals))).toBeGreaterThanOrEqual(1000)
       expect(Math.max(...gaps(arrivals))).toBeLessThanOrEqual(1000 + 100 + lateMs)
-    }
-  })
-
-  it('reaches 1000/s with timers of a millisecond grain, and no second has more', async () => {
-    const clock = lateClock(() => 0.9)
-    const times = await takeAll(rateLimit({ requestsPerSecond: 1000, clock }), clock, 3000)
-    expect(times.at(-1)).toBeLessThan(3200)
-    for (const [index, time] of times.entries()) {
-      const second = times.slice(index).findIndex((later) => later >= time + 1000)
-      expect(second).toBeLessThanOrEqual(1000)
     }
   })
 
@@ -205,13 +194,5 @@ describe('a wait for a permit', () => {
     holder.take()
     await behind
     expect(order).toEqual(['left', 'taken', 'behind'])
-  })
-
-  it('is rejected when the signal has aborted before', async () => {
-    const limit = rateLimit({ requestsPerSecond: 1, clock: fakeClock() })
-    const holder = await limit.permit(never)
-    await expect(limit.permit(AbortSignal.abort(new Error('enough')))).rejects.toThrow('enough')
-    holder.end()
-    expect((await limit.permit(never)).take()).toBe(true)
   })
 })

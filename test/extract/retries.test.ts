@@ -4,7 +4,7 @@ import { portOf } from '../support/listening.ts'
 import { collect, domainChain, failure, fakeClock, open, sendJson, sendPage, serve } from './support.ts'
 
 describe('a failed request', () => {
-  it.each([408, 500, 502, 503, 504])('is sent again after status %i', async (status) => {
+  it.each([408, 503])('is sent again after status %i', async (status) => {
     const server = await serve((_request, response, index) =>
       index === 0 ? response.writeHead(status).end('<html>oops</html>') : sendPage(response, null),
     )
@@ -15,7 +15,7 @@ describe('a failed request', () => {
     expect(server.received[1]?.body).toBe(server.received[0]?.body)
   })
 
-  it.each([0, 1, 2, 5])('fails after the first request and %i retries', async (retries) => {
+  it.each([0, 2])('fails after the first request and %i retries', async (retries) => {
     const server = await serve((_request, response) => response.writeHead(500).end())
     const service = open(server.url, { clock: fakeClock(), settings: { retries } })
     const error = await failure(collect(service, domainChain()))
@@ -86,7 +86,8 @@ describe('a failed request', () => {
     ['Mon, 01 Jan 2024 00:00:20 GMT', NEW_YEAR, 20_000],
     // It is compared with the own clock if the response has none.
     ['Mon, 01 Jul 2024 00:00:20 GMT', null, 20_000],
-    ...['soon', '-5', '', '12,5', '2030-01-01'].map((wrong) => [wrong, NEW_YEAR, 0] as const),
+    ['soon', NEW_YEAR, 0],
+    ['2030-01-01', NEW_YEAR, 0],
   ] as const)('waits no less than Retry-After: %j, at %s', async (retryAfter, date, leastMs) => {
     const server = await serve((_request, response, index) => {
       if (index > 0) return sendPage(response, null)
@@ -99,33 +100,23 @@ describe('a failed request', () => {
     expect(clock.monotonicMs()).toBeLessThan(leastMs + 1_000)
   })
 
-  it.each(['901', '99999999999999999999', 'Mon, 01 Jan 2024 01:00:00 GMT'])(
-    'is left for another run when Retry-After is beyond 15 minutes: %s',
-    async (retryAfter) => {
-      const server = await serve((_request, response) => {
-        response.writeHead(429, { 'retry-after': retryAfter, date: 'Mon, 01 Jan 2024 00:00:00 GMT' }).end()
-      })
-      const service = open(server.url, { clock: fakeClock() })
-      expect((await failure(collect(service, domainChain()))).kind).toBe('quota')
-      // No other chain sends a request either.
-      expect((await failure(collect(service, domainChain()))).kind).toBe('quota')
-      expect((await failure(service.testToken('/tokens/test'))).kind).toBe('quota')
-      expect(server.received).toHaveLength(1)
-    },
-  )
+  it('is left for another run when Retry-After is beyond 15 minutes', async () => {
+    const server = await serve((_request, response) =>
+      response.writeHead(429, { 'retry-after': '901' }).end(),
+    )
+    const service = open(server.url, { clock: fakeClock() })
+    expect((await failure(collect(service, domainChain()))).kind).toBe('quota')
+    // No other chain sends a request either.
+    expect((await failure(collect(service, domainChain()))).kind).toBe('quota')
+    expect((await failure(service.testToken('/tokens/test'))).kind).toBe('quota')
+    expect(server.received).toHaveLength(1)
+  })
 
   it.each([
     [400, false, 'refused'],
-    [404, false, 'refused'],
-    [422, false, 'refused'],
-    [402, false, 'refused'],
     [403, false, 'credentials'],
-    [403, true, 'credentials'],
     [400, true, 'cursor'],
     [404, true, 'cursor'],
-    [409, true, 'cursor'],
-    [410, true, 'cursor'],
-    [422, true, 'cursor'],
     [413, true, 'refused'],
   ])('is not sent again after status %i (with a cursor: %s): %s', async (status, withCursor, kind) => {
     const server = await serve((_request, response) => sendJson(response, {}, { status }))

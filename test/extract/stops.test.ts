@@ -9,8 +9,6 @@ import { collect, domainChain, failure, fakeClock, open, pagesOf, sendPage, serv
 describe('stopping', () => {
   it.each([
     ['stop', 'for a permit', 200],
-    ['stop', 'before a retry', 503],
-    ['stop', 'after a 429', 429],
     ['abort', 'after a 429', 429],
   ])('ends a wait (%s) %s', async (how, _when, status) => {
     const server = await serve((_request, response) => {
@@ -77,13 +75,6 @@ describe('stopping', () => {
     expect((await run).kind).toBe('interrupted')
     expect(server.received).toHaveLength(1)
   })
-
-  it('before the start sends nothing', async () => {
-    const server = await serve((_request, response) => sendPage(response, null))
-    const run = collect(open(server.url, { stop: AbortSignal.abort() }), domainChain())
-    expect((await failure(run)).kind).toBe('interrupted')
-    expect(server.received).toHaveLength(0)
-  })
 })
 
 it.each([
@@ -105,15 +96,4 @@ it.each([
   expect((await run).kind).toBe('interrupted')
   await eventually(() => expect(closed).toHaveBeenCalled())
   expect(server.received).toHaveLength(1)
-})
-
-it('prints no warning about listeners with many partitions in flight', async () => {
-  const warnings: string[] = []
-  const listener = (warning: Error): void => void warnings.push(warning.name)
-  process.on('warning', listener)
-  const server = await serve((_request, response) => sendPage(response, null))
-  const service = open(server.url, { limits: { connections: 40 } })
-  await Promise.all(Array.from({ length: 40 }, () => collect(service, domainChain())))
-  process.off('warning', listener)
-  expect(warnings).toEqual([])
 })
