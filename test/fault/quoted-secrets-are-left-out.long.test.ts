@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { CODES, FORMS, OTHER_SPELLINGS } from '../support/quotations.ts'
 import { exits } from '../support/run-cli.ts'
-import { some } from '../support/thorough.ts'
+import { isOfTheDay, some } from '../support/thorough.ts'
 import { startAttack } from './hostile-run.ts'
 import { credential, type Exchange } from './hostile-service.ts'
 import { haystacksOf } from './leak-search.ts'
@@ -65,7 +65,9 @@ function quoting(secret: string): (exchange: Exchange) => void {
   }
 }
 
-test.each(['Québec2024', '😀2024ab', 'Ærø=daf%41e', 'hunté', 'p"\\w&é;9', 'ключ2024'])(
+const SECRETS = ['Québec2024', '😀2024ab', 'Ærø=daf%41e', 'hunté', 'p"\\w&é;9', 'ключ2024']
+
+test.each(SECRETS.filter((_, i) => isOfTheDay(i)))(
   'a secret query is in no output, log or file, however and wherever the service quotes it: %s',
   async (secret) => {
     const refused = QUOTED.length * REFUSALS.length

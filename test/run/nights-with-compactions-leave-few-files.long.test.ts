@@ -5,6 +5,7 @@ import { systemClock } from '../../src/core/index.ts'
 import { compactDataSet, pruneDataSet, WritableDataSet } from '../../src/data-set/index.ts'
 import { encoderBuild, version } from '../../src/package/index.ts'
 import { sql } from '../support/read-shards.ts'
+import { times } from '../support/thorough.ts'
 import { loadHere, pipelineIn } from '../warehouse/in-process.ts'
 import { inDuckdb } from '../warehouse/targets.ts'
 import { DAY_MS, type FeedWorld, feedWorld, sorted } from './feed-world.ts'
@@ -15,7 +16,7 @@ const BEGIN_MS = Date.parse('2024-01-01')
 const KEPT_DAYS = 20
 
 test.each([
-  { nights: 365, by: '[query]', shards: 24 },
+  { nights: times(150, 365), by: '[query]', shards: 24 },
   { nights: 61, by: '[query, window]', shards: 24 },
 ])(
   '$nights nights by $by, some of them killed, with compactions, prunes and loads: every row once, in few files',

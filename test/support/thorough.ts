@@ -18,7 +18,7 @@ export function times(usual: number, all: number): number {
 }
 
 /** How many elements of a list `npm run test:all` takes. The others come on other days; `FAULT_DAY` repeats a day. */
-const A_DAY = 12
+const A_DAY = 6
 const DAY = Number(process.env.FAULT_DAY ?? Math.floor(Date.now() / 86_400_000))
 
 /** A seed of random cases: under `npm run test:all` another one each day. */
@@ -26,13 +26,13 @@ export function seedOf(base: number): number {
   return THOROUGH ? base + DAY : base
 }
 
-/** Of costly calls, by their numbers, one of three, others each day; all with `FAULT_ALL=1`. */
+/** Of costly calls, by their numbers, one of five, others each day; all with `FAULT_ALL=1`. */
 export function isOfTheDay(number: number): boolean {
-  return EVERYTHING || (number + DAY) % 3 === 0
+  return EVERYTHING || (number + DAY) % 5 === 0
 }
 
 /**
- * About `count` of the elements, evenly spaced, beginning with the first. Under `npm run test:all` the twelve of the
+ * About `count` of the elements, evenly spaced, beginning with the first. Under `npm run test:all` the six of the
  * day, or `count` where that is more; all with `FAULT_ALL=1`.
  */
 export function some<T>(all: readonly T[], count: number): readonly T[] {
@@ -44,8 +44,8 @@ export function some<T>(all: readonly T[], count: number): readonly T[] {
   return all.filter((_, i) => i === 0 || Math.floor(i / step) > Math.floor((i - 1) / step))
 }
 
-/** How many random cases of a property to try: `some`, a third of `all` under `npm run test:all`, all with `FAULT_ALL=1`. */
+/** How many random cases of a property to try: `some`, a fifth of `all` under `npm run test:all`, all with `FAULT_ALL=1`. */
 export function cases(all: number, some = Math.ceil(all / 10)): number {
   if (!THOROUGH) return some
-  return EVERYTHING ? all : Math.max(some, Math.ceil(all / 3))
+  return EVERYTHING ? all : Math.max(some, Math.ceil(all / 5))
 }

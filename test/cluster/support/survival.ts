@@ -2,14 +2,15 @@ import { connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { describe, expect, it } from 'vitest'
-import { diskFault } from '../fault/support.ts'
-import { portOf } from '../support/listening.ts'
-import { startPostgres } from '../support/postgres/server.mjs'
-import { random } from '../support/random.ts'
-import { exits } from '../support/run-cli.ts'
-import { seedOf, times } from '../support/thorough.ts'
+import { diskFault } from '../../fault/support.ts'
+import { portOf } from '../../support/listening.ts'
+import { startPostgres } from '../../support/postgres/server.mjs'
+import { random } from '../../support/random.ts'
+import { exits } from '../../support/run-cli.ts'
+import { seedOf, times } from '../../support/thorough.ts'
 import {
   BACKENDS,
+  type Backend,
   expectAllOfIt,
   type Redis,
   SHORT_LEASE,
@@ -18,7 +19,7 @@ import {
   type WorkerProcess,
   type World,
   world,
-} from './support/world.ts'
+} from './world.ts'
 
 /** The order of events still depends on the processes. */
 const draw = random(seedOf(20260307))
@@ -105,15 +106,21 @@ async function startWire(target: number): Promise<Wire> {
   }
 }
 
-describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
-  it.skipIf(skip)('kill -9 again and again, over twelve organizations and three workers', async () => {
-    const kills = times(5, 50)
-    const [records, rate] = [times(400, 1500), 10]
+/** What workers promise, whatever happens to them, to the queue and to the disk. */
+export function workersSurviveEverything(of: Backend): void {
+  const { name, backend, skip } = BACKENDS.find((each) => each.backend === of)!
+  describe.skipIf(skip)(`on ${name}`, () => scenarios(backend))
+}
+
+function scenarios(backend: Backend): void {
+  it('kill -9 again and again, over eight organizations and three workers', async () => {
+    const kills = times(3, 50)
+    const [records, rate] = [times(250, 1500), 10]
     const parts = { service: { requests_per_second: rate } }
     const here = await world({
       backend,
       ...SHORT_LEASE,
-      organizations: 12,
+      organizations: 8,
       parts,
       sandbox: { ...LOAD, records },
     })
@@ -123,7 +130,7 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
     const workers = [here.worker(), here.worker(), here.worker()]
     const all = [...workers]
     await here.submit()
-    const least = (12 * records) / 10
+    const least = (8 * records) / 10
     let killed = 0
     for (; killed < kills && here.searches().length < least * 0.95; killed++) {
       await pause(300 + draw() * times(1500, 3000))
@@ -140,14 +147,14 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
     await expectAllOfIt(here, all, killed * 4)
   })
 
-  it.skipIf(skip)('SIGTERM again and again, with slow responses: no request is repeated', async () => {
-    const sandbox = { records: times(120, 800), latencyMs: [50, 1500] as const }
+  it('SIGTERM again and again, with slow responses: no request is repeated', async () => {
+    const sandbox = { records: times(80, 800), latencyMs: [50, 1500] as const }
     const here = await world({ backend, ...SHORT_LEASE, organizations: 4, sandbox })
     await here.submit()
-    await expectAllOfIt(here, await stopAgainAndAgain(here, times(4, 30), 2000))
+    await expectAllOfIt(here, await stopAgainAndAgain(here, times(3, 30), 2000))
   })
 
-  it.skipIf(skip)('SIGTERM again and again, with many short chains', async () => {
+  it('SIGTERM again and again, with many short chains', async () => {
     const every = times(0, 1) === 1 ? '1d' : '4d'
     const windows = { from: '2024-01-01', until: '2025-01-01', every, per_chain: 1 }
     const here = await world({
@@ -158,10 +165,10 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
       sandbox: { records: 800, latencyMs: 30 },
     })
     await here.submit()
-    await expectAllOfIt(here, await stopAgainAndAgain(here, times(4, 30), 700))
+    await expectAllOfIt(here, await stopAgainAndAgain(here, times(3, 30), 700))
   })
 
-  it.skipIf(skip)('the queue is restarted, and down for longer than a lease', async () => {
+  it('the queue is restarted, and down for longer than a lease', async () => {
     const queue = await server(backend)
     const here = await world({
       backend,
@@ -184,7 +191,7 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
     for (const worker of workers) worker.kill('SIGTERM')
   })
 
-  it.skipIf(skip)('the queue is emptied: submit resumes', async () => {
+  it('the queue is emptied: submit resumes', async () => {
     const queue = await server(backend)
     const here = await world({ backend, ...SHORT_LEASE, url: queue.url, organizations: 3, sandbox: LOAD })
     const worker = here.worker()
@@ -196,7 +203,7 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
       await redis.flushall()
       redis.disconnect()
     } else {
-      const { pgRows } = await import('../support/postgres/client.ts')
+      const { pgRows } = await import('../../support/postgres/client.ts')
       await pgRows(
         queue.url,
         `DELETE FROM bullmq.job; DELETE FROM bullmq.dedup; DELETE FROM bullmq.dedup_next`,
@@ -205,95 +212,83 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
     await expectAllOfIt(here, [worker])
   })
 
-  it.skipIf(skip)(
-    'a worker is cut off from the queue alone: another takes over, and it stops by itself',
-    async () => {
-      const queue = await server(backend)
-      const wire = await startWire(queue.port)
-      const here = await world({
-        backend,
-        ...SHORT_LEASE,
-        url: queue.url,
-        organizations: 3,
-        sandbox: { ...LOAD, records: 900 },
-      })
-      const cut = here.worker({
-        env: { SPILLWAY_QUEUE_URL: queue.url.replace(`:${queue.port}`, `:${wire.port}`) },
-      })
-      await here.submit()
-      await until('it is at work', () => here.searches().length > 15)
-      wire.cut()
-      const other = here.worker()
-      await until('another has its jobs', () => other.log().split('job taken').length > 3)
-      await until(
-        'it has stopped',
-        () => cut.log().includes('lease of the job has run out') || cut.log().includes('has taken'),
-      )
-      wire.mend()
-      await expectAllOfIt(here, [cut, other])
-    },
-  )
+  it('a worker is cut off from the queue alone: another takes over, and it stops by itself', async () => {
+    const queue = await server(backend)
+    const wire = await startWire(queue.port)
+    const here = await world({
+      backend,
+      ...SHORT_LEASE,
+      url: queue.url,
+      organizations: 3,
+      sandbox: { ...LOAD, records: 900 },
+    })
+    const cut = here.worker({
+      env: { SPILLWAY_QUEUE_URL: queue.url.replace(`:${queue.port}`, `:${wire.port}`) },
+    })
+    await here.submit()
+    await until('it is at work', () => here.searches().length > 15)
+    wire.cut()
+    const other = here.worker()
+    await until('another has its jobs', () => other.log().split('job taken').length > 3)
+    await until(
+      'it has stopped',
+      () => cut.log().includes('lease of the job has run out') || cut.log().includes('has taken'),
+    )
+    wire.mend()
+    await expectAllOfIt(here, [cut, other])
+  })
 
-  it.skipIf(skip)(
-    'clocks are a minute off: on PostgreSQL such workers take no jobs, on Redis they do no harm',
-    async () => {
-      const here = await world({ backend, ...SHORT_LEASE, organizations: 3, sandbox: LOAD })
-      const [early, late] = [here.worker({ aheadMs: 60_000 }), here.worker({ aheadMs: -60_000 })]
-      const workers = [early, late, here.worker()]
-      await expectAllOfIt(here, workers)
-      for (const worker of workers) {
-        worker.kill('SIGTERM')
-        expect(await worker.ended).toBe(0)
-      }
-      if (backend === 'redis') return
-      expect(early.log() + late.log()).not.toContain('job taken')
-      expect(early.log()).toMatch(/clock is [56]\d\.\d s off/)
-    },
-  )
+  it('clocks are a minute off: on PostgreSQL such workers take no jobs, on Redis they do no harm', async () => {
+    const here = await world({ backend, ...SHORT_LEASE, organizations: 3, sandbox: LOAD })
+    const [early, late] = [here.worker({ aheadMs: 60_000 }), here.worker({ aheadMs: -60_000 })]
+    const workers = [early, late, here.worker()]
+    await expectAllOfIt(here, workers)
+    for (const worker of workers) {
+      worker.kill('SIGTERM')
+      expect(await worker.ended).toBe(0)
+    }
+    if (backend === 'redis') return
+    expect(early.log() + late.log()).not.toContain('job taken')
+    expect(early.log()).toMatch(/clock is [56]\d\.\d s off/)
+  })
 
-  it.skipIf(skip)(
-    'an organization with thousands of domains does not delay small ones, on two slots',
-    async () => {
-      const count = times(1_000, 10_000)
-      const here = await world({
-        backend,
-        ...SHORT_LEASE,
-        organizations: times(8, 50),
-        sandbox: { latencyMs: 5 },
-      })
-      const domains = Array.from({ length: count }, (_, n) => `d${n}.org-0.example.com`)
-      here.write('org-0', { extract: { domains, max_requests: 'none', page_size: 10_000, concurrency: 4 } })
-      here.worker({ concurrency: 2, sliceMs: 500 })
-      await exits(0, here.submit('--wait'))
-      const large = here.sandbox.requests.filter(
-        ({ kind, body }) => kind === 'search' && /"d\d+\.org-0/.test(JSON.stringify(body)),
-      )
-      // It had many turns, and none of its searches was sent twice.
-      expect(large).toHaveLength(count)
-      const end = Math.max(...large.map(({ at }) => at))
-      const small = here.organizations.slice(1)
-      for (const organization of small) {
-        await here.expectRows(organization)
-        expect(Math.max(...here.searches(organization).map(({ at }) => at))).toBeLessThan(end)
-      }
-    },
-  )
+  it('an organization with thousands of domains does not delay small ones, on two slots', async () => {
+    const count = times(1_000, 10_000)
+    const here = await world({
+      backend,
+      ...SHORT_LEASE,
+      organizations: times(8, 50),
+      sandbox: { latencyMs: 5 },
+    })
+    const domains = Array.from({ length: count }, (_, n) => `d${n}.org-0.example.com`)
+    here.write('org-0', { extract: { domains, max_requests: 'none', page_size: 10_000, concurrency: 4 } })
+    here.worker({ concurrency: 2, sliceMs: 500 })
+    await exits(0, here.submit('--wait'))
+    const large = here.sandbox.requests.filter(
+      ({ kind, body }) => kind === 'search' && /"d\d+\.org-0/.test(JSON.stringify(body)),
+    )
+    // It had many turns, and none of its searches was sent twice.
+    expect(large).toHaveLength(count)
+    const end = Math.max(...large.map(({ at }) => at))
+    const small = here.organizations.slice(1)
+    for (const organization of small) {
+      await here.expectRows(organization)
+      expect(Math.max(...here.searches(organization).map(({ at }) => at))).toBeLessThan(end)
+    }
+  })
 
-  it.skipIf(skip)(
-    'the disk of one organization is full: the others end, and it resumes once there is space',
-    async () => {
-      const here = await world({ backend, ...SHORT_LEASE, organizations: 4, sandbox: LOAD })
-      const full = here.worker({ env: diskFault(join(here.folder, 'org-1'), 'full:60') })
-      await here.submit()
-      const others = ['org-0.yaml', 'org-2.yaml', 'org-3.yaml']
-      const { code, stderr } = await here.cli('submit', ...others, '--wait')
-      expect(code, stderr + full.log()).toBe(0)
-      await until('the message is logged', () => full.log().includes('The disk is full'))
-      expect(full.log()).not.toContain('unexpected error')
-      full.kill('SIGTERM')
-      expect(await full.ended).toBe(0)
-      // Pages in flight that could not be stored are requested again.
-      await expectAllOfIt(here, [full, here.worker()], 2)
-    },
-  )
-})
+  it('the disk of one organization is full: the others end, and it resumes once there is space', async () => {
+    const here = await world({ backend, ...SHORT_LEASE, organizations: 4, sandbox: LOAD })
+    const full = here.worker({ env: diskFault(join(here.folder, 'org-1'), 'full:60') })
+    await here.submit()
+    const others = ['org-0.yaml', 'org-2.yaml', 'org-3.yaml']
+    const { code, stderr } = await here.cli('submit', ...others, '--wait')
+    expect(code, stderr + full.log()).toBe(0)
+    await until('the message is logged', () => full.log().includes('The disk is full'))
+    expect(full.log()).not.toContain('unexpected error')
+    full.kill('SIGTERM')
+    expect(await full.ended).toBe(0)
+    // Pages in flight that could not be stored are requested again.
+    await expectAllOfIt(here, [full, here.worker()], 2)
+  })
+}

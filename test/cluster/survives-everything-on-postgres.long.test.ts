@@ -1,0 +1,3 @@
+import { workersSurviveEverything } from './support/survival.ts'
+
+workersSurviveEverything('postgres')
