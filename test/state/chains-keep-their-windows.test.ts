@@ -37,17 +37,4 @@ describe('the windows of a chain', () => {
       }),
     )
   })
-
-  it('are one entry of the line if all have the same length, however many they are', () => {
-    const line = chainEntry(
-      0,
-      QUERY,
-      new WindowRun(
-        'desc',
-        Float64Array.from({ length: 10_001 }, (_, day) => day * 5),
-      ),
-    )
-    expect(line.windows).toEqual({ from: 0, spans: [[5, 10_000]] })
-    expect(chainFromEntry(line).windows.count).toBe(10_000)
-  })
 })

@@ -7,7 +7,6 @@ import { describe, expect, it } from 'vitest'
 import { WindowRun } from '../../src/core/index.ts'
 import {
   CHECKPOINT_PATH,
-  CHECKPOINT_START,
   type CheckpointState,
   chainEntry,
   findCheckpoint,
@@ -182,17 +181,6 @@ describe('the state of a data set', () => {
     const { store } = temporaryStore()
     await writeLines(store, lines)
     await expect(readCheckpoint(store)).rejects.toEqual(anError('damaged', CHECKPOINT_PATH))
-  })
-
-  it('begins with the first line of its checkpoint, which other files lack', async () => {
-    const { store, root } = temporaryStore()
-    expect(await readCheckpoint(store)).toBeNull()
-    await openLog(store)
-    expect(readFileSync(join(root, CHECKPOINT_PATH)).toString().startsWith(CHECKPOINT_START)).toBe(true)
-    for (const text of ['', 'something else\n', '{"kind":"page"}\n']) {
-      await (await own(store)).replace(CHECKPOINT_PATH, [text])
-      await expect(readCheckpoint(store)).rejects.toEqual(anError('damaged', CHECKPOINT_PATH))
-    }
   })
 })
 

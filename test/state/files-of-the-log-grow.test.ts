@@ -279,28 +279,3 @@ it('a reader beside owners that follow each other finds what was committed, and 
   expect(reads).toBeGreaterThan(10)
   expect((await stateOf(data)).chains.get(0)?.pages).toBe(160)
 })
-
-it('a commit that fails in the middle leaves what was committed before it', async () => {
-  const data = temporaryStore()
-  const { owned, open } = await owner(data)
-  const failure = new Error('the disk is full')
-  let isFull = false
-  const failing: OwnedStore = {
-    ...owned,
-    async extend(path, size, chunks) {
-      if (!isFull) return owned.extend!(path, size, chunks)
-      await owned.extend!(path, size, [Buffer.concat([...chunks]).subarray(0, 50)])
-      throw failure
-    },
-  }
-  const journal = await openAs(failing)
-  await journal.append([CHAIN])
-  isFull = true
-  await expect(journal.append([page({ next: 'a' })])).rejects.toBe(failure)
-  await journal.close()
-  const next = await open()
-  await next.append([page({ next: 'b' })])
-  await next.append([page({ next: 'c' })])
-  expect(filesIn(data)).toHaveLength(3)
-  expect((await stateOf(data)).chains.get(0)).toMatchObject({ pages: 2, next: 'c' })
-})

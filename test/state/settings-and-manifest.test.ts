@@ -132,11 +132,6 @@ describe('frozen settings of a data set', () => {
     expect(message).toContain('extract.order was "asc" and is now "desc"')
   })
 
-  it('that are lists are shown by what differs', () => {
-    const text = refusal(base, changed({ load: { partitionBy: ['query'] } }))
-    expect(text).toContain('load.partition_by was […,"window"] and is now […]')
-  })
-
   it('are located in the pipeline file, a default in its section', () => {
     const locations = {
       extract: 'acme.yaml:4:1',
