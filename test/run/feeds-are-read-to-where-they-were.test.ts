@@ -6,8 +6,6 @@ import { THOROUGH } from '../support/thorough.ts'
 import { type FeedWorld, feedWorld, sorted } from './feed-world.ts'
 import { exportsTo, itemAt } from './world.ts'
 
-const TENANT = 'query=feed.tenant'
-
 // A free slot prefetches pages. How many it requests depends on timing, so tests of requests allow one slot.
 const ONE_SLOT = 'concurrency: 1'
 
@@ -23,15 +21,6 @@ function requests({ sandbox }: FeedWorld, since = 0) {
 function asked({ requests }: FeedWorld['sandbox']): number {
   return requests.filter(({ kind }) => kind !== 'tokens').length
 }
-
-test('a night on which nothing is new costs one request of the tenant', async () => {
-  const world = await feedWorld('page_size: 10')
-  world.day = 300
-  await world.run()
-  const before = asked(world.sandbox)
-  await world.run()
-  expect(asked(world.sandbox) - before).toBe(1)
-})
 
 test.for(['asc', 'desc'] as const)(
   'nights of three identifiers with a row or two each take few requests, %s, and the state stays small',
@@ -81,52 +70,6 @@ test('a feed keeps one size from the first page to the last, also where pages ar
   expect(server.received).toHaveLength(10)
   expect(server.received.every(({ url }) => url.includes('size=100'))).toBe(true)
   expect(new Set(here.ids()).size).toBe(600)
-})
-
-test('after a pass from the front that was cut, one run reads what has come at both ends since', async () => {
-  let feed = Array.from({ length: 25 }, (_, i) => 900_000_001 + i)
-  let last = 900_000_025
-  const grow = (front: number, end: number): void => {
-    const more = (count: number) => Array.from({ length: count }, () => ++last)
-    feed = [...more(front), ...feed, ...more(end)]
-  }
-  const server = await serveSearches(({ url }, response) => {
-    const from = new URL(url, 'http://feed').searchParams.get('from')
-    const begin = from === null ? 0 : feed.indexOf(Number(from)) + 1
-    const ids = feed.slice(begin, begin + 10)
-    const next = begin + 10 < feed.length ? String(ids.at(-1)) : null
-    sendPage(
-      response,
-      next,
-      ids.map((id) => itemAt(id, '2024-01-05T00:00:00Z')),
-    )
-  })
-  const here = exportsTo()
-  const asked = async (more = '') => {
-    const before = server.received.length
-    const extract = `resource: feed, identifiers: [7], page_size: 10, ${ONE_SLOT}${more}`
-    const { status } = await here.run(server.url, 'token', extract)
-    const urls = server.received.slice(before).map(({ url }) => new URL(url, 'http://feed'))
-    return [status, ...urls.map(({ searchParams }) => searchParams.get('from') ?? 'front')]
-  }
-  await asked()
-  grow(25, 0)
-  expect(await asked(', max_requests: 2')).toEqual(['budget', '900000020', 'front'])
-  grow(5, 5)
-  // What is left of the front, the end, and what has come at the front since.
-  const requests = ['900000035', '900000045', '900000020', 'front']
-  expect(await asked()).toEqual(['complete', ...requests])
-  expect(sorted(here.ids())).toEqual(sorted(feed))
-  expect(await asked()).toEqual(['complete', '900000020', 'front'])
-})
-
-test('a refused cursor begins the pass again while all of its rows are known', async () => {
-  const world = await feedWorld('page_size: 10, max_requests: 3', { cursorLifetimeMs: 3_600_000 })
-  world.day = 100
-  expect((await world.run()).status).toBe('budget')
-  world.day = 101
-  expect((await world.run({ extract: 'page_size: 10' })).status).toBe('complete')
-  expect(sorted(world.ids()[TENANT])).toEqual(sorted(world.expected(null)))
 })
 
 test('runs of one request read all feeds in turn, at both ends', async () => {

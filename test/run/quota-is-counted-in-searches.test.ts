@@ -63,39 +63,6 @@ describe.each([
     })
     expect(searches()).toBe(sent)
   })
-
-  it.runIf(full)('a month has its share, also of runs of one page each after one of few rows', async () => {
-    const sandbox = await sandboxOf({ records: 5000, domains: ['a.example'], quota: 1000, rowsPerSearch })
-    const here = exportsTo()
-    const extract = (until: string, maxRequests: number) =>
-      `domains: [a.example], page_size: 500, monthly_searches: 20, max_requests: ${maxRequests}, windows: { from: 2024-01-01, until: ${until}, every: 1d }`
-    let left: number | null = 1000
-    await here.run(sandbox.baseUrl, sandbox.token, extract('2024-01-02', 1), service)
-    for (let run = 0; run < 5; run++) {
-      const summary = await here.run(sandbox.baseUrl, sandbox.token, extract('2025-01-01', 1), service)
-      left = summary.searchesRemaining ?? left
-    }
-    const { totals } = await here.status(sandbox.baseUrl, extract('2025-01-01', 1))
-    // A page of another search, or a part of one, may have been free.
-    expect(totals.searchesSpent).toBeGreaterThanOrEqual(1000 - left)
-    expect(totals.searchesSpent).toBeLessThanOrEqual(20)
-  })
-
-  it.runIf(full)('the plan estimates the cost of the rest', async () => {
-    const sandbox = await sandboxOf({ records: 1200, domains: DOMAINS, quota: 1000, rowsPerSearch })
-    const here = exportsTo()
-    const windows = (until: string) =>
-      `${EXTRACT}, windows: { from: 2024-01-01, until: ${until}, every: month }`
-    await expect(here.plan(sandbox.baseUrl, windows('2024-07-01'), service)).resolves.toMatchObject({
-      minRequests: 4,
-      expectedSearches: null,
-      searchesAPage: cost.perRequest,
-    })
-    await here.run(sandbox.baseUrl, sandbox.token, windows('2024-07-01'), service)
-    const plan = await here.plan(sandbox.baseUrl, windows('2025-01-01'), service)
-    if (rowsPerSearch === 0) expect(plan.expectedSearches).toBe(plan.expectedRequests)
-    else expect(plan.expectedSearches).toBeGreaterThan(2 * plan.expectedRequests!)
-  })
 })
 
 test('without the header, nothing is counted or stopped', async () => {
