@@ -7,8 +7,6 @@ const query = { type: 'domain', fqdn: 'quillmere.net' }
 test.each<[string, unknown, (string | number)[], string]>([
   ['no query', {}, ['body', 'query'], 'invalid_type'],
   ['unknown key', { query, pages: 3 }, ['body', 'pages'], 'unrecognized_keys'],
-  ['unknown key in the query', { query: { ...query, x: 1 } }, ['body', 'query', 'x'], 'unrecognized_keys'],
-  ['unknown kind', { query: { type: 'phone' } }, ['body', 'query', 'type'], 'invalid_union'],
   [
     'wrong shape of a kind',
     { query: { type: 'email', fqdn: 'a.b' } },
@@ -16,11 +14,8 @@ test.each<[string, unknown, (string | number)[], string]>([
     'invalid_type',
   ],
   ['no host name', { query: { type: 'domain', fqdn: 'a b' } }, ['body', 'query', 'fqdn'], 'invalid_format'],
-  ['size 0', { query, size: 0 }, ['body', 'size'], 'too_small'],
   ['size 10001', { query, size: 10_001 }, ['body', 'size'], 'too_big'],
-  ['size as a string', { query, size: '10' }, ['body', 'size'], 'invalid_type'],
   ['unknown order', { query, order: 'up' }, ['body', 'order'], 'invalid_value'],
-  ['unknown include', { query, include: ['urls'] }, ['body', 'include', 0], 'invalid_value'],
   [
     'impossible date',
     { query, filters: { imported_at: { gte: '2024-02-30' } } },
