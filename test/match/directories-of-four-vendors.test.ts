@@ -87,13 +87,6 @@ describe('exports in the shape of', () => {
   })
 })
 
-it('a key with the name of a column of the result gets another', async () => {
-  for (const name of ['staff', 'id', 'identity', 'hash']) {
-    const { stdout } = await matchIn(`${name},mail\n1,cy@other.example\n`)
-    expect(stdout.split(',')[0]).toBe(name === 'staff' ? name : `directory_${name}`)
-  }
-})
-
 describe('what is no directory is refused, or said', () => {
   it.each([
     ['', 'The file is empty (d.csv)'],
