@@ -44,6 +44,7 @@ it('help, -h, version and -v work as words and letters do elsewhere', async () =
 const WITH_EXAMPLES = 'run plan status verify load query ddl check report sandbox init schema demo'.split(' ')
 
 it.each(['80', '60'])('no help is wider than %s columns, and its examples can be copied', async (COLUMNS) => {
+  const scripts: string[] = []
   for (const name of ['', ...Object.keys(COMMANDS)]) {
     const { stdout } = await command([...(name === '' ? [] : [name]), '--help'], { COLUMNS })
     expect(stdout.split('\n').filter((line) => line.length > Number(COLUMNS))).toEqual([])
@@ -53,12 +54,13 @@ it.each(['80', '60'])('no help is wider than %s columns, and its examples can be
     const least = WITH_EXAMPLES.includes(name) ? 2 : 0
     if (examples === undefined && least === 0) continue
     const script = examples!.trimEnd().split('\n\n')[0]!
-    execFileSync('/bin/sh', ['-n', '-c', script])
+    scripts.push(script)
     // A shell joins the lines that a backslash ends.
     const lines = script.replace(/ \\\n +/g, ' ').split('\n')
     for (const line of lines) expect(line).toMatch(/^ {2}(?:# |spillway )/)
     expect(lines.filter((line) => line.startsWith('  spillway ')).length).toBeGreaterThanOrEqual(least)
   }
+  execFileSync('/bin/sh', ['-n', '-c', scripts.join('\n')])
 })
 
 it('the help of a flag names its choices and its default', async () => {
@@ -88,15 +90,6 @@ it('completion is a script for the shell', async () => {
   const { code, stdout } = await command(['completion'])
   expect(code).toBe(0)
   expect(stdout).toContain('spillway --get-yargs-completions')
-})
-
-it('the options of a command come before the shared ones', async () => {
-  const { stdout } = await command(['plan', '--help'])
-  const groups = stdout.split('\n').filter((line) => /^[A-Z].*:$/.test(line))
-  expect(groups).toEqual([
-    ...['Positionals:', 'Options:', 'What is shown:', 'How it runs:', 'Overrides of the file:', 'Common:'],
-    'Examples:',
-  ])
 })
 
 it('without a command the help is shown on stderr, with exit 2', async () => {

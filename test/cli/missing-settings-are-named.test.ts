@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { checkRequirements, readPipeline, serviceFromEnvironment } from '../../src/pipeline/index.ts'
+import { readPipeline, serviceFromEnvironment } from '../../src/pipeline/index.ts'
 import { runPipeline } from '../../src/run/index.ts'
 import { runOptions } from '../../src/run-options.ts'
 import { inThisProcess } from '../support/in-this-process.ts'
@@ -40,28 +40,15 @@ describe('what a run needs besides its file', () => {
     expect(stdout.match(/^\S+ +\S+/gm)).toEqual(['ok  file', 'no  environment', 'ok  data'])
   })
 
-  it('is reported by the line that was read, whatever the file holds since', async () => {
-    const queries = ['A', 'A', 'B'].map((name) => ({ type: 'secret', secret_env: name }))
-    const { folder } = await newWorkspace({ extract: { queries } })
-    const pipeline = await readPipeline(PIPELINE, { env: BASE, cwd: folder })
-    rmSync(join(folder, PIPELINE))
-    const env = { ...BASE, SPILLWAY_TOKEN: 'made-up', A: 'made up too' }
-    const checked = checkRequirements(pipeline, { env, allowPlaintext: false })
-    await expect(checked).rejects.toThrow(
-      'pipeline.yaml:20:9: extract.queries[2].secret_env: the environment variable B is not set',
-    )
-  })
-
   it.each<[PipelineParts, Environment, string]>([
     [{}, BASE, '3:3: service: the environment variable SPILLWAY_TOKEN is not set'],
     [{ transform: { secret: 'hmac' } }, TOKEN, `15:5: transform.secret: ${NEEDS}`],
-    [{ transform: { identity: 'hmac' } }, TOKEN, `15:5: transform.identity: ${NEEDS}`],
     [{ transform: BOTH }, TOKEN, `15:5: transform.secret: ${NEEDS}, and SPILLWAY_MASK_KEY is not set`],
   ])('what the file does not mention is reported where it is needed: %o', async (parts, env, problem) => {
     await exits(2, ended(parts, env), `pipeline.yaml:${problem}`)
   })
 
-  it.each(['two\nlines', 'tab\there', 'tökén', 'null\u0000'])(
+  it.each(['two\nlines', 'tökén'])(
     'a token that is invalid in a header is rejected before anything is written: %j',
     async (token) => {
       const here = await newWorkspace({})
@@ -106,17 +93,6 @@ describe('what a run needs besides its file', () => {
     await exits(4, here.call('run', '--fresh', '--yes', '--max-requests', '1'))
     const cut = { from: '2024-01-01', until: '2024-01-02' }
     await rejected({ windows: cut, page_size: 10, ...one }, 'run', /the new windows would cut it/)
-  })
-
-  it('options of the library need the masking key as well', async () => {
-    const { folder } = await newWorkspace({ transform: { identity: 'hmac' } })
-    const pipeline = await readPipeline(PIPELINE, { env: BASE, cwd: folder })
-    await expect(runOptions(pipeline, { env: BASE })).rejects.toMatchObject({ kind: 'config' })
-    const maskKey = new Uint8Array(32)
-    await expect(runOptions(pipeline, { env: BASE, maskKey })).resolves.toMatchObject({
-      maskKey,
-      fresh: false,
-    })
   })
 
   it('plaintext needs --allow-plaintext at each run', async () => {

@@ -6,7 +6,6 @@ import { treeHashes } from '../fault/support.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
 import { shardPaths } from '../support/read-shards.ts'
 import { exits } from '../support/run-cli.ts'
-import { DEMO_DOMAINS } from '../support/sandbox.ts'
 import { summaryPageIn } from '../support/summary-page.ts'
 import { some } from '../support/thorough.ts'
 import { newWorkspace, type PipelineParts, type Workspace } from '../support/workspace.ts'
@@ -37,37 +36,6 @@ const exported = (given = parts(), sandbox = {}): Promise<Workspace> => exported
 const months = (paths: readonly string[]): string[] => [
   ...new Set(paths.map((path) => /import_window=(\d{4}-\d\d)/.exec(path)?.[1] ?? '')),
 ]
-
-it('what is pruned of eight chains that go on lies in no commit any more', async () => {
-  const domains = DEMO_DOMAINS.slice(0, 8)
-  const { windows } = parts().extract as { windows: { from: string; until: string } }
-  const extract = { domains, windows, page_size: 40, concurrency: 8, max_requests: 34 }
-  const here = await newWorkspace({ ...parts(), extract }, { domains, nastyRate: 0, records: 1000 })
-  expect((await here.call('run')).code).toBe(4)
-  const result = await json(here, 'prune', '--older-than', since('2024-02-01'), '--yes')
-  const queries = new Set(
-    result.removed.map(({ partition }: { partition: string }) => partition.split('/')[0]),
-  )
-  const all = domains.flatMap((fqdn) =>
-    [...here.sandbox.expected({ query: { type: 'domain', fqdn }, ...windows })].map((item) => ({
-      name: item.identity_name,
-      isPruned:
-        queries.has(`domain.${fqdn}`) && Date.parse(String(item.imported_at)) < Date.parse('2024-02-01'),
-    })),
-  )
-  const pruned = all.filter(({ isPruned }) => isPruned)
-  expect(result.rows).toBe(pruned.length)
-  expect(result.rows).toBeGreaterThan(0)
-  const others = new Set(all.flatMap(({ name, isPruned }) => (isPruned ? [] : name)))
-  const folder = join(here.output, '_state/log')
-  const texts = (await readdir(folder)).map((name) => readFile(join(folder, name), 'utf8'))
-  const text = (await Promise.all(texts)).join()
-  const theirs = pruned.flatMap(({ name }) => (typeof name === 'string' && !others.has(name) ? name : []))
-  expect(theirs.filter((name) => text.includes(name))).toEqual([])
-  // Nothing else is lost.
-  expect(await json(here, 'run', '--max-requests', 'none')).toMatchObject({ status: 'complete' })
-  expect((await here.manifest()).totals.rows).toBe(all.length - pruned.length)
-})
 
 it('old partitions are removed with all their files, and exported again only with --redo', async () => {
   const here = await exported(parts(), { invalidRate: 0.2 })

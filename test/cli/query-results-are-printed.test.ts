@@ -90,24 +90,22 @@ it('SQL may begin with a comment, after -- or in a file', async () => {
   expect(none.stderr).toMatch(/The SQL cannot be read \(ENOENT\).*none.sql/)
 })
 
-it.each([
+const VALUES = [
   ["DATE 'infinity'", 'infinity'],
-  ["DATE '-infinity'", '-infinity'],
   ["DATE '0044-03-15 (BC)'", '0044-03-15 (BC)'],
-  ["TIMESTAMP_S 'infinity'", 'infinity'],
-  ["TIMESTAMP_MS 'infinity'", 'infinity'],
   ["TIMESTAMP_NS 'infinity'", 'infinity'],
   ["TIMESTAMP_NS '2024-01-01 00:00:00.123456789'", '2024-01-01 00:00:00.123456789'],
-  ["TIMESTAMPTZ 'infinity'", 'infinity'],
-  ["[DATE 'infinity', NULL]", ['infinity', null]],
   ["[[TIMESTAMP_S '-infinity']]", [['-infinity']]],
-  ["chr(65279) || 'a'", '\uFEFFa'],
   ["[chr(65279) || 'a']", ['\uFEFFa']],
   ['9007199254740993', '9007199254740993'],
-])('%s is printed as DuckDB writes it, and with every character', async (value, text) => {
+] as const
+
+it('values are printed as DuckDB writes them, and with every character; columns of one name stay apart', async () => {
   const { call } = await exported()
-  const { stdout } = await exits(0, call('query', `SELECT ${value} AS v, 1 AS v`, '--json'))
-  expect(JSON.parse(stdout)).toEqual([{ v: text, 'v:1': 1 }])
+  const columns = VALUES.map(([value]) => `${value} AS v`).join(', ')
+  const { stdout } = await exits(0, call('query', `SELECT ${columns}`, '--json'))
+  const names = VALUES.map(([, text], i) => [i === 0 ? 'v' : `v:${i}`, text])
+  expect(JSON.parse(stdout)).toEqual([Object.fromEntries(names)])
 })
 
 /** A reader that closes its end, as `head` does. */

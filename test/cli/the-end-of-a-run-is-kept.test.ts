@@ -15,26 +15,6 @@ async function views({ call, output }: Workspace) {
   return { manifest: last<{ error: object | null }>(manifest.runs).error, status, text: stdout }
 }
 
-it('a refused token is told by the run, the manifest and status alike, with what to do', async () => {
-  const here = await trial({ service: { token_env: 'OTHER' } }, {}, { OTHER: 'not-the-token-of-anybody' })
-  const { stdout } = await exits(3, here.call('run', '--json'))
-  const { error, requests } = JSON.parse(stdout)
-  expect(error).toEqual({
-    kind: 'credentials',
-    what: expect.stringContaining('401'),
-    where: expect.any(String),
-    next: expect.stringContaining('OTHER'),
-  })
-  const { manifest, status, text } = await views(here)
-  expect(manifest).toEqual(error)
-  expect(status.last_run).toMatchObject({ status: 'failed', error })
-  expect([requests, status.totals.requests]).toEqual([1, 1])
-  expect(text).toMatch(/^last run: failed, \d{4}-\d\d-\d\d \d\d:\d\d UTC$/m)
-  expect(text).toContain(error.what)
-  expect(text).toContain(error.next)
-  expect(text).toMatch(/^once corrected: spillway run /m)
-})
-
 it('a refused token is told where other chains have no budget left', async () => {
   const parts = { service: { token_env: 'OTHER' }, extract: { domains: SMALL.domains } }
   const here = await trial(parts, {}, { OTHER: 'not-the-token-of-anybody' })

@@ -11,34 +11,22 @@ const WRONG = `
  ~ No command is given.
 frobnicate ~ Unknown command: frobnicate.
 statu ~ Unknown command: statu. Did you mean status?
-nosuch --help ~ Unknown command: nosuch.
 run ~ run: an argument is missing.
 run a.yaml --frobnicate ~ Unknown argument: frobnicate.
 run a.yaml --concurency 3 ~ Unknown argument: concurency. Did you mean --concurrency?
-verify a.yaml --domains b.com ~ Unknown argument: domains.
 run a.yaml --no-json ~ Unknown argument: no-json.
 run a.yaml --max-requests many ~ --max-requests: expected a number.
-run a.yaml --max-requests 3 --max-requests 4 ~ --max-requests is given more than once.
 run a.yaml --from 2024 --from 2025 ~ --from is given more than once.
 run a.yaml --output ~ --output needs a value.
-load a.yaml ~ load needs --to.
-evidence a.yaml ~ evidence needs --output.
-sign a.yaml b.yaml --key k ~ Unknown argument: b.yaml.
 run a.yaml -- -b.yaml ~ Unknown argument: -b.yaml; a file may be written ./-b.yaml.
 report ~ report: an argument is missing.
 plan a.yaml b.yaml --all ~ --all goes with one pipeline file.
-status a b --all --state failed ~ --all goes with one pipeline file.
 verify a.yaml --key pub.pem ~ --key goes with --signature.
 plan a.yaml --helpp ~ Unknown argument: helpp. Did you mean --help?
-compact a --min-shards 1 ~ --min-shards: expected an integer from 2 on.
 worker --concurrency 1001 ~ --concurrency: expected an integer from 1 to 1000.
-init a.yaml b.yaml ~ Unknown argument: b.yaml.
 plan a.yaml --json --query x ~ --json and --query do not go together: one would be ignored.
 summary a.yaml --format markdown --json ~ --json and --format markdown do not go together: one would be ignored.
-query a.yaml --csv --json ~ --csv and --json do not go together: one would be ignored.
 run a.yaml --fresh --from 2024-01-01 ~ --fresh and --from do not go together: one would be ignored.
-run a.yaml --fresh --until 2024-01-01 ~ --fresh and --until do not go together: one would be ignored.
-run a.yaml --fresh --domain a.com ~ --fresh and --domain do not go together: one would be ignored.
 `
   .slice(1, -1)
   .split('\n')
@@ -58,23 +46,20 @@ describe('a wrong command line', () => {
     expect(exitCodeOf(new TypeError(message), null)).toBe(1)
   })
 
-  it.each(['run a.yaml --log-level loud', 'report 1 --format html', 'run a.yaml --log-format xml'])(
-    '"%s" names the allowed values',
-    async (line) => {
-      await expect(parseCommandLine(line.split(' '), 80)).rejects.toThrow(/Choices: /)
-    },
-  )
+  it('names the allowed values', async () => {
+    await expect(parseCommandLine(['run', 'a.yaml', '--log-level', 'loud'], 80)).rejects.toThrow(/Choices: /)
+  })
 
   // The others cover what is there.
-  it.each([
-    ...['status a', 'verify a', 'query a', 'ddl a --dialect snowflake', 'load a --to duckdb:b'],
-    ...['summary a', 'prune a --older-than 90y', 'tables a'],
-  ])('flags that narrow a run do not belong to "%s"', async (line) => {
-    const flags = ['--from=2024-02-01', '--until=2024-02-01', '--domain=a.com', '--format=csv']
-    // The page has a format of its own.
-    for (const flag of line.startsWith('summary') ? flags.slice(0, -1) : flags)
-      await expect(parseCommandLine([...line.split(' '), flag], 80)).rejects.toThrow(/^Unknown/)
-  })
+  it.each(['status a', 'load a --to duckdb:b', 'summary a'])(
+    'flags that narrow a run do not belong to "%s"',
+    async (line) => {
+      const flags = ['--from=2024-02-01', '--until=2024-02-01', '--domain=a.com', '--format=csv']
+      // The page has a format of its own.
+      for (const flag of line.startsWith('summary') ? flags.slice(0, -1) : flags)
+        await expect(parseCommandLine([...line.split(' '), flag], 80)).rejects.toThrow(/^Unknown/)
+    },
+  )
 })
 
 describe('arguments', () => {
@@ -96,7 +81,7 @@ describe('arguments', () => {
     await expect(called('schema', '--', '-x')).rejects.toThrow(/Unknown argument: -x/)
   })
 
-  it.each(['run', 'status', 'verify', 'plan', 'check', 'forget'])(
+  it.each(['run', 'verify'])(
     'a dash is the name of a file, and an empty name is none: %s',
     async (command) => {
       for (const [name, problem] of [
