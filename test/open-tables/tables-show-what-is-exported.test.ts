@@ -77,15 +77,6 @@ describe('both tables', () => {
     })
   })
 
-  it('lose what a run replaces, and end the snapshots that name it', async () => {
-    const world = await tableWorld(itemsOf(...DAYS))
-    await world.run()
-    const before = await world.shards()
-    world.service.items = itemsOf(...DAYS, '2024-02-11')
-    await world.run({ redo: ['*/2024-02-01..2024-03-01'] })
-    await expectReplaced(world, before, { rows: '6', version: 'v2' })
-  })
-
   it('say that a snapshot only deletes', async () => {
     const world = await tableWorld(itemsOf(...DAYS))
     await world.run()

@@ -312,22 +312,6 @@ it('client credentials get a token; one that ends at any request is renewed once
   }
 })
 
-it('where no token is to be had, it is asked for at the beginning and at the end, and told of once', async () => {
-  const { world, catalog } = await withOAuth()
-  catalog.onRequest = (line) => (line.includes('/oauth/tokens') ? 503 : null)
-  const told: string[] = []
-  const onLog = (_level: string, message: string) => void told.push(message)
-  expect(await world.run({ onLog })).toMatchObject({
-    status: 'failed',
-    rows: 5,
-    error: { kind: 'transient' },
-  })
-  expect(told.filter((message) => message.includes('catalog'))).toEqual([])
-  // Each time as often as any request is repeated.
-  expect(catalog.requests.every((line) => line.includes('/oauth/tokens'))).toBe(true)
-  expect(catalog.requests).toHaveLength(2 * 5)
-})
-
 it('client credentials that are refused are, without the secret in the message', async () => {
   const { world, catalog } = await withOAuth({})
   const error = await world.run().catch((error: Error) => error)
