@@ -2,8 +2,10 @@ import { spawnSync } from 'node:child_process'
 import { createHmac } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
 import { parse } from 'csv-parse/sync'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it, vi } from 'vitest'
+import { inThisProcess } from '../support/in-this-process.ts'
 import { CLI, type Ended, exits } from '../support/run-cli.ts'
 import { PIPELINE, type Workspace } from '../support/workspace.ts'
 import { exportPlanted, MASK_KEY } from './planted.ts'
@@ -143,48 +145,56 @@ describe('digest', () => {
   const COLUMN = `identity_hmac_${createHmac('sha256', MASK_KEY).update('fingerprint').digest('hex').slice(0, 8)}`
   const digestOf = (text: string): string =>
     createHmac('sha256', MASK_KEY).update(`identity:${text}`).digest('hex')
-  const keyed = (key: string, input: string | Buffer, ...flags: string[]) => {
-    const env = { PATH: process.env.PATH ?? '', SPILLWAY_MASK_KEY: key }
-    return spawnSync(process.execPath, [CLI, 'digest', ...flags], { input, env, encoding: 'utf8' })
+  const keyed = async (key: string, input: string | Buffer, ...flags: string[]) => {
+    const stdin = vi.spyOn(process, 'stdin', 'get')
+    stdin.mockReturnValue(Readable.from([Buffer.from(input)]) as unknown as typeof process.stdin)
+    const ended = await inThisProcess(['digest', ...flags], here.folder, { SPILLWAY_MASK_KEY: key })
+    stdin.mockRestore()
+    return { ...ended, status: ended.code }
   }
   const digest = (input: string | Buffer, ...flags: string[]) => keyed(MASK_KEY, input, ...flags)
 
   it('writes a digest for each line, of any spelling', () => {
-    const { status, stdout, stderr } = digest('Ada@X.example\r\n\n jdoe \nzoe\u0308@m\u00fcnchen.example')
+    const env = { PATH: process.env.PATH ?? '', SPILLWAY_MASK_KEY: MASK_KEY }
+    const input = 'Ada@X.example\r\n\n jdoe \nzoe\u0308@m\u00fcnchen.example'
+    const { status, stdout, stderr } = spawnSync(process.execPath, [CLI, 'digest'], {
+      ...{ input, env },
+      encoding: 'utf8',
+    })
     expect([status, stderr]).toEqual([0, ''])
     const forms = ['ada@x.example', null, 'jdoe', 'zo\u00eb@xn--mnchen-3ya.example']
     expect(stdout).toBe(forms.map((form) => `${form === null ? '' : digestOf(form)}\n`).join(''))
   })
 
-  it('writes the key and digests of people, and nothing else of a row', () => {
+  it('writes the key and digests of people, and nothing else of a row', async () => {
     const table =
       'name,mail,note\nAda,{SMTP:a@x.example; smtp:b@x.example},call c@x.example\nBo,System.String[],\n'
-    const { status, stdout, stderr } = digest(table, '--column', 'mail')
+    const { status, stdout, stderr } = await digest(table, '--column', 'mail')
     expect(status).toBe(0)
     expect(stdout).toBe(`name,${COLUMN}\nAda,${digestOf('a@x.example')};${digestOf('b@x.example')}\nBo,\n`)
     expect(stderr).toContain('1 cell with something that is no address, not looked for: line 3')
     expect(stderr).toContain('column "note" has 1 address, not looked for: --column "note" reads it')
   })
 
-  it('reads all known columns with --key alone, and refuses a key with addresses', () => {
-    const { status, stdout } = digest(utf16(ENTRA), '--key', 'id')
+  it('reads all known columns with --key alone, and refuses a key with addresses', async () => {
+    const { status, stdout } = await digest(utf16(ENTRA), '--key', 'id')
     expect(status).toBe(0)
     const rows = [`0d1,${digestOf(ADA)};${digestOf(ALIAS)}`, `0d2,${digestOf(BO)};${digestOf(GUEST)}`]
     expect(stdout).toBe(`id,${COLUMN}\n${rows.join('\n')}\n`)
-    const refused = digest(utf16(ENTRA), '--key', 'mail')
+    const refused = await digest(utf16(ENTRA), '--key', 'mail')
     expect([refused.status, refused.stdout]).toEqual([2, ''])
     expect(refused.stderr).toContain('The key column "mail" holds an address in line 2')
-    const guest = digest('nick,mail\nada_x.example#EXT#,a@x.example\n', '--column', 'mail')
+    const guest = await digest('nick,mail\nada_x.example#EXT#,a@x.example\n', '--column', 'mail')
     expect([guest.status, guest.stdout]).toEqual([2, ''])
-    const shifted = digest('name,mail\nDoe, John,p003@x.example\n', '--column', 'mail')
+    const shifted = await digest('name,mail\nDoe, John,p003@x.example\n', '--column', 'mail')
     expect([shifted.status, shifted.stdout]).toEqual([2, ''])
     expect(shifted.stderr).toContain('more cells in line 2 than in its header')
     expect(refused.stderr + shifted.stderr).not.toMatch(/ada|p003/i)
   })
 
-  it('of lines: each identity on its own, and what is none is named', () => {
+  it('of lines: each identity on its own, and what is none is named', async () => {
     const lines = 'SMTP:a@x.example\n{SMTP:\nSystem.String[]\n<none>\nBo <b@x.example>, c@x.example\njdoe'
-    const { status, stdout, stderr } = digest(lines)
+    const { status, stdout, stderr } = await digest(lines)
     expect(status).toBe(0)
     const expected = ['a@x.example', null, null, null, 'b@x.example', 'c@x.example', 'jdoe']
     expect(stdout).toBe(expected.map((form) => `${form === null ? '' : digestOf(form)}\n`).join(''))
@@ -199,12 +209,12 @@ describe('digest', () => {
     }
   })
 
-  it('needs a key of its own length', () => {
-    const { status, stderr } = keyed('short', 'a\n')
+  it('needs a key of its own length', async () => {
+    const { status, stderr } = await keyed('short', 'a\n')
     expect([status, stderr]).toEqual([2, expect.stringContaining('masking key in SPILLWAY_MASK_KEY')])
-    expect(digest(Buffer.from([0xff, 0x41])).status).toBe(2)
-    const wide = digest(Buffer.from('ada@x.example', 'utf16le'))
+    expect((await digest(Buffer.from([0xff, 0x41]))).status).toBe(2)
+    const wide = await digest(Buffer.from('ada@x.example', 'utf16le'))
     expect(wide.stderr).toContain('UTF-16 without a byte order mark')
-    expect([digest('').status, digest('\n').status]).toEqual([2, 2])
+    expect([(await digest('')).status, (await digest('\n')).status]).toEqual([2, 2])
   })
 })

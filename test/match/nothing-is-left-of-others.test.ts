@@ -12,9 +12,9 @@ const OURS = 'ada.loam@scatterholt.example'
 /** Part of everybody else's address. */
 const ELSEWHERE = 'elsewhere.example'
 
-const ITEMS: readonly Planted[] = Array.from({ length: 12_000 }, (_, i) => ({
+const ITEMS: readonly Planted[] = Array.from({ length: 6_000 }, (_, i) => ({
   id: i + 1,
-  identity_name: i % 400 === 0 ? OURS : i % 3 === 0 ? `zo\u00eb${i}@${ELSEWHERE}` : `person${i}@${ELSEWHERE}`,
+  identity_name: i % 200 === 0 ? OURS : i % 3 === 0 ? `zo\u00eb${i}@${ELSEWHERE}` : `person${i}@${ELSEWHERE}`,
 }))
 
 /** Kills the command after each of some times, then lets it end, and looks at all that was written. */
@@ -37,7 +37,7 @@ async function expectNothingLeft(here: Workspace): Promise<void> {
 }
 
 it('of a data set on a disk, also after a kill', async () => {
-  await expectNothingLeft(await exportPlanted(ITEMS, { load: { format: 'csv', shard_rows: 3000 } }, {}, 4000))
+  await expectNothingLeft(await exportPlanted(ITEMS, { load: { format: 'csv', shard_rows: 1500 } }, {}, 4000))
 })
 
 it('of a data set that a run holds, in its state before the run', async () => {
@@ -46,13 +46,13 @@ it('of a data set that a run holds, in its state before the run', async () => {
   const run = start(['run', PIPELINE, '--redo', '*', '--log-format', 'json'], here.folder, here.env)
   await run.until((stderr) => stderr.includes('page'))
   const { stderr } = await exits(0, here.call('match', '--directory', 'people.csv'))
-  expect(stderr).toContain('1 of 1 person: 2 credentials from 1 source')
+  expect(stderr).toContain('1 of 1 person: 3 credentials from 1 source')
   run.child.kill('SIGKILL')
   await run.result
 })
 
 it('of a data set in a bucket, of which shards are copied', async () => {
   const { env } = await bucketHere()
-  const load = { path: `s3://${BUCKET}/acme`, format: 'csv', shard_rows: 3000 }
+  const load = { path: `s3://${BUCKET}/acme`, format: 'csv', shard_rows: 1500 }
   await expectNothingLeft(await exportPlanted(ITEMS, { load }, env, 4000))
 })
