@@ -17,7 +17,7 @@ const open = (changes: Partial<BucketLocation> = {}) =>
 
 const refused = (changes?: Partial<BucketLocation>) => refusal(open(changes).list(''))
 
-it.each(['minio', 'localhost:9000', 'ftp://minio.example.com', 'http://', '//minio:9000'])(
+it.each(['localhost:9000', 'ftp://minio.example.com'])(
   '%s is no address, and the error names the variable',
   async (address) => {
     for (const name of ['AWS_ENDPOINT_URL', 'AWS_ENDPOINT_URL_S3']) {

@@ -1,25 +1,16 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse, request as send } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { THOROUGH } from '../support/thorough.ts'
 import { thoroughPackage } from '../thorough/packages.mjs'
-import type { S3Server, S3ServerKind } from './servers.ts'
+import type { S3Server } from './servers.ts'
 
 /**
  * A server from npm that others maintain: fauxqs. It honours no condition of a write, does not list multipart uploads,
  * and verifies no signature, like every server in npm that runs on Node.js 20. So a gate in front of it honours
  * `If-Match` and `If-None-Match`, one write at a time, and responds `NotImplemented` to lists of uploads; bytes,
  * metadata, copies, listings and parts are fauxqs's own.
+ * @param keepsConditions whether the gate rejects writes whose conditions do not hold
  */
-export const SECOND_SERVER: S3ServerKind = {
-  name: 'fauxqs behind a gate',
-  // `npm test` uses only the double; `test/s3/double-behaves-like-s3` compares it with others.
-  isThere: THOROUGH,
-  isDouble: false,
-  start: () => startSecondServer(true),
-}
-
-/** @param keepsConditions whether the gate rejects writes whose conditions do not hold */
 export async function startSecondServer(keepsConditions: boolean): Promise<S3Server> {
   const { startFauxqs } = await thoroughPackage('fauxqs')
   const fauxqs = await startFauxqs({ port: 0, host: '127.0.0.1', logger: false })
