@@ -1,7 +1,6 @@
 import { describe } from 'vitest'
 import { aLockHolds } from './conformance/a-lock-holds.ts'
 import { anySequence } from './conformance/any-sequence.ts'
-import { errorsNameThePath } from './conformance/errors-name-the-path.ts'
 import { filesAreWhole } from './conformance/files-are-whole.ts'
 import { mismatchesAreFound } from './conformance/mismatches-are-found.ts'
 import { namesAreListed } from './conformance/names-are-listed.ts'
@@ -28,7 +27,6 @@ export function storeConformance(
     filesAreWhole(make)
     namesAreListed(make)
     mismatchesAreFound(make)
-    errorsNameThePath(make)
     oneOwnerAtATime(make)
   })
 }
