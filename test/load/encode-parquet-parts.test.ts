@@ -1,11 +1,8 @@
 import fc from 'fast-check'
 import { snappyUncompress } from 'hyparquet'
-import { deltaBinaryUnpack } from 'hyparquet/src/delta.js'
 import { describe, expect, it } from 'vitest'
 import { int64 } from '../../src/core/index.ts'
-import { ByteBuffer } from '../../src/load/encode/byte-buffer.ts'
 import { snappyCompress } from '../../src/load/encode/parquet/compress.ts'
-import { fitsDelta, writeDeltaBinaryPacked } from '../../src/load/encode/parquet/encodings.ts'
 import { TextDictionary } from '../../src/rows/index.ts'
 import { some } from '../support/thorough.ts'
 import * as large from './large-row-group.ts'
@@ -56,40 +53,6 @@ describe('snappy', () => {
     expect(snappyCompress(repeats).length).toBeLessThan(6000)
     const noise = Uint8Array.from({ length: 100_000 }, (_, i) => Math.imul(i, 0x9e3779b1) >>> 24)
     expect(snappyCompress(noise).length).toBeLessThan(100_100)
-  })
-})
-
-describe('delta binary packing', () => {
-  it('decodes to every number', () => {
-    const near = fc.integer({ min: -(2 ** 51), max: 2 ** 51 })
-    const values = fc.oneof(
-      fc.array(near, { maxLength: 300 }),
-      fc.tuple(near, fc.array(fc.integer({ min: 0, max: 5 }), { maxLength: 300 })).map(([start, steps]) => {
-        let value = start
-        return steps.map((step) => {
-          value += step
-          return value
-        })
-      }),
-      fc.array(fc.constantFrom(-(2 ** 51), 2 ** 51, 0), { maxLength: 300 }),
-    )
-    fc.assert(
-      fc.property(values, (values) => {
-        const out = new ByteBuffer(8)
-        writeDeltaBinaryPacked(out, Float64Array.from(values))
-        const decoded = new BigInt64Array(values.length)
-        const bytes = new Uint8Array(out.view())
-        const reader = { view: new DataView(bytes.buffer), offset: 0 }
-        deltaBinaryUnpack(reader, values.length, decoded)
-        expect([...decoded].map(Number)).toEqual(values.map((value) => value + 0))
-        expect(reader.offset).toBe(bytes.length)
-      }),
-    )
-  })
-
-  it('is not used if deltas would be rounded', () => {
-    expect(fitsDelta(-(2 ** 51), 2 ** 51)).toBe(true)
-    expect(fitsDelta(Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER)).toBe(false)
   })
 })
 
@@ -248,9 +211,7 @@ describe('the footer', () => {
     ['id', [-5n, 9n, 0n], [2n, 2n, 0n]],
     ['at', [-1_000_001n, 1_721_676_352_893_439n, 0n], [3n, 3n, 0n]],
     ['domain', ['a.example', 'b.example', 1n], [undefined, undefined, 1n]],
-    ['identity_name', [undefined, undefined, 1n], [undefined, undefined, 1n]],
     ['hash', [undefined, undefined, 1n], [undefined, undefined, 1n]],
-    ['source_name', [undefined, undefined, 1n], [undefined, undefined, 1n]],
     ['tags', [undefined, undefined, 3n], [undefined, undefined, 1n]],
   ])('has least, greatest and number of nulls of %s, and no bounds of people', async (name, ...expected) => {
     const chunks = columnChunksOf(await encodeShard(snappyParquet, columns, rowGroups), name)

@@ -21,7 +21,6 @@ const EMAIL = '/query=email.a%2Fb@acme.com/import_window=all'
 it.each<[Query, Window | null, PartitionBy[], string]>([
   [acme, january, ['query', 'window'], '/query=domain.acme.com/import_window=2024-01-01'],
   [acme, january, ['window', 'query'], '/query=domain.acme.com/import_window=2024-01-01'],
-  [acme, january, ['query'], '/query=domain.acme.com'],
   [acme, january, ['window'], '/import_window=2024-01-01'],
   [acme, january, [], ''],
   [acme, { from: at('2024-01-01T06:00:00Z'), until: at('2024-02-01') }, ['window'], MORNING],

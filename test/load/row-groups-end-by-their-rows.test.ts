@@ -4,7 +4,7 @@ import type { RowChoice } from '../../src/load/index.ts'
 import { chooseRows, takeRows } from '../../src/load/take-rows.ts'
 import { rowGroups } from '../../src/load/write-shard.ts'
 import type { Column, RecordBatch, TextVector } from '../../src/rows/index.ts'
-import { cases, some } from '../support/thorough.ts'
+import { cases } from '../support/thorough.ts'
 import { tableOf } from './record-batch-builder.ts'
 
 const MAX_BYTES = 64 << 20
@@ -23,7 +23,6 @@ const QUERY = Buffer.from('acme.com')
 
 const sourceOf = (name: string, bytes: number): Source => ({ id: name.length, description: bytes })
 
-const PLAIN = sourceOf('plain', 10)
 const OTHER: Row = { domain: 5000, urls: 0, source: sourceOf('other', 500_000) }
 
 /** The ends of the row groups of these rows, by the documented rule. */
@@ -171,19 +170,4 @@ describe('a row group', () => {
       { numRuns: cases(30, 5) },
     )
   })
-
-  const framings: readonly (readonly [string, Framing])[] = [
-    ['among others', { rows: 999, table: true, scattered: true, most: 9999 }],
-    ['as a table', { rows: 1234, table: true, scattered: false, most: 9999 }],
-    ['one by one', { rows: 1234, table: false, scattered: false, most: 300 }],
-  ]
-  it.each(some(framings, 1))(
-    'ends at the first thousand rows at which their strings come to 64 MB, %s',
-    async (_, page) => {
-      // 6,696 of them have 64 MB.
-      const rows = Array.from({ length: 15_000 }, (): Row => ({ domain: 10_000, urls: 0, source: PLAIN }))
-      expect(await endsOf(rows, 100_000, [page])).toEqual([7000, 14_000, 15_000])
-      expect(await endsOf(rows, 4500, [page])).toEqual([4500, 9000, 13_500, 15_000])
-    },
-  )
 })

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
@@ -10,7 +10,6 @@ import { beginCheckpoint, findCheckpoint, Journal, type JournalEntry } from '../
 import { anError } from '../disk/errors.ts'
 import { newOwner, temporaryStore, write } from '../disk/temporary-store.ts'
 import { HEADER } from '../state/lines.ts'
-import { openBelow } from '../support/open-files.ts'
 import {
   keyOf,
   openShards,
@@ -287,4 +286,16 @@ function failingAt<Args extends unknown[], T>(
 
 function losingRow<T extends { readonly rows: number }>(encoded: T): T {
   return { ...encoded, rows: encoded.rows - 1 }
+}
+
+/** Paths under a folder that this process holds open, on Linux. */
+function openBelow(folder: string): string[] {
+  const paths = readdirSync('/proc/self/fd').map((fd) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`)
+    } catch {
+      return ''
+    }
+  })
+  return paths.filter((path) => path.startsWith(folder))
 }

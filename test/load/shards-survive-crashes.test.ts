@@ -150,23 +150,6 @@ describe('open shards whose rows in the log did not survive', () => {
     )
   })
 
-  // What else goes with them: `test/state/what-is-given-up-leaves-nothing`.
-  it('do not invalidate a shard that lost nothing', async () => {
-    const responses = [responsesOf('credentials/a', 3, 4, 5), responsesOf('credentials/b', 2, 2, 2)]
-    const made = new World(responses, { rowGroupRows: 3, shardRows: 1000, owned: false })
-    await made.open()
-    for (const query of [0, 0, 1, 1]) await made.commitNext(query)
-    // A row group that is encoded already.
-    const lost = [...made.journal!.state.openShards.values()].find(({ folder }) => folder.endsWith('b'))!
-    await made.close()
-    strike(made, lost.batches[0]!.at, 'flip', 0.9)
-    await made.open()
-    expect(made.invalidated).toMatchObject([{ partitions: lost.partitions, former: [], rows: 4 }])
-    expect([0, 1].map((query) => made.pagesOf(query))).toEqual([2, 0])
-    await made.finish()
-    await made.expectComplete()
-  })
-
   it('also invalidate sealed shards with rows of the same partition, once, however often the run stops', async () => {
     const responses = [responsesOf('credentials', 10, 10), responsesOf('credentials', 9, 2)]
     const damaged = async (): Promise<World> => {

@@ -2,9 +2,8 @@ import { inspect } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { decodeRecordBatches } from '../../src/load/encode/decode-record-batches.ts'
-import { chooseRows, countRows, type RowChoice, takeRows } from '../../src/load/take-rows.ts'
+import { countRows, type RowChoice, takeRows } from '../../src/load/take-rows.ts'
 import { encodeRecordBatch, type RecordBatch } from '../../src/rows/index.ts'
-import { anyRecordBatch } from '../rows/record-batches.ts'
 import { cases } from '../support/thorough.ts'
 import { everyColumn, farRow, groupings, ordinaryRow } from './any-rows.ts'
 import { cellsOf } from './cells.ts'
@@ -86,18 +85,6 @@ function choiceOf(rows: number): fc.Arbitrary<RowChoice> {
   return fc.oneof(range, scattered).filter((choice) => countRows(choice) > 0)
 }
 
-const framedTwice = anyRecordBatch
-  .filter(({ rows, groups }) => rows > 0 && groups.every(({ size }) => size > 0))
-  .chain((recordBatch) =>
-    choiceOf(recordBatch.rows).chain((first) =>
-      fc.record({
-        recordBatch: fc.constant(recordBatch),
-        first: fc.constant(first),
-        second: choiceOf(countRows(first)),
-      }),
-    ),
-  )
-
 describe('rows that are taken from a record batch', () => {
   it('are the record batch that they would be alone', () => {
     const some = fc
@@ -118,21 +105,6 @@ describe('rows that are taken from a record batch', () => {
         expect(encodeRecordBatch(taken)).toEqual(encodeRecordBatch(recordBatchOf(everyColumn, alone, groups)))
       }),
       { numRuns: cases(450, 50) },
-    )
-  })
-
-  it('are the same after one step or two', () => {
-    fc.assert(
-      fc.property(framedTwice, ({ recordBatch, first, second }) => {
-        const numbers = numbersOf(first)
-        const atOnce = Uint32Array.from(numbersOf(second), (row) => numbers[row]!)
-        expect(takeRows(takeRows(recordBatch, first), second)).toEqual(takeRows(recordBatch, atOnce))
-        if (second instanceof Uint32Array) return
-        const chosen = chooseRows(first, second.from, second.to)
-        expect(numbersOf(chosen)).toEqual([...atOnce])
-        expect(takeRows(recordBatch, chosen)).toEqual(takeRows(recordBatch, atOnce))
-      }),
-      { numRuns: cases(600, 60) },
     )
   })
 })
