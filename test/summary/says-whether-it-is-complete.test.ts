@@ -63,15 +63,6 @@ const done = (month: number) => ({
   quarantined: 0,
 })
 
-it('figures come first; scope, files and checksums last', () => {
-  const page = summaryPage(SOME_INPUT)
-  const places = 'class="figures" id="failed" id="months" id="heat" id="runs" id="scope" id="shards"'
-    .split(' ')
-    .map((part) => page.indexOf(part))
-  expect(places).toEqual(places.toSorted((a, b) => a - b))
-  expect(places[0]).toBeGreaterThan(0)
-})
-
 it('failures are a line for each cause', () => {
   const [list] = /<ul class="failures">.*?<\/ul>/s.exec(summaryPage(SOME_INPUT))!
   expect([...list.matchAll(/<li>(.*?)<\/li>/g)].map(([, text]) => textOf(text!))).toEqual([
@@ -188,10 +179,6 @@ it('rows that are in no file yet are told from those that are', () => {
   const partitions = [ofWindow('2024-01-01..2024-02-01', 'partial', 1200)]
   const page = summaryPage(withManifest({ partitions, totals: { ...SOME_INPUT.manifest.totals, rows: 200 } }))
   expect(textOf(page)).toContain('1,000 rows of these are in no file yet.')
-})
-
-it('a heading is not said again by its table', () => {
-  expect(textOf(summaryPage(SOME_INPUT))).not.toContain('Runs Runs')
 })
 
 it('what only rows tell is there when they were asked', () => {
