@@ -84,6 +84,10 @@ export class JournalFold {
     for (const entry of entries) this.#take(entry, blobs)
   }
 
+  #take<Kind extends JournalEntry['kind']>(entry: Entry<Kind>, blobs: readonly BlobRef[]): void {
+    this.#changes[entry.kind](entry, blobs)
+  }
+
   /** Bytes were copied. @param to where those are now that the state needs */
   move(to: (at: BlobRef) => BlobRef): void {
     this.#shards.move(to)
@@ -91,112 +95,55 @@ export class JournalFold {
     for (const [number, chain] of this.chains) this.chains.set(number, { ...chain, ids: chain.ids.map(to) })
   }
 
-  #take(entry: JournalEntry, blobs: readonly BlobRef[]): void {
-    switch (entry.kind) {
-      case 'header':
-      case 'claim':
-        break
-      case 'end_of_log': {
-        const { kind: _, ...end } = entry
-        this.logEnd = end
-        break
-      }
-      case 'schema':
-        this.schemas[entry.schema] = schemaFromJson(entry)
-        break
-      case 'query':
-        this.queries.set(entry.name, entry.value)
-        break
-      case 'run':
-        if (this.#runs.begin(entry)) this.#beginRun()
-        break
-      case 'end':
-        this.searchesRemaining = entry.searches_remaining ?? this.searchesRemaining
-        this.#runs.take(entry)
-        break
-      case 'month':
-        this.#runs.beginMonth(entry)
-        break
-      case 'unfinished':
-        this.#runs.take(entry)
-        break
-      case 'chain':
-        this.chains.set(entry.chain, chainFromEntry(entry))
-        this.nextChain = Math.max(this.nextChain, entry.chain + 1)
-        break
-      case 'shorten':
-        this.#shorten(entry)
-        break
-      case 'restart':
-        this.#restart(entry)
-        break
-      case 'page':
-        this.#takePage(entry, blobs)
-        break
-      case 'open':
-        this.#shards.begin(entry)
-        break
-      case 'quarantined':
-        this.#partitions.takeQuarantined(entry)
-        break
-      case 'rejected':
-        this.#partitions.setRejected(entry.partition, entry.blobs.map(blobRef), entry.redo)
-        break
-      case 'seal': {
-        const { kind: _, ...shard } = entry
-        this.#shards.seal(shard)
-        break
-      }
-      case 'failed':
-        this.#fail(entry)
-        break
-      case 'partition':
-        this.#partitions.set(entry)
-        break
-      case 'redo':
-        this.#beginRedo(entry)
-        break
-      case 'invalidated':
-        for (const path of entry.shards) this.#shards.invalidated.add(path)
-        this.isSettled = false
-        break
-      case 'settled':
-        this.#shards.invalidated.clear()
-        this.isSettled = true
-        break
-      case 'parts':
-        this.#shards.setParts(entry)
-        break
-      case 'scope': {
-        const { kind: _, ...scope } = entry
-        this.scope = scope
-        break
-      }
-      case 'prune':
-        this.#prune(entry)
-        break
-      case 'forget':
-        this.#forget(entry, blobs)
-        break
-      case 'swap':
-        this.#swap(entry)
-        break
-      case 'suppression':
-        this.suppression = entry
-        break
-      case 'table':
-        this.tables.set(entry.format, entry.marks)
-        break
-      case 'unknown':
-        addCounts(this.unknownFields, entry.fields)
-        break
-      case 'measured':
-        this.#measure(entry)
-        break
-      case 'limit':
-        this.service = { ...this.service, limit: entry.size, times: [] }
-        break
-    }
+  /** What an entry changes, by its kind. @param blobs what it refers to by index */
+  readonly #changes: {
+    readonly [Kind in JournalEntry['kind']]: (entry: Entry<Kind>, blobs: readonly BlobRef[]) => void
+  } = {
+    header: () => {},
+    claim: () => {},
+    end_of_log: ({ kind: _, ...end }) => (this.logEnd = end),
+    schema: (entry) => (this.schemas[entry.schema] = schemaFromJson(entry)),
+    query: ({ name, value }) => this.queries.set(name, value),
+    run: (entry) => this.#runs.begin(entry) && this.#beginRun(),
+    end: (entry) => {
+      this.searchesRemaining = entry.searches_remaining ?? this.searchesRemaining
+      this.#runs.take(entry)
+    },
+    month: (entry) => this.#runs.beginMonth(entry),
+    unfinished: (entry) => this.#runs.take(entry),
+    chain: (entry) => {
+      this.chains.set(entry.chain, chainFromEntry(entry))
+      this.nextChain = Math.max(this.nextChain, entry.chain + 1)
+    },
+    shorten: (entry) => this.#shorten(entry),
+    restart: (entry) => this.#restart(entry),
+    page: (entry, blobs) => this.#takePage(entry, blobs),
+    open: (entry) => this.#shards.begin(entry),
+    quarantined: (entry) => this.#partitions.takeQuarantined(entry),
+    rejected: ({ partition, blobs, redo }) =>
+      this.#partitions.setRejected(partition, blobs.map(blobRef), redo),
+    seal: ({ kind: _, ...shard }) => this.#shards.seal(shard),
+    failed: (entry) => this.#fail(entry),
+    partition: (entry) => this.#partitions.set(entry),
+    redo: (entry) => this.#beginRedo(entry),
+    invalidated: ({ shards }) => {
+      for (const path of shards) this.#shards.invalidated.add(path)
+      this.isSettled = false
+    },
+    settled: () => {
+      this.#shards.invalidated.clear()
+      this.isSettled = true
+    },
+    parts: (entry) => this.#shards.setParts(entry),
+    scope: ({ kind: _, ...scope }) => (this.scope = scope),
+    prune: (entry) => this.#prune(entry),
+    forget: (entry, blobs) => this.#forget(entry, blobs),
+    swap: (entry) => this.#swap(entry),
+    suppression: (entry) => (this.suppression = entry),
+    table: ({ format, marks }) => this.tables.set(format, marks),
+    unknown: ({ fields }) => addCounts(this.unknownFields, fields),
+    measured: (entry) => this.#measure(entry),
+    limit: ({ size }) => (this.service = { ...this.service, limit: size, times: [] }),
   }
 
   /** Every run reads the feeds to their ends again. */
