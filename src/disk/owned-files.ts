@@ -28,8 +28,7 @@ export class OwnedFiles {
 
   /** What is appended after the rights have ended does not count: the claim of the next owner says how much does. */
   async extend(path: string, size: number, chunks: Iterable<Uint8Array>): Promise<void> {
-    const file = openToAppend(this.#folders.checked(path))
-    try {
+    await appending(this.#folders.checked(path), (file) => {
       if (fstatSync(file).size !== size)
         throw new ExportError({
           kind: 'damaged',
@@ -38,21 +37,13 @@ export class OwnedFiles {
           next: 'Check that nothing else writes below load.path, then run again: what is lost is requested anew.',
         })
       writeChunks(file, chunks)
-      await fsyncFile(file)
-    } finally {
-      closeSync(file)
-    }
+    })
     await this.#staging.require()
   }
 
   async fsync(path: string): Promise<void> {
     const full = this.#folders.checked(path)
-    const file = openToAppend(full)
-    try {
-      await fsyncFile(file)
-    } finally {
-      closeSync(file)
-    }
+    await appending(full, () => {})
     await this.#folders.fsync(dirname(full))
   }
 
@@ -169,6 +160,17 @@ export class OwnedFiles {
       if (isAbsent(error)) await this.#staging.require()
       throw error
     }
+  }
+}
+
+/** Forces to the disk what is appended, also what was before. */
+async function appending(full: string, append: (file: number) => void): Promise<void> {
+  const file = openToAppend(full)
+  try {
+    append(file)
+    await fsyncFile(file)
+  } finally {
+    closeSync(file)
   }
 }
 

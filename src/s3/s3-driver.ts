@@ -25,9 +25,12 @@ export function s3Driver(location: BucketLocation): Driver {
   const root = prefix === '' ? '' : `${prefix}/`
   const address = `s3://${bucket}/${root}`.replace(/\/$/, '')
   let client: Promise<Client> | null = null
-  const send = async <T>(work: (s3: S3Client, sdk: Sdk) => Promise<T>): Promise<T> => {
+  const opened = (): Promise<Client> => {
     client ??= openClient(location)
-    const { s3, sdk } = await client
+    return client
+  }
+  const send = async <T>(work: (s3: S3Client, sdk: Sdk) => Promise<T>): Promise<T> => {
+    const { s3, sdk } = await opened()
     return work(s3, sdk)
   }
   const object = (name: string) => ({ Bucket: bucket, Key: root + name })
@@ -55,8 +58,8 @@ export function s3Driver(location: BucketLocation): Driver {
             const response = await s3.send(
               new sdk.GetObjectCommand({
                 ...object(name),
-                ...(range === null ? {} : { Range: httpRange(range) }),
-                ...(etag === null ? {} : { IfMatch: etag }),
+                Range: range === null ? undefined : httpRange(range),
+                IfMatch: etag ?? undefined,
               }),
             )
             const bytes = new Uint8Array((await response.Body?.transformToByteArray()) ?? [])
@@ -122,28 +125,18 @@ export function s3Driver(location: BucketLocation): Driver {
       send(async (s3, sdk) => void (await s3.send(new sdk.DeleteObjectCommand(object(name))))),
 
     async *list(start, isDeep) {
-      for (let ContinuationToken: string | undefined; ; ) {
-        const page = await send((s3, sdk) =>
-          s3.send(
-            new sdk.ListObjectsV2Command({
-              Bucket: bucket,
-              Prefix: root + start,
-              ContinuationToken,
-              ...(isDeep ? {} : { Delimiter: '/' }),
-            }),
-          ),
-        )
+      const { s3, sdk } = await opened()
+      const input = { Bucket: bucket, Prefix: root + start, Delimiter: isDeep ? undefined : '/' }
+      for await (const page of sdk.paginateListObjectsV2({ client: s3, stopOnSameToken: true }, input)) {
         for (const { Prefix = '' } of page.CommonPrefixes ?? [])
           yield { name: Prefix.slice(root.length), size: 0 }
         for (const { Key = '', Size = 0 } of page.Contents ?? [])
           yield { name: Key.slice(root.length), size: Size }
-        ContinuationToken = page.NextContinuationToken
-        if (ContinuationToken === undefined || page.IsTruncated !== true) return
       }
     },
 
     async *uploads(start) {
-      for (let from: { KeyMarker?: string; UploadIdMarker?: string } = {}; ; ) {
+      for (let from: { KeyMarker?: string; UploadIdMarker?: string | undefined } = {}; ; ) {
         const page = await send((s3, sdk) =>
           s3.send(new sdk.ListMultipartUploadsCommand({ Bucket: bucket, Prefix: root + start, ...from })),
         ).catch((error: unknown) => {
@@ -157,7 +150,7 @@ export function s3Driver(location: BucketLocation): Driver {
         }
         if (page?.IsTruncated !== true || page.NextKeyMarker === undefined) return
         const { NextKeyMarker: KeyMarker, NextUploadIdMarker: UploadIdMarker } = page
-        from = { KeyMarker, ...(UploadIdMarker === undefined ? {} : { UploadIdMarker }) }
+        from = { KeyMarker, UploadIdMarker }
       }
     },
   }
