@@ -1,11 +1,10 @@
 export * from './collections.ts'
 export * from './concurrency.ts'
 export * from './errors.ts'
-export * from './hosts.ts'
 export * from './partition.ts'
-
 export * from './pipeline.ts'
 export * from './policies.ts'
+export * from './queries.ts'
 export * from './resources.ts'
 export * from './secrets/known-secrets.ts'
 export * from './store.ts'

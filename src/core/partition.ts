@@ -1,15 +1,6 @@
 import type { Int64 } from './collections.ts'
-import {
-  type FeedQuery,
-  type NamedQuery,
-  type Order,
-  type Pipeline,
-  type Query,
-  SEARCHES,
-  type SearchQuery,
-} from './pipeline.ts'
-import { IDENTITY_POLICIES, type IdentityPolicy } from './policies.ts'
-import { rulesOf } from './resources.ts'
+import type { Order } from './pipeline.ts'
+import type { NamedQuery } from './queries.ts'
 import { formatInstant, type Micros, parseTimestamp } from './time.ts'
 
 /** Half-open UTC range `[from, until)`. */
@@ -21,51 +12,6 @@ export type Partition = {
   readonly key: string
   readonly query: NamedQuery
   readonly window: Window | null
-}
-
-/** Whether rows are read from a feed, which has no end and takes no filter. */
-export function isFeed<Q extends Query>(query: Q): query is Q & FeedQuery {
-  return query.type === 'tenant' || query.type === 'identifier'
-}
-
-/** Whether all of its queries are feeds: a pipeline has one resource. */
-export function isOfFeeds({ extract }: Pick<Pipeline, 'extract'>): boolean {
-  return rulesOf(extract.resource).reading === 'feed'
-}
-
-export function hidesIdentity(query: Query, identity: IdentityPolicy): boolean {
-  // A policy that is not known hides, too.
-  return identityIn(query.type) !== 'none' && IDENTITY_POLICIES[identity]?.shows !== true
-}
-
-/** How much of an identity the value of a query is. @param type of a query; any other text: none of it */
-export function identityIn(type: string): 'none' | 'part' | 'whole' {
-  return isSearch(type) ? SEARCHES[type].identity : 'none'
-}
-
-export function isSearch(type: string): type is SearchQuery['type'] {
-  return Object.hasOwn(SEARCHES, type)
-}
-
-/** Whether a value is secret or hidden. Then no text of the service is quoted: it may repeat it in any spelling. */
-export function hidesQueries({ extract, transform }: Pick<Pipeline, 'extract' | 'transform'>): boolean {
-  const queries = [...extract.queries, ...(extract.unfiltered?.queries ?? [])]
-  return queries.some((query) => query.type === 'secret' || hidesIdentity(query, transform.identity))
-}
-
-/** The value of a query, or the variable that holds its secret. {@link hidesIdentity} says when to hide it. */
-export function queryLabel(query: Query): string {
-  switch (query.type) {
-    case 'report':
-    case 'identifier':
-      return String(query.id)
-    case 'reports':
-      return 'all'
-    case 'tenant':
-      return 'tenant'
-    default:
-      return (query as unknown as Readonly<Record<string, string>>)[SEARCHES[query.type].by]!
-  }
 }
 
 export function partition(query: NamedQuery, window: Window | null): Partition {

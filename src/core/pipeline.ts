@@ -1,5 +1,6 @@
 import type { IdentityPolicy, SecretPolicy } from './policies.ts'
-import type { AddressKey, Resource } from './resources.ts'
+import { hidesIdentity, type NamedQuery, type Query } from './queries.ts'
+import { type AddressKey, type Resource, rulesOf } from './resources.ts'
 import type { Age, Micros } from './time.ts'
 
 /** A pipeline file after loading: defaults are resolved, paths are absolute, durations are in milliseconds. */
@@ -33,6 +34,17 @@ export function locationOf(pipeline: Located, ...keys: readonly [string, ...stri
     if (location !== undefined) return location
   }
   return file
+}
+
+/** Whether all of its queries are feeds: a pipeline has one resource. */
+export function isOfFeeds({ extract }: Pick<Pipeline, 'extract'>): boolean {
+  return rulesOf(extract.resource).reading === 'feed'
+}
+
+/** Whether a value is secret or hidden. Then no text of the service is quoted: it may repeat it in any spelling. */
+export function hidesQueries({ extract, transform }: Pick<Pipeline, 'extract' | 'transform'>): boolean {
+  const queries = [...extract.queries, ...(extract.unfiltered?.queries ?? [])]
+  return queries.some((query) => query.type === 'secret' || hidesIdentity(query, transform.identity))
 }
 
 export type ServiceSettings = {
@@ -97,36 +109,6 @@ export type ExtractSettings = {
 export type Order = 'asc' | 'desc'
 
 export type Selection = Pick<ExtractSettings, 'queries' | 'windows'>
-
-/** The member with the value (of a secret query the name of its variable), and how much of an identity that is. */
-export const SEARCHES = {
-  domain: { by: 'fqdn', identity: 'none' },
-  auth_domain: { by: 'fqdn', identity: 'none' },
-  email: { by: 'email', identity: 'whole' },
-  keyword: { by: 'keyword', identity: 'part' },
-  secret: { by: 'secretEnv', identity: 'none' },
-} as const satisfies Record<string, { readonly by: string; readonly identity: 'none' | 'part' | 'whole' }>
-
-type Searches = typeof SEARCHES
-
-/** `as`: the user's name for it; without one it is named after its value. */
-export type SearchQuery = {
-  [Type in keyof Searches]: { readonly type: Type; readonly as?: string } & {
-    readonly [Member in Searches[Type]['by']]: string
-  }
-}[keyof Searches]
-
-export type Query =
-  | SearchQuery
-  | { readonly type: 'report'; readonly id: number }
-  | { readonly type: 'reports' }
-  | FeedQuery
-
-/** The credentials of the token's tenant, or of one of its identifiers, as they come. */
-export type FeedQuery = { readonly type: 'tenant' } | { readonly type: 'identifier'; readonly id: number }
-
-/** The name is for paths, keys, logs and messages (`domain.acme.com`). A hidden identity's depends on the mask key. */
-export type NamedQuery = Query & { readonly name: string }
 
 /** A pipeline whose queries have names. Everything that accesses a data set takes this type. */
 export type NamedPipeline = Omit<Pipeline, 'extract'> & {

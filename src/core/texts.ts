@@ -45,6 +45,14 @@ export function isHeaderText(text: string): boolean {
   return /^[\x20-\x7e]+$/.test(text)
 }
 
+/** @param options `subdomains`: `*.localhost` too. Only without secrets: some resolvers send it out (RFC 6761, 6.3). */
+export function isLoopback(hostname: string, { subdomains = false } = {}): boolean {
+  return (
+    /^(?:localhost|\[?::1\]?|127\.\d+\.\d+\.\d+)$/.test(hostname) ||
+    (subdomains && hostname.endsWith('.localhost'))
+  )
+}
+
 /** Quotes a word for a POSIX shell, if needed. */
 export function shellWord(text: string): string {
   return /^[A-Za-z0-9_@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`

@@ -29,6 +29,9 @@ export const systemClock: Clock = {
   },
 }
 
+/** Milliseconds. Within the 250 of Node.js a slow host is never reached if one of its two addresses has no route. */
+export const ADDRESS_ATTEMPT_MS = 2500
+
 /** Microseconds since 1970, UTC: exact from 1684 to 2255, as whole seconds always. Times of rows are {@link Int64}. */
 export type Micros = number
 

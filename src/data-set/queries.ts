@@ -8,13 +8,14 @@ import {
   locationOf,
   type NamedPipeline,
   type NamedQuery,
+  nameQuery,
   nullIf,
   type Pipeline,
   type Query,
   queryLabel,
   requireSet,
+  visibleLabel,
 } from '../core/index.ts'
-import { nameQuery, visibleLabel } from '../pipeline/index.ts'
 import { maskedQueryValue } from '../transform/index.ts'
 import type { DataSetOptions } from './options.ts'
 

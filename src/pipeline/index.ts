@@ -27,5 +27,4 @@ export {
 export { IN_STORE } from './stores.ts'
 export { readSubmitted, submittedFile } from './submitted-file.ts'
 export { AGE_EXPECTED, ago, parseAge, pruneBefore } from './values/ages.ts'
-export { nameQuery, visibleLabel } from './values/query-names.ts'
 export type { Overrides } from './yaml/read-tree.ts'

@@ -3,16 +3,17 @@ import { describe, expect, it } from 'vitest'
 import {
   type IdentityPolicy,
   isFeed,
+  nameQuery,
   parseInstant,
   parseWindow,
   partition,
   type Query,
   queryLabel,
+  visibleLabel,
   type Window,
   windowRange,
 } from '../../src/core/index.ts'
 import { folderOf } from '../../src/load/index.ts'
-import { nameQuery, visibleLabel } from '../../src/pipeline/index.ts'
 import { cases } from '../support/thorough.ts'
 
 const named = (query: Query) => nameQuery(query, queryLabel(query))

@@ -5,10 +5,12 @@ import {
   type Clock,
   ExportError,
   isFeed,
+  nameQuery,
   partition,
   type Query,
   type ServiceSettings,
   systemClock,
+  visibleLabel,
   type Window,
 } from '../../src/core/index.ts'
 import {
@@ -21,7 +23,6 @@ import {
   type ServiceDeps,
   type ServiceLimits,
 } from '../../src/extract/index.ts'
-import { nameQuery, visibleLabel } from '../../src/pipeline/index.ts'
 import { type DecodedPage, SeenCursors } from '../../src/rows/index.ts'
 import { portOf } from '../support/listening.ts'
 

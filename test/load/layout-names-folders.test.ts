@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import {
+  nameQuery,
   type PartitionBy,
   parseInstant,
   partition,
@@ -9,7 +10,6 @@ import {
 } from '../../src/core/index.ts'
 import { folderOf, ownsFolder, partOf } from '../../src/load/index.ts'
 import { shardPath } from '../../src/load/layout.ts'
-import { nameQuery } from '../../src/pipeline/index.ts'
 
 const at = (text: string): number => parseInstant(text) ?? Number.NaN
 const january = { from: at('2024-01-01'), until: at('2024-02-01') }

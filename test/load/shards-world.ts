@@ -5,6 +5,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { expect } from 'vitest'
 import {
   type NamedQuery,
+  nameQuery,
   type OwnedStore,
   partitionKey,
   type Store,
@@ -30,7 +31,6 @@ import {
   type Slice,
   shardWriter,
 } from '../../src/load/index.ts'
-import { nameQuery } from '../../src/pipeline/index.ts'
 import { chainsOf } from '../../src/pipeline/plan/chains.ts'
 import { encodeRecordBatch } from '../../src/rows/index.ts'
 import {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { WindowRun } from '../../src/core/index.ts'
-import { nameQuery, type PlannedChain } from '../../src/pipeline/index.ts'
+import { nameQuery, WindowRun } from '../../src/core/index.ts'
+import type { PlannedChain } from '../../src/pipeline/index.ts'
 import { ChainQueue } from '../../src/run/follow/chain-queue.ts'
 import { exportsTo, sandboxOf } from './world.ts'
 

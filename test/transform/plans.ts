@@ -1,5 +1,4 @@
-import { partition, type Query, queryLabel, type Window } from '../../src/core/index.ts'
-import { nameQuery } from '../../src/pipeline/index.ts'
+import { nameQuery, partition, type Query, queryLabel, type Window } from '../../src/core/index.ts'
 import {
   allColumns,
   columnsOf,

@@ -5,9 +5,9 @@ import {
   locationOf,
   type NamedPipeline,
   type NamedQuery,
+  nameQuery,
   queryLabel,
 } from '../../core/index.ts'
-import { nameQuery } from '../../pipeline/index.ts'
 import { type CheckpointState, isKnown, type JournalEntry } from '../../state/index.ts'
 import { maskedQueryValue } from '../../transform/index.ts'
 import { foldedName, sameNames } from '../queries.ts'

@@ -5,9 +5,11 @@ import {
   IDENTITY_POLICIES,
   type IdentityPolicy,
   MAX_WINDOWS,
+  nameQuery,
   type Query,
   queryLabel,
   rulesOf,
+  visibleLabel,
   type WindowSettings,
 } from '../../core/index.ts'
 import { noDomain } from '../problems/describe.ts'
@@ -15,7 +17,6 @@ import type { Problems } from '../problems/problems.ts'
 import type { PipelineFile } from '../schema/file-schema.ts'
 import { INSTANT } from '../schema/query-schema.ts'
 import { parseDomain } from '../values/addresses.ts'
-import { nameQuery, visibleLabel } from '../values/query-names.ts'
 import { readText } from '../values/read-text.ts'
 
 type ExtractFile = PipelineFile['extract']

@@ -2,6 +2,7 @@ import {
   type Micros,
   type NamedPipeline,
   type NamedQuery,
+  nameQuery,
   type Order,
   type PartitionBy,
   parseInstant,
@@ -9,7 +10,7 @@ import {
   type WindowSettings,
   windowRange,
 } from '../../../src/core/index.ts'
-import { type Begun, type BegunChain, nameQuery } from '../../../src/pipeline/index.ts'
+import type { Begun, BegunChain } from '../../../src/pipeline/index.ts'
 import { read, withLine } from '../pipeline-file.ts'
 
 export const at = (text: string): Micros => parseInstant(text) ?? Number.NaN

@@ -1,6 +1,7 @@
 import {
   type Int64,
   type NamedPipeline,
+  nameQuery,
   type Pipeline,
   parseWindow,
   type Query,
@@ -8,7 +9,6 @@ import {
   type Window,
 } from '../../../core/index.ts'
 import { importedAt, takeRows } from '../../../load/index.ts'
-import { nameQuery } from '../../../pipeline/index.ts'
 import {
   type ColumnSpec,
   columnsOf,
