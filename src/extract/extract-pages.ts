@@ -3,8 +3,8 @@ import { type DecodedPage, MAX_CURSOR_BYTES, type SeenCursors } from '../rows/in
 import { MIN_PAGE_SIZE, type PageSizes } from './pace/page-sizes.ts'
 import { type ChainRequest, requestsFor } from './page-requests.ts'
 import { NotServed } from './sending/failures.ts'
-import type { ReadResponse } from './sending/outgoing.ts'
-import type { RequestGroup, Service, ServiceRequest } from './service.ts'
+import type { ReadResponse, ServiceRequest } from './sending/outgoing.ts'
+import type { RequestGroup, Service } from './service.ts'
 
 export type ExtractedPage = {
   readonly page: DecodedPage
@@ -162,7 +162,7 @@ function requestPage(parts: PageParts, from: Cursor, number: number): Promise<Ex
     for (const rows of new Set([from.size, own])) {
       const outcome = await ask(rows).catch(refusedCursor)
       if (!(outcome instanceof ExportError)) {
-        if (refusal !== null) sizes.bind()
+        if (refusal !== null) sizes.bindsSizes = true
         return outcome
       }
       // It came with this very size.
@@ -170,7 +170,7 @@ function requestPage(parts: PageParts, from: Cursor, number: number): Promise<Ex
       refusal = outcome
     }
     // With its own size the page did not come before.
-    sizes.bind()
+    sizes.bindsSizes = true
     throw new NotServed({ ...refusal!, kind: 'transient', cause: refusal })
   }
   const page = sizes === null || from.ownSize === null ? ask(from.size) : inSizes(from.ownSize, sizes)

@@ -5,10 +5,10 @@ export {
   type PageStart,
   type ReadPage,
 } from './extract-pages.ts'
-export { type RunLimits, requestsLeft, searchesToSpend } from './pace/budget.ts'
+export { type RunLimits, requestsLeft } from './pace/budget.ts'
 export { PageSizes } from './pace/page-sizes.ts'
 export { rateLimit } from './pace/rate-limit.ts'
-export { fetchReport, openReports, type Report, type Reports } from './reports.ts'
+export { fetchReport, type Report } from './reports.ts'
 export { NotServed } from './sending/failures.ts'
 export { isWebPage, ResponseError, statusOf } from './sending/responses.ts'
 export type { TokenInfo } from './sending/tokens.ts'

@@ -1,4 +1,6 @@
 import {
+  type AddressKey,
+  ExportError,
   type FeedQuery,
   formatInstant,
   type Int64Json,
@@ -11,12 +13,27 @@ import {
   rulesOf,
   SEARCHES,
   type SearchQuery,
+  type ServiceSettings,
   type Window,
 } from '../core/index.ts'
-import type { Endpoints } from './endpoints.ts'
-import { BASIC } from './sending/outgoing.ts'
+import { BASIC, type ServiceRequest } from './sending/outgoing.ts'
 import { TENANT } from './sending/responses.ts'
-import type { ServiceRequest } from './service.ts'
+
+export type Endpoints = {
+  readonly search: URL
+  readonly reports: URL
+  /** @param id of an identifier, where the address has one */
+  readonly feed: (key: AddressKey, id: number | null) => URL
+}
+
+/** @throws ExportError `config` when an address is no URL */
+export function endpointsOf({ baseUrl, addresses }: ServiceSettings): Endpoints {
+  return {
+    search: endpoint(baseUrl, addresses.search_path),
+    reports: endpoint(baseUrl, addresses.report_path),
+    feed: (key, id) => endpoint(baseUrl, addresses[key].replaceAll('{id}', String(id))),
+  }
+}
 
 /** What the pages of a chain are requested with. */
 export type ChainRequest = {
@@ -43,7 +60,8 @@ export function requestsFor(endpoints: Endpoints, chain: ChainRequest): RequestF
     case 'reports':
       return (cursor, about, size) => ({
         ...BASIC,
-        url: listUrl(endpoints.reports, chain, cursor, size),
+        // `GET {report_path}/?from=&size=&order=`. Source: public API documentation.
+        url: withQuery(withPath(endpoints.reports, ''), { from: cursor, size, order: chain.order }),
         about,
         size,
         hasCursor: cursor !== null,
@@ -71,15 +89,6 @@ export function reportRequest(reports: URL, id: number, about: string): ServiceR
   return { ...BASIC, url: withPath(reports, String(id)), about }
 }
 
-/** `GET {report_path}/?from=&size=&order=`. Source: public API documentation. */
-function listUrl(reports: URL, { order }: ChainRequest, cursor: string | null, size: number): URL {
-  const url = withPath(reports, '')
-  if (cursor !== null) url.searchParams.set('from', cursor)
-  url.searchParams.set('size', String(size))
-  url.searchParams.set('order', order)
-  return url
-}
-
 function feedUrl(endpoints: Endpoints, resource: Resource, query: FeedQuery): URL {
   const [ofTenant, ofIdentifier] = rulesOf(resource).addresses
   return query.type === 'tenant' ? endpoints.feed(ofTenant!, null) : endpoints.feed(ofIdentifier!, query.id)
@@ -89,10 +98,7 @@ function feedUrl(endpoints: Endpoints, resource: Resource, query: FeedQuery): UR
 function feedRequests(feed: URL, { query, order }: ChainRequest): RequestFor {
   const subject = query.type === 'identifier' ? `identifier ${query.id}` : TENANT
   return (cursor, about, size) => {
-    const url = new URL(feed)
-    url.searchParams.set('size', String(size))
-    if (cursor !== null) url.searchParams.set('from', cursor)
-    if (query.type === 'tenant') url.searchParams.set('order_type', order)
+    const url = withQuery(feed, { size, from: cursor, order_type: query.type === 'tenant' ? order : null })
     return { ...BASIC, url, about, tier: 'feed', hasCursor: cursor !== null, size, feed: subject }
   }
 }
@@ -100,6 +106,13 @@ function feedRequests(feed: URL, { query, order }: ChainRequest): RequestFor {
 function withPath(base: URL, last: string): URL {
   const url = new URL(base)
   url.pathname = `${url.pathname.replace(/\/+$/, '')}/${last}`
+  return url
+}
+
+function withQuery(base: URL, parameters: Readonly<Record<string, string | number | null>>): URL {
+  const url = new URL(base)
+  for (const [name, value] of Object.entries(parameters))
+    if (value !== null) url.searchParams.set(name, String(value))
   return url
 }
 
@@ -127,13 +140,31 @@ function searchBody(chain: ChainRequest, query: object, cursor: string | null, s
 }
 
 /** The service includes both bounds. A row exactly at a window's end is assigned to the next window later. */
-function importedAtFilter({ requested, since, order }: ChainRequest): { gte?: string; lte?: string } | null {
+function importedAtFilter({ requested, since, order }: ChainRequest): object | null {
   const gte = order === 'asc' && since !== null ? since : requested?.from
   const lte = order === 'desc' && since !== null ? since : requested?.until
-  if (gte === undefined && lte === undefined) return null
-  return { ...bound('gte', gte), ...bound('lte', lte) }
+  const bounds = Object.entries({ gte, lte }).flatMap(([name, at]) =>
+    at === undefined ? [] : [[name, formatInstant(int64FromJson(at))]],
+  )
+  return bounds.length === 0 ? null : Object.fromEntries(bounds)
 }
 
-function bound(name: 'gte' | 'lte', at: Int64Json | undefined): { gte?: string; lte?: string } {
-  return at === undefined ? {} : { [name]: formatInstant(int64FromJson(at)) }
+/** @param pathOrUrl absolute, or a path below the base @throws ExportError `config` when it is no URL */
+export function endpoint(baseUrl: string, pathOrUrl: string): URL {
+  const text = /^https?:\/\//i.test(pathOrUrl)
+    ? pathOrUrl
+    : `${baseUrl.replace(/\/+$/, '')}/${pathOrUrl.replace(/^\/+/, '')}`
+  const url = URL.canParse(text) ? new URL(text) : null
+  if (url !== null && /^https?:$/.test(url.protocol)) return url
+  throw new ExportError({
+    kind: 'config',
+    what: "The service's address is no http or https URL",
+    where: 'service',
+    next: 'Correct service.base_url or the path.',
+  })
+}
+
+/** Names a request in messages. Without the query string: cursors are long and unreadable. */
+export function whereOf(method: string, url: URL, about: string): string {
+  return `${method} ${url.origin}${url.pathname}, ${about}`
 }

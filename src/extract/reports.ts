@@ -1,14 +1,13 @@
 import * as z from 'zod'
-import { ExportError, type ServiceSettings } from '../core/index.ts'
+import { ExportError } from '../core/index.ts'
 import { jsonBody } from '../http/index.ts'
 import { reportRequest } from './page-requests.ts'
-import { type CallDeps, Service } from './service.ts'
+import type { Service } from './service.ts'
 
 const text = z.string().nullish()
 const texts = z.array(z.string()).nullish()
-const integer = z.int().nullish()
 
-/** Source: service spec 2.1; everything but the identifier may be null or absent, unknown fields stay. */
+/** Source: service spec 2.1; everything but the identifier may be null or absent; fields that are not printed stay as they are. */
 const Report = z.looseObject({
   id: z.int(),
   format_type: text,
@@ -18,32 +17,15 @@ const Report = z.looseObject({
   content: text,
   tags: texts,
   highlights: texts,
-  related_activity_uids: texts,
-  prompt_preset_uid: text,
-  created_at: text,
   published_at: text,
   updated_at: text,
-  reading_time: integer,
-  tenant_id: integer,
-  organization_id: integer,
+  reading_time: z.int().nullish(),
 })
 export type Report = z.infer<typeof Report>
 
 const ReportResponse = z.object({ report: Report })
 
-/** Threat-flow reports, which cost no searches. They share a connection, a token and the rate limit. */
-export type Reports = {
-  /** @throws ExportError naming the report */
-  fetch(id: number): Promise<Report>
-  close(): Promise<void>
-}
-
-export function openReports(settings: ServiceSettings, deps: CallDeps): Reports {
-  const service = Service.forCalls(settings, deps)
-  return { fetch: (id) => fetchReport(service, id), close: () => service.close() }
-}
-
-/** Source: service spec 4.1. @throws ExportError `data` when the response is no report; else as `Service.request` */
+/** A threat-flow report, which costs no search. Source: service spec 4.1. @throws ExportError `data` when the response is no report; else as `Service.request` */
 export async function fetchReport(service: Service, id: number): Promise<Report> {
   const request = reportRequest(service.endpoints.reports, id, `report ${id}`)
   return service.request(request, async (body, where) => parseReport(body, id, where))

@@ -9,12 +9,19 @@ import {
   requireSet,
   type ServiceSettings,
 } from '../core/index.ts'
-import { always, httpClient, type RequestSignals, type Token, type TokenSource } from '../http/index.ts'
-import { type Endpoints, endpoint, endpointsOf, rateLimits, whereOf } from './endpoints.ts'
+import { httpClient, type RequestSignals, type Token, type TokenSource, tokenSource } from '../http/index.ts'
 import { Budget, type RunLimits, type ThisMonth } from './pace/budget.ts'
+import { rateLimits } from './pace/rate-limit.ts'
 import { SearchCount } from './pace/search-count.ts'
-import { BASIC, type Outgoing, type ReadResponse, type SenderParts } from './sending/outgoing.ts'
-import { isWebPage, ResponseError } from './sending/responses.ts'
+import { type Endpoints, endpoint, endpointsOf, whereOf } from './page-requests.ts'
+import {
+  BASIC,
+  type Outgoing,
+  type ReadResponse,
+  type SenderParts,
+  type ServiceRequest,
+} from './sending/outgoing.ts'
+import { statusOf } from './sending/responses.ts'
 import { Sender } from './sending/sender.ts'
 import { exchangedToken, serviceTokens, type TokenInfo, testedToken } from './sending/tokens.ts'
 
@@ -41,11 +48,6 @@ export type ServiceLimits = RunLimits & {
 
 /** What single calls need, outside a run. */
 export type CallDeps = Pick<ServiceDeps, 'clock' | 'readSecret' | 'stop' | 'log' | 'hidesTexts'>
-
-export type ServiceRequest = Pick<
-  Outgoing,
-  'method' | 'url' | 'tier' | 'body' | 'hasCursor' | 'about' | 'size' | 'smaller' | 'feed'
-> & { readonly group?: RequestGroup }
 
 /** Requests that are aborted together. */
 export type RequestGroup = RequestSignals & { end(): void }
@@ -76,7 +78,7 @@ export class Service {
     const { connections } = limits
     this.#parts = {
       http: httpClient({ connections, timeoutMs, maxResponseBytes, keys: SETTING_KEYS }),
-      pace: rateLimits(settings, this.endpoints, clock),
+      pace: rateLimits(settings, this.endpoints.search, clock),
       budget: new Budget(limits, searches, clock),
       searches,
       settings,
@@ -126,7 +128,7 @@ export class Service {
    * `NotServed` if a page came in no size
    */
   request<T>(
-    { group, ...request }: ServiceRequest,
+    { group, ...request }: ServiceRequest & { readonly group?: RequestGroup },
     read: ReadResponse<T>,
     onSent: () => void = () => {},
   ): Promise<T> {
@@ -154,16 +156,10 @@ export class Service {
     )
   }
 
-  /** A GET runs no search: it is free. @returns the status of an error, 200 for a web page; null: another response */
-  async probeSearch(): Promise<number | null> {
-    try {
-      const outgoing = this.#free('GET', this.endpoints.search, 'search path')
-      return await this.#sender.send(outgoing, async () => null)
-    } catch (error) {
-      if (isWebPage(error)) return 200
-      if (error instanceof ResponseError) return error.status
-      throw error
-    }
+  /** A GET runs no search: it is free. @returns the status of an error or of a web page; null: of anything else, or none */
+  probeSearch(): Promise<number | null> {
+    const outgoing = this.#free('GET', this.endpoints.search, 'search path')
+    return this.#sender.send(outgoing, async () => null).catch(statusOf)
   }
 
   close(): Promise<void> {
@@ -172,8 +168,10 @@ export class Service {
 
   async #exchangeKey({ tokenUrl, tenantId }: Auth & { kind: 'api-key' }, apiKey: Token): Promise<string> {
     const body = tenantId === null ? null : JSON.stringify({ tenant_id: tenantId })
-    const url = endpoint(this.#parts.settings.baseUrl, tokenUrl)
-    const outgoing = { ...this.#free('POST', url, 'token exchange'), body, tokens: always(apiKey) }
+    const { settings, clock } = this.#parts
+    const url = endpoint(settings.baseUrl, tokenUrl)
+    const tokens = tokenSource(clock, async () => apiKey)
+    const outgoing = { ...this.#free('POST', url, 'token exchange'), body, tokens }
     return this.#sender.send(outgoing, async (bytes, where) => exchangedToken(bytes, where))
   }
 

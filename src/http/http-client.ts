@@ -29,14 +29,8 @@ type HttpLimits = {
   readonly timeoutMs: number
   /** Limit for the bytes on the wire and for the decoded ones. */
   readonly maxResponseBytes: number
-  readonly keys: SettingKeys
-}
-
-type SettingKeys = {
-  /** Of the server's address: `service.base_url`. */
-  readonly address: string
-  /** Of the timeout; null: it cannot be set. */
-  readonly timeout: string | null
+  /** Of the server's address, such as `service.base_url`, and of the timeout; null: it cannot be set. */
+  readonly keys: { readonly address: string; readonly timeout: string | null }
 }
 
 /** By name in small letters. */
@@ -91,13 +85,13 @@ export function httpClient(limits: HttpLimits) {
     ): Promise<HttpResponse | null> {
       opened ??= open()
       const connections = await opened
-      const exchange = new Exchange(request, limits, memory, { onWrite, onHead })
+      const { handler, response } = exchange(request, limits, memory, { onWrite, onHead })
       const { method, url, headers, body } = request
       const path = url.pathname + url.search
       // The timer of the exchange covers both.
       const untimed = { headersTimeout: 0, bodyTimeout: 0 }
-      connections.dispatch({ origin: url.origin, path, method, headers, body, ...untimed }, exchange)
-      return exchange.response
+      connections.dispatch({ origin: url.origin, path, method, headers, body, ...untimed }, handler)
+      return response
     },
     async close(): Promise<void> {
       const connections = await opened?.catch(() => null)
@@ -110,141 +104,125 @@ type Calls = { readonly onWrite: () => boolean; readonly onHead: () => void }
 type Head = Pick<HttpResponse, 'status' | 'headers'>
 
 /** One request and its response, by the dispatcher's own events: the moment of writing is known exactly. */
-class Exchange implements Dispatcher.DispatchHandler {
+function exchange(request: HttpRequest, limits: HttpLimits, memory: BodyMemory, calls: Calls) {
+  const { where } = request
+  const { timeoutMs, maxResponseBytes } = limits
+  let resolve: (response: HttpResponse | null) => void
+  let reject: (error: unknown) => void
   /** null: the request was withheld. */
-  readonly response: Promise<HttpResponse | null>
-  readonly #request: HttpRequest
-  readonly #limits: HttpLimits
-  readonly #memory: BodyMemory
-  readonly #calls: Calls
-  #settle!: {
-    readonly resolve: (response: HttpResponse | null) => void
-    readonly reject: (error: unknown) => void
-  }
-  #isSettled = false
+  const response = new Promise<HttpResponse | null>((...settle) => {
+    ;[resolve, reject] = settle
+  })
+  let isSettled = false
   /** Null until the request is written. */
-  #written: Dispatcher.DispatchController | null = null
-  #head: Head | null = null
-  #body: Body | null = null
-  #stop: AbortSignal | null = null
-  #timer: NodeJS.Timeout | undefined
+  let written: Dispatcher.DispatchController | null = null
+  let head: Head | null = null
+  let body: Body | null = null
+  let stop: AbortSignal | null = null
+  let timer: NodeJS.Timeout | undefined
 
-  constructor(request: HttpRequest, limits: HttpLimits, memory: BodyMemory, calls: Calls) {
-    this.#request = request
-    this.#limits = limits
-    this.#memory = memory
-    this.#calls = calls
-    this.response = new Promise((resolve, reject) => {
-      this.#settle = { resolve, reject }
-    })
-    this.#endBy(request.signal)
-  }
-
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    // undici may write again when a connection breaks. It must not, because of rate limit and budget.
-    if (this.#written !== null) throw new Error('the connection broke')
-    try {
-      if (!this.#isSettled && !this.#calls.onWrite()) this.#end(() => this.#settle.resolve(null))
-    } catch (error) {
-      this.#end(() => this.#settle.reject(error))
-    }
-    // If this throws, nothing is written and the connection stays open.
-    if (this.#isSettled) throw new Error('not to be written')
-    this.#written = controller
-    this.#restartTimer(this.#limits.timeoutMs)
-    this.#endBy(this.#request.abort)
-  }
-
-  onResponseStart(_: Dispatcher.DispatchController, status: number, given: IncomingHttpHeaders): void {
-    if (status < 200) return
-    this.#calls.onHead()
-    const headers = responseHeaders(given)
-    const { timeoutMs, maxResponseBytes } = this.#limits
-    const announced = Number(headers['content-length'] ?? 0)
-    this.#head = { status, headers }
-    if (!isSuccess(status)) {
-      this.#body = new Body(NO_MEMORY, announced, MAX_ERROR_BYTES)
-      this.#restartTimer(Math.min(timeoutMs, ERROR_BODY_TIMEOUT_MS))
-    } else if (codingOf(headers) === null) this.#fail(unknownCoding(this.#request.where))
-    else if (announced > maxResponseBytes) this.#fail(tooLarge(maxResponseBytes, this.#request.where))
-    else this.#body = new Body(this.#memory, announced, maxResponseBytes)
-  }
-
-  onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
-    if (this.#body?.add(chunk) === false)
-      this.#breakOff(tooLarge(this.#limits.maxResponseBytes, this.#request.where))
-  }
-
-  onResponseEnd(): void {
-    if (this.#head !== null && this.#body !== null) this.#complete(this.#head, this.#body)
-  }
-
-  onResponseError(_: Dispatcher.DispatchController, error: Error): void {
-    this.#breakOff(networkError(error, this.#request, this.#limits.keys.address))
-  }
-
-  #complete({ status, headers }: Head, body: Body): void {
-    const isGood = isSuccess(status)
-    const respond = (bytes: Uint8Array, release = () => {}): void =>
-      this.#settle.resolve({ status, headers, body: bytes, release })
-    const bytes = body.take()
-    this.#end(() => {
-      if (codingOf(headers) === 'identity') respond(bytes, () => this.#memory.give(bytes))
-      else if (!isGood && codingOf(headers) === null) respond(new Uint8Array(0))
-      else
-        unzipped(bytes, isGood ? this.#limits.maxResponseBytes : MAX_ERROR_BYTES, this.#request.where)
-          .then((decoded) => respond(decoded))
-          // The body of an error is optional.
-          .catch((error: unknown) => (isGood ? this.#settle.reject(error) : respond(new Uint8Array(0))))
-          .finally(() => this.#memory.give(bytes))
-    })
-  }
-
-  /** The body is incomplete. For an error, the status is enough. */
-  #breakOff(error: ExportError): void {
-    const [head, body] = [this.#head, this.#body]
-    if (head !== null && body !== null && !isSuccess(head.status)) this.#complete(head, body)
-    this.#fail(error)
-  }
-
-  #fail(error: ExportError): void {
-    this.#end(() => this.#settle.reject(error))
-    // Later bytes are dropped.
-    this.#body = null
-    this.#written?.abort(error)
-  }
-
-  #end(settle: () => void): void {
-    if (this.#isSettled) return
-    this.#isSettled = true
-    clearTimeout(this.#timer)
-    this.#stop?.removeEventListener('abort', this.#onAbort)
+  function end(settle: () => void): void {
+    if (isSettled) return
+    isSettled = true
+    clearTimeout(timer)
+    stop?.removeEventListener('abort', onAbort)
     settle()
   }
 
-  readonly #onTimeout = (): void => {
-    const what = `No complete response came within ${this.#limits.timeoutMs / 1000} s`
-    const { timeout } = this.#limits.keys
-    const next = timeout === null ? 'Run again later.' : `Run again later, or raise ${timeout}.`
-    this.#breakOff(new ResponseTimeout({ kind: 'transient', what, where: this.#request.where, next }))
+  function fail(error: ExportError): void {
+    end(() => reject(error))
+    // Later bytes are dropped.
+    body = null
+    written?.abort(error)
   }
 
-  readonly #onAbort = (): void => {
-    this.#fail(interrupted(this.#request.where))
+  /** The body is incomplete. For an error, the status is enough. */
+  function breakOff(error: ExportError): void {
+    if (head !== null && body !== null && !isSuccess(head.status)) complete(head, body)
+    fail(error)
   }
 
-  #restartTimer(ms: number): void {
-    clearTimeout(this.#timer)
-    this.#timer = setTimeout(this.#onTimeout, ms)
+  function complete({ status, headers }: Head, received: Body): void {
+    const isGood = isSuccess(status)
+    const respond = (body: Uint8Array, release = () => {}): void =>
+      resolve({ status, headers, body, release })
+    const bytes = received.take()
+    end(() => {
+      if (codingOf(headers) === 'identity') respond(bytes, () => memory.give(bytes))
+      else if (!isGood && codingOf(headers) === null) respond(new Uint8Array(0))
+      else
+        unzipped(bytes, isGood ? maxResponseBytes : MAX_ERROR_BYTES, where)
+          .then((decoded) => respond(decoded))
+          // The body of an error is optional.
+          .catch((error: unknown) => (isGood ? reject(error) : respond(new Uint8Array(0))))
+          .finally(() => memory.give(bytes))
+    })
+  }
+
+  function onAbort(): void {
+    fail(interrupted(where))
   }
 
   /** From now on this signal aborts the request. */
-  #endBy(signal: AbortSignal): void {
-    this.#stop?.removeEventListener('abort', this.#onAbort)
-    this.#stop = signal
-    signal.addEventListener('abort', this.#onAbort)
-    if (signal.aborted) this.#onAbort()
+  function endBy(signal: AbortSignal): void {
+    stop?.removeEventListener('abort', onAbort)
+    stop = signal
+    signal.addEventListener('abort', onAbort)
+    if (signal.aborted) onAbort()
   }
+
+  function onTimeout(): void {
+    const what = `No complete response came within ${timeoutMs / 1000} s`
+    const { timeout } = limits.keys
+    const next = timeout === null ? 'Run again later.' : `Run again later, or raise ${timeout}.`
+    breakOff(new ResponseTimeout({ kind: 'transient', what, where, next }))
+  }
+
+  function restartTimer(ms: number): void {
+    clearTimeout(timer)
+    timer = setTimeout(onTimeout, ms)
+  }
+
+  const handler: Dispatcher.DispatchHandler = {
+    onRequestStart(controller) {
+      // undici may write again when a connection breaks. It must not, because of rate limit and budget.
+      if (written !== null) throw new Error('the connection broke')
+      try {
+        if (!isSettled && !calls.onWrite()) end(() => resolve(null))
+      } catch (error) {
+        end(() => reject(error))
+      }
+      // If this throws, nothing is written and the connection stays open.
+      if (isSettled) throw new Error('not to be written')
+      written = controller
+      restartTimer(timeoutMs)
+      endBy(request.abort)
+    },
+    onResponseStart(_, status, given) {
+      if (status < 200) return
+      calls.onHead()
+      const headers = responseHeaders(given)
+      const announced = Number(headers['content-length'] ?? 0)
+      head = { status, headers }
+      if (!isSuccess(status)) {
+        body = new Body(NO_MEMORY, announced, MAX_ERROR_BYTES)
+        restartTimer(Math.min(timeoutMs, ERROR_BODY_TIMEOUT_MS))
+      } else if (codingOf(headers) === null) fail(unknownCoding(where))
+      else if (announced > maxResponseBytes) fail(tooLarge(maxResponseBytes, where))
+      else body = new Body(memory, announced, maxResponseBytes)
+    },
+    onResponseData(_, chunk) {
+      if (body?.add(chunk) === false) breakOff(tooLarge(maxResponseBytes, where))
+    },
+    onResponseEnd() {
+      if (head !== null && body !== null) complete(head, body)
+    },
+    onResponseError(_, error) {
+      breakOff(networkError(error, request, limits.keys.address))
+    },
+  }
+  endBy(request.signal)
+  return { handler, response }
 }
 
 const unzip = promisify(gunzip)

@@ -8,18 +8,16 @@ export {
   type RequestSignals,
   ResponseTimeout,
 } from './http-client.ts'
-export { clientCredentials } from './json/client-credentials.ts'
-export { type JsonRequest, JsonRequests, type JsonResponse, jsonBody } from './json/json-requests.ts'
 export {
-  always,
-  givenToken,
-  headerText,
-  newToken,
-  type Token,
-  type TokenSource,
-  tokenSource,
-} from './json/tokens.ts'
+  clientCredentials,
+  type JsonRequest,
+  type JsonRequests,
+  type JsonResponse,
+  jsonBody,
+  jsonRequests,
+  serverTexts,
+} from './json-requests.ts'
 export { UnreachableError } from './network-error.ts'
-export { proxyAgents } from './proxy-agents.ts'
+export { proxyAgents } from './proxies.ts'
 export { backoffMs, retry, retryAfterMs } from './retry.ts'
-export { serverTexts } from './server-texts.ts'
+export { givenToken, headerText, newToken, type Token, type TokenSource, tokenSource } from './tokens.ts'

@@ -1,4 +1,4 @@
-export { openReports, type Report, type Reports } from '../extract/index.ts'
+export { fetchReport, type Report, Service } from '../extract/index.ts'
 export { requireRoom } from './follow/halt.ts'
 export {
   flagsOf,

@@ -26,17 +26,17 @@ export function testService(
   return requestedOnce(settings, deps, async (service) => {
     const token = await tokenTest(service, settings)
     const { origin, pathname } = service.endpoints.search
-    const found = await service.probeSearch().then(foundBy, () => 'unknown' as const)
+    const found = foundBy(await service.probeSearch())
     return { token, search: { url: `${origin}${pathname}`, found } }
   })
 }
 
 /** The meaning of a GET's response from an address that accepts only POST. */
 function foundBy(status: number | null): SearchPath['found'] {
-  if (status === 200) return 'web page'
+  if (status === null) return 'unknown'
   if (status === 404) return 'no'
-  if (status !== null && status >= 300 && status < 400) return 'redirect'
-  return status !== null && THERE.has(status) ? 'yes' : 'unknown'
+  if (status < 400) return status < 300 ? 'web page' : 'redirect'
+  return THERE.has(status) ? 'yes' : 'unknown'
 }
 
 const THERE: ReadonlySet<number> = new Set([400, 401, 405, 415, 422])

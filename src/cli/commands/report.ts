@@ -1,7 +1,7 @@
 import { join, resolve } from 'node:path'
 import { ExportError, isExportError, systemClock } from '../../core/index.ts'
 import { learnSecrets, readSecret, serviceFromEnvironment } from '../../pipeline/index.ts'
-import { openReports, type Report, type Reports } from '../../run/index.ts'
+import { fetchReport, type Report, Service } from '../../run/index.ts'
 import { choiceOf, command, type Io, stringValue, wrongUsage } from '../command-line/command.ts'
 import { tryLater } from '../log/log.ts'
 import { saveFile } from '../results/save-file.ts'
@@ -35,11 +35,11 @@ export const report = command({
       const { env, log } = io
       const read = (name: string) => readSecret(name, env)
       const options = { clock: systemClock, readSecret: read, stop, log, hidesTexts: false }
-      const reports = openReports(settings, options)
+      const service = Service.forCalls(settings, options)
       try {
-        return await eachReport(reports, ids, io, deliver(args, io))
+        return await eachReport(service, ids, io, deliver(args, io))
       } finally {
-        await reports.close()
+        await service.close()
       }
     })
   },
@@ -85,7 +85,7 @@ function reportJson(report: Report): string {
 const EXTENSIONS = { markdown: 'md', json: 'json' } as const
 
 async function eachReport(
-  reports: Reports,
+  service: Service,
   ids: readonly number[],
   io: Io,
   onReport: Deliver,
@@ -93,7 +93,7 @@ async function eachReport(
   let code = DONE
   for (const id of ids) {
     try {
-      await onReport(await reports.fetch(id))
+      await onReport(await fetchReport(service, id))
     } catch (error) {
       if (!isExportError(error)) throw error
       io.reportError(tryLater(error))

@@ -1,5 +1,5 @@
 import { type Clock, ExportError, type Month, monthOf, numberOf } from '../../core/index.ts'
-import type { Tier } from '../endpoints.ts'
+import type { Tier } from './rate-limit.ts'
 import type { SearchCount, SearchRequest } from './search-count.ts'
 
 /**
@@ -25,14 +25,6 @@ export function requestsLeft(
   return maxRequests === null ? Number.POSITIVE_INFINITY : maxRequests - sentBefore - sent
 }
 
-/** Searches that may be spent of those that are left; less than 0: other users have spent part of the reserve. */
-export function searchesToSpend(
-  { minSearchesRemaining }: Pick<RunLimits, 'minSearchesRemaining'>,
-  remaining: number,
-): number {
-  return remaining - (minSearchesRemaining ?? 0)
-}
-
 /** A request that is to be paid from the budget. `signal` ends the wait for what other requests cost. */
 type Spending = {
   readonly where: string
@@ -52,19 +44,6 @@ export type Reservation = {
   spend(): void
   /** Called when the request has ended: returns what was not spent. */
   release(): void
-}
-
-/** Why a request is not sent. While other requests are in flight, the caller waits for their responses instead. */
-type Shortage = {
-  readonly what: string
-  readonly next: string
-  /** When the request may be sent; undefined: not known. */
-  readonly untilMs?: number
-}
-
-const NOT_KNOWN: Shortage = {
-  what: 'The service has not said how many searches are left',
-  next: 'Run again.',
 }
 
 /** The present month (UTC), and what a run had spent before it. */
@@ -109,12 +88,8 @@ export class Budget {
   /** @throws ExportError `quota` while the service accepts no requests */
   #checkOpen(where: string): true {
     if (this.#clock.now() >= this.#closedUntil) return true
-    throw new ExportError({
-      kind: 'quota',
-      what: `The service accepts no requests before ${new Date(this.#closedUntil).toISOString()}`,
-      where,
-      next: 'Run again after that: the export resumes where it stopped.',
-    })
+    const what = `The service accepts no requests before ${new Date(this.#closedUntil).toISOString()}`
+    throw quota(where, what, `Run again after that: ${RESUMES}`)
   }
 
   /** @throws ExportError `quota` when nothing may be sent any more */
@@ -139,7 +114,7 @@ export class Budget {
       holds: () => {
         this.#checkOpen(where)
         if (search === null) return true
-        return this.#shortageFor(search.cost, search.cost, this.#count.inFlight - 1) === null
+        return this.#shortageFor(where, search.cost, search.cost, this.#count.inFlight - 1) === null
       },
       spend: () => {
         release()
@@ -159,45 +134,48 @@ export class Budget {
     for (;;) {
       if (tier !== 'search' || size === null || count.isReported === false) return null
       const cost = count.costOf(size)
-      const shortage = this.#shortageFor(cost, 0, count.inFlight)
+      const shortage = this.#shortageFor(where, cost, 0, count.inFlight)
       if (shortage === null) return count.begin(cost)
-      if (count.inFlight === 0) {
-        const options = shortage.untilMs === undefined ? {} : { untilMs: shortage.untilMs }
-        throw new ExportError({ kind: 'quota', what: shortage.what, where, next: shortage.next, ...options })
-      }
+      // Those in flight may cost less than was reserved for them.
+      if (count.inFlight === 0) throw shortage
       await count.change(signal)
       this.#checkOpen(where)
     }
   }
 
   /** null: it may be sent. @param own what is reserved for it already @param others other requests in flight */
-  #shortageFor(cost: number, own: number, others: number): Shortage | null {
+  #shortageFor(where: string, cost: number, own: number, others: number): ExportError | null {
     const { isReported, reserved } = this.#count
     if (isReported === false) return null
     // The first response tells whether searches are counted, and how many are left.
-    if (isReported === null && others > 0 && this.#isLimited) return NOT_KNOWN
-    return this.#shortageOfRest(cost, reserved - own, others) ?? this.#shortageOfMonth(cost, reserved - own)
+    if (isReported === null && others > 0 && this.#isLimited) return notKnown(where)
+    return (
+      this.#shortageOfRest(where, cost, reserved - own, others) ??
+      this.#shortageOfMonth(where, cost, reserved - own)
+    )
   }
 
   get #isLimited(): boolean {
     return this.#limits.minSearchesRemaining !== null || this.#limits.monthly !== null
   }
 
-  #shortageOfRest(cost: number, others: number, requests: number): Shortage | null {
+  #shortageOfRest(where: string, cost: number, others: number, requests: number): ExportError | null {
     const least = this.#limits.minSearchesRemaining
     const { remaining } = this.#count
     if (least === null) return null
     // The first response shows how many are left. Until then, one request at a time is sent.
-    if (remaining === null) return requests > 0 ? NOT_KNOWN : null
-    if (searchesToSpend(this.#limits, remaining) - others >= cost) return null
+    if (remaining === null) return requests > 0 ? notKnown(where) : null
+    if (remaining - least - others >= cost) return null
     const kept = least === 0 ? '' : `, at least ${least} are to be kept`
-    return {
-      what: `The service reports that ${numberOf(remaining, 'search is', 'searches are')} left${kept}, and the next page may cost ${cost}`,
-      next: `${least === 0 ? 'Wait' : 'Lower extract.min_searches_remaining or wait'} for the next quota period, then run again.`,
-    }
+    const left = numberOf(remaining, 'search is', 'searches are')
+    return quota(
+      where,
+      `The service reports that ${left} left${kept}, and the next page may cost ${cost}`,
+      `${least === 0 ? 'Wait' : 'Lower extract.min_searches_remaining or wait'} for the next quota period, then run again.`,
+    )
   }
 
-  #shortageOfMonth(cost: number, others: number): Shortage | null {
+  #shortageOfMonth(where: string, cost: number, others: number): ExportError | null {
     if (this.#limits.monthly === null) return null
     const { searches, before } = this.#limits.monthly
     const { month, searchesBefore } = this.thisMonth()
@@ -205,29 +183,32 @@ export class Budget {
     const left = searches - (before.get(month) ?? 0) - spent
     if (left - others >= cost) return null
     if (cost > searches) {
-      return {
-        what: `A page may cost ${numberOf(cost, 'search', 'searches')}, more than the ${searches} of extract.monthly_searches`,
-        next: 'Lower extract.page_size, or raise extract.monthly_searches, then run again.',
-      }
+      const what = `A page may cost ${numberOf(cost, 'search', 'searches')}, more than the ${searches} of extract.monthly_searches`
+      return quota(where, what, 'Lower extract.page_size, or raise extract.monthly_searches, then run again.')
     }
     const what = `Of the ${searches} searches for ${month}, ${numberOf(Math.max(0, left), 'is', 'are')} left, and the next page may cost ${cost}`
-    if (left >= cost) return { what, next: 'Run again: the export resumes where it stopped.' }
-    return {
-      what,
-      next: `Run again from ${endOfMonth(month)} on, or raise extract.monthly_searches: the export resumes where it stopped.`,
-      untilMs: Date.parse(endOfMonth(month)),
-    }
+    if (left >= cost) return quota(where, what, `Run again: ${RESUMES}`)
+    const end = endOfMonth(month)
+    const next = `Run again from ${end} on, or raise extract.monthly_searches: ${RESUMES}`
+    return quota(where, what, next, Date.parse(end))
   }
 
   #checkRequests(where: string): void {
     if (requestsLeft(this.#limits, this.#requests + this.#reserved) > 0) return
-    throw new ExportError({
-      kind: 'quota',
-      what: `The budget of ${numberOf(this.#limits.maxRequests ?? 0, 'request')} is used up`,
-      where,
-      next: 'Run again, or raise extract.max_requests: the export resumes where it stopped.',
-    })
+    const what = `The budget of ${numberOf(this.#limits.maxRequests ?? 0, 'request')} is used up`
+    throw quota(where, what, `Run again, or raise extract.max_requests: ${RESUMES}`)
   }
+}
+
+const RESUMES = 'the export resumes where it stopped.'
+
+/** @param untilMs when the request may be sent; null: not known */
+function quota(where: string, what: string, next: string, untilMs: number | null = null): ExportError {
+  return new ExportError({ kind: 'quota', what, where, next, untilMs })
+}
+
+function notKnown(where: string): ExportError {
+  return quota(where, 'The service has not said how many searches are left', 'Run again.')
 }
 
 /** The first instant of the month after this one: `2024-02-01T00:00:00Z`. */

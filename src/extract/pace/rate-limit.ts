@@ -1,4 +1,7 @@
-import type { Clock } from '../../core/index.ts'
+import { type Clock, getOrInsert, isSecondSearch, type ServiceSettings } from '../../core/index.ts'
+
+/** Each tier has its own rate limit; everything but searches and feeds shares one. */
+export type Tier = 'search' | 'basic' | 'feed'
 
 /** The rate limit of one tier. It gives permits in the order of requests, one at a time, never faster than allowed. */
 export type RateLimit = ReturnType<typeof rateLimit>
@@ -130,4 +133,33 @@ export function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<
     signal.addEventListener('abort', stop, { once: true })
     promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop))
   })
+}
+
+type RateLimits = Readonly<Record<Tier, RateLimit>>
+
+/** By address, token and pace. They outlive a run: the next pipeline of the process may be the same organization's. */
+const known = new WeakMap<Clock, Map<string, RateLimits>>()
+
+/** The rate limits of the tiers. @param search the address of the credential search */
+export function rateLimits(settings: ServiceSettings, search: URL, clock: Clock): RateLimits {
+  const { baseUrl, auth, requestsPerSecond, basicRequestsPerSecond } = settings
+  const { pathname } = search
+  const key = JSON.stringify([baseUrl, auth.secretIn, requestsPerSecond, basicRequestsPerSecond, pathname])
+  if (!known.has(clock)) known.set(clock, new Map())
+  return getOrInsert(known.get(clock)!, key, () => newRateLimits(settings, pathname, clock))
+}
+
+/** The tier of the feeds is not known, so they have a limit of their own. */
+function newRateLimits(
+  { requestsPerSecond, basicRequestsPerSecond }: ServiceSettings,
+  searchPath: string,
+  clock: Clock,
+): RateLimits {
+  // The rate limit of the second search is not known: sources name four requests a second, and one.
+  const slowest = isSecondSearch(searchPath) ? { slowestPerSecond: 1 } : {}
+  return {
+    search: rateLimit({ requestsPerSecond, clock, ...slowest }),
+    basic: rateLimit({ requestsPerSecond: basicRequestsPerSecond, clock }),
+    feed: rateLimit({ requestsPerSecond, slowestPerSecond: requestsPerSecond / 8, clock }),
+  }
 }

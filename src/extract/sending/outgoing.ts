@@ -1,8 +1,7 @@
 import type { Clock, Log, ServiceSettings } from '../../core/index.ts'
 import type { HttpClient, HttpRequest, TokenSource } from '../../http/index.ts'
-import type { Tier } from '../endpoints.ts'
 import type { Budget } from '../pace/budget.ts'
-import type { RateLimit } from '../pace/rate-limit.ts'
+import type { RateLimit, Tier } from '../pace/rate-limit.ts'
 import type { SearchCount } from '../pace/search-count.ts'
 
 export type Outgoing = Omit<HttpRequest, 'headers'> & {
@@ -24,6 +23,12 @@ export type Outgoing = Omit<HttpRequest, 'headers'> & {
   readonly onSent?: () => void
 }
 
+/** What a caller says of a request. */
+export type ServiceRequest = Pick<
+  Outgoing,
+  'method' | 'url' | 'tier' | 'body' | 'hasCursor' | 'about' | 'size' | 'smaller' | 'feed'
+>
+
 /** A request of the basic tier: it has no cursor, and costs no searches. */
 export const BASIC = { method: 'GET', tier: 'basic', body: null, hasCursor: false, size: null } as const
 
@@ -33,7 +38,6 @@ export type ReadResponse<T> = (body: Uint8Array, where: string, outcome: Respons
 export type ResponseOutcome = {
   /** The time from the request to the last byte. */
   readonly ms: number
-  readonly size: number | null
   readonly hasRows: (rows: number) => void
 }
 

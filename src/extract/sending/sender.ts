@@ -9,23 +9,18 @@ import {
 } from '../../http/index.ts'
 import type { Reservation } from '../pace/budget.ts'
 import type { SearchRequest } from '../pace/search-count.ts'
-import { ErrorResponses, FailedAttempt, failedAttempt } from './failures.ts'
+import { exhausted, FailedAttempt, Failures, failedAttempt, type Sending } from './failures.ts'
 import type { Outgoing, ReadResponse, SenderParts } from './outgoing.ts'
 import { isHtml } from './responses.ts'
-import { exhausted, Retries, type Sending } from './retries.ts'
-
-const MAX_STALE_TOKENS = 3
 
 /** Sends requests: each is attempted until its response is read, or no other attempt may help. */
 export class Sender {
   readonly #parts: SenderParts
-  readonly #errorResponses: ErrorResponses
-  readonly #retries: Retries
+  readonly #failures: Failures
 
   constructor(parts: SenderParts) {
     this.#parts = parts
-    this.#errorResponses = new ErrorResponses(parts)
-    this.#retries = new Retries(parts)
+    this.#failures = new Failures(parts)
   }
 
   /** @throws ExportError as `Service.request` does. Every kind of stop becomes the same error */
@@ -53,7 +48,7 @@ export class Sender {
       return this.#attempt(sending, read)
     }
     const waitMs = (error: unknown): number | null => {
-      const ms = error instanceof FailedAttempt ? this.#retries.waitMs(sending, error) : null
+      const ms = error instanceof FailedAttempt ? this.#failures.waitMs(sending, error) : null
       if (ms !== null && !isRetrying) {
         isRetrying = true
         contact.retrying++
@@ -83,31 +78,22 @@ export class Sender {
     }
   }
 
-  /** A permit, and a token that was valid when it came. */
-  async #admitted(outgoing: Outgoing) {
-    const { tokens, tier, signal } = outgoing
-    for (let stale = 0; ; stale++) {
-      const token = tokens.held() ?? (await tokens.current())
-      const permit = await this.#parts.pace[tier].permit(signal)
-      // The wait can be long. A token that expires during each wait must not keep the request here.
-      if (tokens.held() === token || stale === MAX_STALE_TOKENS) return { token, permit }
-      permit.end()
-    }
-  }
-
-  /** @returns a response of 2xx; null: nothing was sent, as limits or a pause have come since */
+  /** @returns a response of 2xx; null: nothing was sent, as the token, limits or a pause have changed since */
   async #exchange(sending: Sending, reservation: Reservation): Promise<Sent | null> {
     const { outgoing } = sending
-    const { token, permit } = await this.#admitted(outgoing)
+    const { tokens, tier, signal } = outgoing
+    const token = await tokens.current()
+    const permit = await this.#parts.pace[tier].permit(signal)
     /** Not before it is written. */
     let sentMs = Number.NaN
     const onWrite = (): boolean => {
-      if (!reservation.holds() || !permit.take()) return false
+      // The wait can be long.
+      if (tokens.held() !== token || !reservation.holds() || !permit.take()) return false
       reservation.spend()
       sentMs = this.#written(sending)
       return true
     }
-    const onHead = (): void => this.#parts.pace[outgoing.tier].responded(sentMs)
+    const onHead = (): void => this.#parts.pace[tier].responded(sentMs)
     const request = { ...outgoing, headers: requestHeaders(outgoing, token) }
     const response = await this.#parts.http
       .send(request, onWrite, onHead)
@@ -123,7 +109,7 @@ export class Sender {
     this.#readLimits(response, outgoing, reservation.search, isUsable)
     this.#readDate(response)
     if (isUsable) return { response, ms }
-    const error = this.#errorResponses.failure(response, outgoing, sentMs)
+    const error = this.#failures.ofResponse(response, outgoing, sentMs)
     const isRejected = response.status === 401 && isExportError(error, 'credentials')
     throw isRejected ? await this.#renewed(sending, token, error) : error
   }
@@ -150,16 +136,15 @@ export class Sender {
     return duration_ms
   }
 
-  /** Replaces a rejected token, once. @returns what to throw to try again @throws the refusal: there is no other */
+  /** Replaces a rejected token, once. @returns what to throw: the refusal, if there is no other token */
   async #renewed(sending: Sending, token: Token, refusal: Error): Promise<Error> {
-    const { outgoing } = sending
-    if (sending.hasRenewed) throw refusal
+    const { tokens, where } = sending.outgoing
+    if (sending.hasRenewed || !(await tokens.replace(token))) return refusal
     sending.hasRenewed = true
-    await outgoing.tokens.replace(token, refusal)
-    return new FailedAttempt(tokenExpired(outgoing.where), null)
+    return new FailedAttempt(tokenExpired(where), null)
   }
 
-  /** Reads the limits in the response's headers, whatever its status. */
+  /** Reads the searches left in the response's headers, whatever its status. */
   #readLimits(
     { headers }: HttpResponse,
     { about }: Outgoing,
@@ -167,28 +152,21 @@ export class Sender {
     isUsable: boolean,
   ): void {
     const { searches, log } = this.#parts
-    if (search !== null || searches.isReported === false) {
-      const header = headers['x-flare-global-searches-remaining']
-      const remaining = searchesLeft(header)
-      if (remaining === null && isUsable) {
-        // Once a run: from then on nothing is counted.
-        if (header !== undefined && searches.isReported === null)
-          log('warn', 'the number of searches left cannot be read, so searches are not counted', {
-            request: about,
-          })
-        searches.notReported()
-      }
-      if (search !== null) searches.responded(search, remaining)
+    if (search === null) return
+    const header = headers['x-flare-global-searches-remaining']
+    const remaining = searchesLeft(header)
+    if (remaining === null && isUsable) {
+      const what = 'the number of searches left cannot be read, so searches are not counted'
+      // Once a run: from then on nothing is counted.
+      if (header !== undefined && searches.isReported === null) log('warn', what, { request: about })
+      searches.notReported()
     }
-    const batchReached = headers['x-flare-global-searches-batch-reached']
-    if (batchReached !== undefined && batchReached !== 'false') {
-      log('debug', 'the next request of this search may be charged as another search', { request: about })
-    }
+    searches.responded(search, remaining)
   }
 
   async #read<T>(
     { response, ms }: Sent,
-    { where, size, metered, tier }: Outgoing,
+    { where, metered, tier }: Outgoing,
     search: SearchRequest | null,
     read: ReadResponse<T>,
   ): Promise<T> {
@@ -196,9 +174,8 @@ export class Sender {
       if (search !== null) this.#parts.searches.read(search, rows)
     }
     try {
-      const value = await read(response.body, where, { ms, size, hasRows })
-      this.#retries.succeeded()
-      this.#errorResponses.succeeded(tier)
+      const value = await read(response.body, where, { ms, hasRows })
+      this.#failures.succeeded(tier)
       this.#parts.contact.hasSucceeded ||= metered
       return value
     } catch (error) {

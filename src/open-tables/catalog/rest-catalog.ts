@@ -10,8 +10,9 @@ import {
   clientCredentials,
   givenToken,
   type JsonRequest,
-  JsonRequests,
+  type JsonRequests,
   type JsonResponse,
+  jsonRequests,
   type TokenSource,
   tokenSource,
 } from '../../http/index.ts'
@@ -48,7 +49,7 @@ export class RestCatalog {
   constructor(settings: CatalogSettings, deps: CatalogDeps) {
     this.#settings = settings
     this.#base = `${settings.uri}/v1/`
-    this.#requests = new JsonRequests({ ...deps, server: 'The catalog', key: 'load.catalog' })
+    this.#requests = jsonRequests({ ...deps, server: 'The catalog', key: 'load.catalog' })
     this.#tokens = tokensOf(settings, deps, this.#requests)
   }
 

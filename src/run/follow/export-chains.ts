@@ -9,7 +9,7 @@ import {
   type WindowRun,
 } from '../../core/index.ts'
 import type { PlanCounts } from '../../data-set/index.ts'
-import { PageSizes, requestsLeft, type Service, searchesToSpend } from '../../extract/index.ts'
+import { PageSizes, requestsLeft, type Service } from '../../extract/index.ts'
 import { ownsFolder } from '../../load/index.ts'
 import type { PlannedChain } from '../../pipeline/index.ts'
 import { hasEnded, partitionEntry, presentOf, type RunCounts, type RunStatus } from '../../state/index.ts'
@@ -201,7 +201,7 @@ function allowedRequests(
   // Other requests cost nothing.
   const isCounted = rulesOf(extract.resource).reading === 'search' && searchesRemaining !== null
   const quota = isCounted
-    ? Math.max(0, searchesToSpend(extract, searchesRemaining)) /
+    ? Math.max(0, searchesRemaining - (extract.minSearchesRemaining ?? 0)) /
       searchesOf(extract.pageSize, service.rowsPerSearch)
     : Number.POSITIVE_INFINITY
   const allowed = Math.min(budget, quota)

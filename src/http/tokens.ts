@@ -1,4 +1,4 @@
-import { type Clock, ExportError, isHeaderText, learnSecret } from '../../core/index.ts'
+import { type Clock, ExportError, isHeaderText, learnSecret } from '../core/index.ts'
 
 /** The credential of a request. Compared by identity: a renewed token is another object. */
 export type Token = {
@@ -11,12 +11,12 @@ export type Token = {
 
 /** Provides the token of requests. Concurrent callers share one read or exchange. */
 export type TokenSource = {
-  /** A token that is there, not about to expire and not being replaced; null: `current` obtains one. */
+  /** The token that is there, if it is neither about to expire nor being replaced. */
   held(): Token | null
-  /** A token that is not about to expire. @throws ExportError `config`, or as the exchange does */
+  /** The same, or a new one. @throws ExportError `config`, or as the exchange does */
   current(): Promise<Token>
-  /** Replaces a rejected token. @throws `refusal` when there is no other */
-  replace(refused: Token, refusal: Error): Promise<void>
+  /** Replaces a rejected token. @returns false: there is no other */
+  replace(rejected: Token): Promise<boolean>
 }
 
 /** @param obtain reads or exchanges a token; the one that is held, if it is to be had again */
@@ -41,37 +41,28 @@ export function tokenSource(
     return pending
   }
 
-  return {
+  function valid(): Token | null {
     // Not during a renewal: the one in memory may be the rejected one.
-    held: () => (pending === null && held !== null && clock.monotonicMs() < held.renewAtMs ? held : null),
-    current: obtainOnce,
-    async replace(refused, refusal) {
-      if (held !== refused) return // another caller has replaced it
-      if ((await obtainOnce()) === refused) throw refusal
-    },
+    return pending === null && held !== null && clock.monotonicMs() < held.renewAtMs ? held : null
   }
-}
 
-/** The source of a credential that is never renewed. */
-export function always(token: Token): TokenSource {
   return {
-    held: () => token,
-    current: async () => token,
-    async replace(_refused, refusal) {
-      throw refusal
-    },
+    held: valid,
+    current: async () => valid() ?? obtainOnce(),
+    // Another caller may have replaced it.
+    replace: async (rejected) => held !== rejected || (await obtainOnce()) !== rejected,
   }
 }
 
 /** A token that a variable holds. The same string is the same token: reading it again renews nothing. */
 export function givenToken(variable: string, text: string, held: Token | null): Token {
   const secret = headerText(variable, text)
-  return held?.secret === secret ? held : bearer(secret, Number.POSITIVE_INFINITY)
+  return held?.secret === secret ? held : newToken(secret, Number.POSITIVE_INFINITY)
 }
 
 export function newToken(secret: string, renewAtMs: number): Token {
   learnSecret(secret)
-  return bearer(secret, renewAtMs)
+  return { header: `Bearer ${secret}`, secret, renewAtMs }
 }
 
 /** @throws ExportError `config` when a secret cannot be sent in a header */
@@ -84,8 +75,4 @@ export function headerText(variable: string, text: string): string {
     where: `variable ${variable}`,
     next: 'Set it to the token or key alone.',
   })
-}
-
-function bearer(secret: string, renewAtMs: number): Token {
-  return { header: `Bearer ${secret}`, secret, renewAtMs }
 }
