@@ -1,13 +1,11 @@
 export type Serial = <T>(task: () => Promise<T>) => Promise<T>
 
-/** A mutex: tasks run one after the other. @param afterFailure `stop`: all later tasks fail with the same error */
-export function serial(afterFailure: 'continue' | 'stop' = 'continue'): Serial {
+/** A mutex: tasks run one after the other, also after one that fails. */
+export function serial(): Serial {
   let last: Promise<unknown> = Promise.resolve()
   return (task) => {
     const result = last.then(task)
-    // Callers may ignore the result, so a failure must not become an unhandled rejection.
-    const settled = result.catch(() => {})
-    last = afterFailure === 'stop' ? result : settled
+    last = result.catch(() => {})
     return result
   }
 }

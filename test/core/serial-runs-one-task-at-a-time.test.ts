@@ -24,21 +24,6 @@ describe('serial', () => {
     await expect(failed).rejects.toThrow('no')
     expect(await next).toBe('next')
   })
-
-  it('runs nothing more after a failed task if it must stop then, and gives the reason', async () => {
-    const inTurn = serial('stop')
-    let begun = false
-    const results = await Promise.allSettled([
-      inTurn(async () => 'first'),
-      inTurn(() => Promise.reject(new Error('no'))),
-      inTurn(async () => {
-        begun = true
-      }),
-    ])
-    expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected'])
-    expect(results[2]).toMatchObject({ reason: new Error('no') })
-    expect(begun).toBe(false)
-  })
 })
 
 it('a failure is thrown when the rest has ended, and the first by index counts', async () => {

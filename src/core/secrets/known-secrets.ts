@@ -30,10 +30,10 @@ export function unlessSecret(text: string, which: WhichSecrets = 'any'): string 
 }
 
 /** Shorter codes decode to almost any string of that length, so shorter secrets are not looked for in them. */
-export const MIN_IN_CODE = 4
+const MIN_IN_CODE = 4
 
 /** A text as it is, and without its JSON and percent escapes. */
-export function unescaped(text: string): readonly string[] {
+function unescaped(text: string): readonly string[] {
   const readings = [text]
   if (text.includes('\\')) readings.push(text.replace(JSON_ESCAPE, unescapeJson))
   if (text.includes('%')) readings.push(text.replace(PERCENT_ESCAPES, unescapePercent))
@@ -41,7 +41,7 @@ export function unescaped(text: string): readonly string[] {
 }
 
 /** What the hex and base64 in a text encode, in lines, wherever in a longer string it begins. */
-export function decodedCodes(text: string, minBytes: number): string {
+function decodedCodes(text: string, minBytes: number): string {
   const parts: string[] = []
   for (const [run] of text.matchAll(CODE)) {
     if (run.length < minBytes * BASE64_CHARACTERS) continue
@@ -55,7 +55,7 @@ export function decodedCodes(text: string, minBytes: number): string {
 }
 
 /** Case, the two spellings of a blank, and lone surrogates, which most encodings cannot hold, do not count. */
-export function folded(text: string): string {
+function folded(text: string): string {
   return text.toWellFormed().replace(/[+\s]/g, ' ').toUpperCase()
 }
 
