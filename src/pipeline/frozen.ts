@@ -2,9 +2,11 @@ import * as z from 'zod'
 import {
   ADDRESS_KEYS,
   type AddressKey,
+  type CsvFormat,
   ExportError,
   IDENTITY_POLICY_NAMES,
   type NamedPipeline,
+  type ParquetFormat,
   type Pipeline,
   RESOURCE_NAMES,
   rulesOf,
@@ -26,6 +28,21 @@ type Frozen = {
 
 const isParquet = ({ load }: Pipeline | NamedPipeline): boolean => load.format.kind === 'parquet'
 
+/** By the members of a format: the compiler names one that is not here. */
+const FORMAT: Readonly<
+  Record<keyof ParquetFormat | keyof CsvFormat, Omit<Frozen, 'at'> & { readonly key: string }>
+> = {
+  kind: { key: 'load.format', value: z.enum(['parquet', 'csv']) },
+  engine: { key: 'load.engine', value: z.string() },
+  compression: { key: 'load.compression', value: z.string() },
+  escapeFormulas: {
+    key: 'load.csv.escape_formulas',
+    value: z.boolean(),
+    isIn: (pipeline) => !isParquet(pipeline),
+  },
+  encodings: { key: 'load.parquet.encodings', value: z.enum(['compact', 'plain']), isIn: isParquet },
+}
+
 /**
  * What all runs on a data set share: what cursors belong to, and the form of its files. A data set keeps the values of the
  * Pipeline. A new key has `before`: without it no older data set could be read.
@@ -36,20 +53,13 @@ const FROZEN: Readonly<Record<string, Frozen>> = {
   'extract.order': { at: ['extract', 'order'], value: z.enum(['asc', 'desc']) },
   'transform.secret': { at: ['transform', 'secret'], value: z.enum(SECRET_POLICY_NAMES) },
   'transform.identity': { at: ['transform', 'identity'], value: z.enum(IDENTITY_POLICY_NAMES) },
-  'load.format': { at: ['load', 'format', 'kind'], value: z.enum(['parquet', 'csv']) },
-  'load.engine': { at: ['load', 'format', 'engine'], value: z.string() },
-  'load.compression': { at: ['load', 'format', 'compression'], value: z.string() },
   'load.partition_by': { at: ['load', 'partitionBy'], value: z.array(z.enum(['query', 'window'])) },
-  'load.csv.escape_formulas': {
-    at: ['load', 'format', 'escapeFormulas'],
-    value: z.boolean(),
-    isIn: (pipeline) => !isParquet(pipeline),
-  },
-  'load.parquet.encodings': {
-    at: ['load', 'format', 'encodings'],
-    value: z.enum(['compact', 'plain']),
-    isIn: isParquet,
-  },
+  ...Object.fromEntries(
+    Object.entries(FORMAT).map(([name, { key, ...rest }]) => [
+      key,
+      { at: ['load', 'format', name], ...rest },
+    ]),
+  ),
 }
 
 function address(key: AddressKey): Frozen {
@@ -78,9 +88,9 @@ export function sinceBegun(settings: Settings, pipeline: Pipeline | NamedPipelin
 /** The pipeline with what a data set keeps. @throws ExportError `damaged` with the first value that is none of its key */
 export function withFrozen(given: Pipeline, settings: Settings): Pipeline {
   let pipeline = { ...given, load: { ...given.load, format: {} as Pipeline['load']['format'] } }
-  for (const [key, { at, value, before }] of Object.entries(FROZEN)) {
+  for (const [key, { at, value, before, isIn }] of Object.entries(FROZEN)) {
     const kept = settings[key] ?? before
-    if (kept === undefined) continue
+    if (kept === undefined && isIn?.(pipeline) === false) continue
     const parsed = value.safeParse(kept)
     if (!parsed.success) throw unreadable(key)
     pipeline = withValue(pipeline, at, parsed.data)
