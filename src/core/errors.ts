@@ -102,7 +102,7 @@ export function numberOf(value: number, one: string, many = `${one}s`): string {
   return `${value} ${value === 1 ? one : many}`
 }
 
-/** @param value null: not set @param where what needs it @throws ExportError `config` when it is not set, or empty */
+/** @param where what needs it @throws ExportError `config` when it is not set, or empty */
 export function requireSet(
   variable: string,
   value: string | null | undefined,
@@ -112,7 +112,7 @@ export function requireSet(
   if (value) return value
   throw new ExportError({
     kind: 'config',
-    what: `the environment variable ${variable} is ${value === '' ? 'empty' : 'not set'}`,
+    what: `the environment variable ${variable} is not set, or empty`,
     where,
     next,
   })

@@ -10,8 +10,7 @@ export {
 export { checkRequirements, requireConsent, warningsFor } from './requirements.ts'
 export { serviceFromEnvironment } from './resolve/resolve-service.ts'
 export { resolvedSettings } from './resolved-settings.ts'
-export type { PipelineSettings } from './schema/file-schema.ts'
-export { pipelineJsonSchema } from './schema/json-schema.ts'
+export { type PipelineSettings, pipelineJsonSchema } from './schema/file-schema.ts'
 export {
   catalogVariables,
   type Environment,

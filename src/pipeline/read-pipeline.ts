@@ -34,7 +34,7 @@ import { parseDomain } from './values/addresses.ts'
 import { readText } from './values/read-text.ts'
 import { expandTree, UNKNOWN_SERVICE } from './yaml/expand.ts'
 import type { NamedText } from './yaml/parse-yaml.ts'
-import { type Overrides, override, type ReadTree, readTree } from './yaml/read-tree.ts'
+import { type Overrides, override, readTree } from './yaml/read-tree.ts'
 
 export type ReadOptions = {
   readonly env: Environment
@@ -72,7 +72,7 @@ export async function readPlace(given: string, options: ReadOptions): Promise<Gi
       next: 'Name a pipeline file, or the folder that has _manifest.json.',
     })
     return {
-      ...(await resolved(withRoot({ tree, problems: new Problems(tree) }, placeIn), options)),
+      ...(await resolved(withRoot(new Problems(tree), placeIn), options)),
       unknown,
       invalid: null,
     }
@@ -115,9 +115,9 @@ function inPlaceOf(given: unknown, part: Mapping): Mapping {
   return located(part, locationsIn(given))
 }
 
-function withRoot({ tree, problems }: ReadTree, part: (root: Mapping) => Mapping): ReadTree {
-  const { root } = tree
-  return { tree: { ...tree, root: isMapping(root) ? inPlaceOf(root, part(root)) : root }, problems }
+function withRoot(read: Problems, part: (root: Mapping) => Mapping): Problems {
+  const { root } = read.tree
+  return read.of({ ...read.tree, root: isMapping(root) ? inPlaceOf(root, part(root)) : root })
 }
 
 export async function sourceOf(file: string, options: ReadOptions): Promise<NamedText> {
@@ -146,27 +146,25 @@ export async function pipelineFrom(
   return (await readSource({ file, path: resolve(options.cwd, file), text, isMade }, options)).pipeline
 }
 
-/** @returns also what the pipeline was made of: `given` as the files say it, `root` with flags and variables expanded */
+/** @returns also what the pipeline was made of: `root` with flags and variables expanded, `file` with defaults */
 export async function readSource(source: NamedText, options: ReadOptions) {
-  const read = await readTree(source, options.env)
-  return { ...(await resolved(read, options)), given: read.tree }
+  return resolved(await readTree(source, options.env), options)
 }
 
 /** @throws ExportError 'config' with every problem */
-async function resolved(read: ReadTree, options: ReadOptions) {
+async function resolved(read: Problems, options: ReadOptions) {
   const { env, cwd, overrides = {}, sendsNothing = false } = options
   const { from, until, domains } = overrides
-  const given = override(read.tree, overrides)
-  const problems = read.problems.of(given)
+  const problems = read.of(override(read.tree, overrides))
   for (const text of domains ?? [])
     if (parseDomain(text) === null) problems.addFlag('--domain', noDomain(text))
-  if (given.root === null) {
+  if (problems.tree.root === null) {
     problems.add([], 'the file is empty; `spillway init` writes one to begin with')
     throw problems.error()
   }
-  const tree = expandTree(given, env, problems, sendsNothing)
-  problems.tree = tree
-  const { settings, root } = checkShape(tree, problems)
+  problems.tree = expandTree(problems.tree, env, problems, sendsNothing)
+  const { tree } = problems
+  const { settings, root } = checkShape(problems)
   const [{ file, path }] = tree.sources
   const service = resolveService(settings.service, problems)
   const all = await resolveExtract(settings, problems)
@@ -177,16 +175,15 @@ async function resolved(read: ReadTree, options: ReadOptions) {
   const isNarrowed = from !== undefined || until !== undefined || domains !== undefined
   const extract = { ...all, queries, unfiltered: isNarrowed ? await withoutFlags(read, options) : null }
   const locations = locationsBelow(tree.root, [])
-  const variables: (readonly [string, string])[] = []
+  const secretKeys: Record<string, string> = {}
   for (const [i, query] of (settings.extract.queries ?? []).entries()) {
     if (query.type !== 'secret') continue
     const path = ['extract', 'queries', i, 'secret_env']
-    variables.push([query.secret_env, dotted(path)])
-    const { location, exact } = locationAt(tree, path)
-    if (exact && location !== null) locations[dotted(path)] = whereIs(location)
+    secretKeys[query.secret_env] = dotted(path)
+    const { location } = locationAt(tree, path)
+    if (location !== null) locations[dotted(path)] = whereIs(location)
   }
   const { name } = settings
-  const secretKeys = Object.fromEntries(variables)
   const pipeline: Pipeline = { name, file, locations, secretKeys, service, extract, transform, load }
   refuseSecrets(tree.root, [], new Set(secretVariables(pipeline)), problems)
   problems.throwIfAny()
@@ -205,13 +202,11 @@ function refuseSecrets(value: unknown, path: Path, secrets: ReadonlySet<string>,
 }
 
 /** What the file requests without flags; null: it is invalid without them, so they narrow nothing. */
-async function withoutFlags(read: ReadTree, options: ReadOptions): Promise<Selection | null> {
+async function withoutFlags(read: Problems, options: ReadOptions): Promise<Selection | null> {
   const { from, until, domains, ...rest } = options.overrides ?? {}
   const found = await resolved(read, { ...options, overrides: rest }).catch(nullIf('config'))
   return found?.pipeline.extract ?? null
 }
-
-const MAX_NAMED = 5
 
 /** The queries that `--domain` names. One that the file lacks is reported: what is exported stays in the data set. */
 function chosen(given: readonly string[], queries: readonly Query[], problems: Problems): readonly Query[] {
@@ -219,14 +214,8 @@ function chosen(given: readonly string[], queries: readonly Query[], problems: P
   const wanted = new Set(given.map((text) => parseDomain(text) ?? text))
   for (const fqdn of wanted) {
     if (known.has(fqdn)) continue
-    const named = [...known].slice(0, MAX_NAMED)
-    const more = known.size > named.length ? ` and ${known.size - named.length} more` : ''
-    const ofFile = known.size === 0 ? 'which names none' : `${named.join(', ')}${more}`
     const found = `${describeDomain(fqdn)}${didYouMean(fqdn, known)}`
-    problems.addFlag(
-      '--domain',
-      `expected a domain of the file (${ofFile}; one to add belongs there), found ${found}`,
-    )
+    problems.addFlag('--domain', `expected a domain of the file (one to add belongs there), found ${found}`)
   }
   return queries.filter((query) => query.type === 'domain' && wanted.has(query.fqdn))
 }

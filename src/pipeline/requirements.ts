@@ -88,8 +88,5 @@ export async function warningsFor(pipeline: Pipeline, env: Environment): Promise
       `${name} holds fewer than ${MIN_SECRET} characters: messages that contain them become "${LEFT_OUT}"; make sure that it is whole`,
     )
   }
-  const straight = variable('no_proxy', env) || variable('NO_PROXY', env) || ''
-  for (const entry of straight.split(/[\s,]+/).filter((each) => each.includes('/')))
-    warnings.push(`NO_PROXY: ${entry} is no host, and has no effect; name hosts, such as acme.com`)
   return warnings
 }

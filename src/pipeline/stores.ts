@@ -1,4 +1,4 @@
-import * as z from 'zod'
+import type * as z from 'zod'
 import type { DataSetLocation } from '../core/index.ts'
 import { type Condition, key, onlyIf } from './schema/key.ts'
 import { flag, parsed, section, text } from './schema/leaves.ts'
@@ -27,8 +27,11 @@ type StoreWords = {
 }
 
 function onlyIn(scheme: string): Condition {
-  const addresses = z.string().regex(new RegExp(`^${scheme}:`))
-  return onlyIf('load.path', addresses, () => `goes with a load.path that begins with ${scheme}://`)
+  return onlyIf<string | undefined>(
+    'load.path',
+    (path) => path?.startsWith(`${scheme}:`) === true,
+    () => `goes with a load.path that begins with ${scheme}://`,
+  )
 }
 
 const s3Keys = key(

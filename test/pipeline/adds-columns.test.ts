@@ -41,9 +41,9 @@ event_uid, event_uid ~ [1]: the column \`event_uid\` is there twice
 { name: a, type: json } ~ [0].path: missing; expected the names of up to 16 members joined by dots, such as details.severity
 { name: a, path: a..b, type: json } ~ [0].path: expected the names of up to 16 members joined by dots, such as details.severity, found "a..b"
 { name: A, path: a, type: json } ~ [0].name: expected the name of a column (a-z, 0-9 and _, a letter first, at most 63 characters), found "A"
-{ name: domain, path: a, type: json } ~ [0].name: \`domain\` is the name of another column
-{ name: spillway_x, path: a, type: json } ~ [0].name: names that begin with \`spillway_\` are Spillway's own
-{ name: import_window, path: a, type: json } ~ [0].name: \`import_window\` is the name of a folder of partitions
+{ name: domain, path: a, type: json } ~ [0].name: \`domain\` is taken: it names another column or a folder, or begins with \`spillway_\`
+{ name: spillway_x, path: a, type: json } ~ [0].name: \`spillway_x\` is taken: it names another column or a folder, or begins with \`spillway_\`
+{ name: import_window, path: a, type: json } ~ [0].name: \`import_window\` is taken: it names another column or a folder, or begins with \`spillway_\`
 { name: a, path: hash, type: string } ~ [0].path: the field \`hash\` is the column \`hash\`
 { name: a, path: source.url, type: string } ~ [0].path: the field \`source.url\` is the column \`source_url\`
 { name: a, path: source, type: json } ~ [0].path: the fields of \`source\` are columns of their own; name one of them
@@ -64,7 +64,7 @@ test('of several columns, every wrong shape is reported, and then everything els
     expect.stringContaining('transform.extra_columns[2]: expected event_uid'),
   ])
   expect(await problems(withLine('transform', columns('event_uid', 'source_url')))).toEqual([
-    "p.yaml:7:38: transform.extra_columns[1].name: names that begin with `spillway_` are Spillway's own",
+    expect.stringContaining('p.yaml:7:38: transform.extra_columns[1].name: `spillway_x` is taken'),
     expect.stringMatching(/transform\.extra_columns\[3\]\.path: the field `hash` is the column `hash`$/),
   ])
 })

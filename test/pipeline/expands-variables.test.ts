@@ -31,11 +31,11 @@ test.each(['${A', '${}', '${1A}', '${A-b}', '${A:-${B}}'])('%s is malformed', as
 test('an unset variable is reported with its location and with what to do', async () => {
   const text = SMALLEST.replace('https://api.example.com/firework', '${SPILLWAY_BASE_URL}')
   expect(await problems(text)).toEqual([
-    'p.yaml:3:13: service.base_url: the environment variable SPILLWAY_BASE_URL is not set; set it, or give a default: ${SPILLWAY_BASE_URL:-default}',
+    'p.yaml:3:13: service.base_url: the environment variable SPILLWAY_BASE_URL is not set, or empty; set it, or give a default: ${SPILLWAY_BASE_URL:-default}',
   ])
   expect(await problems(keyword('${toString}'))).toHaveLength(1)
   expect(await problems(text, { env: { SPILLWAY_BASE_URL: '' } })).toEqual([
-    expect.stringContaining('the environment variable SPILLWAY_BASE_URL is empty; set it'),
+    expect.stringContaining('the environment variable SPILLWAY_BASE_URL is not set, or empty; set it'),
   ])
 })
 

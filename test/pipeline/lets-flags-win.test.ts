@@ -45,21 +45,14 @@ test('--domain chooses among the domains of the file, with the names that they h
 })
 
 test('a domain that the file lacks is refused, with what was probably meant', async () => {
-  const many = ['b', 'c', 'd', 'e', 'f'].map((name) => `${name}.example`)
   const given = (text: string, ...domains: string[]) => problems(text, { overrides: { domains } })
-  const advice = '; one to add belongs there'
+  const expected = '--domain: expected a domain of the file (one to add belongs there), found'
   expect(await given(SMALLEST, 'acne.com', 'acme.com', 'elsewhere.example')).toEqual([
-    `--domain: expected a domain of the file (acme.com${advice}), found "acne.com"; did you mean \`acme.com\`?`,
-    `--domain: expected a domain of the file (acme.com${advice}), found "elsewhere.example"`,
-  ])
-  const six = SMALLEST.replace('acme.com', ['acme.com', ...many].join(', '))
-  expect(await given(six, 'g.test')).toEqual([
-    `--domain: expected a domain of the file (acme.com, ${many.slice(0, 4).join(', ')} and 1 more${advice}), found "g.test"`,
+    `${expected} "acne.com"; did you mean \`acme.com\`?`,
+    `${expected} "elsewhere.example"`,
   ])
   const keyword = SMALLEST.replace('domains: [acme.com]', 'queries: [{ type: keyword, keyword: acme.com }]')
-  expect(await given(keyword, 'acme.com')).toEqual([
-    `--domain: expected a domain of the file (which names none${advice}), found "acme.com"`,
-  ])
+  expect(await given(keyword, 'acme.com')).toEqual([`${expected} "acme.com"`])
   // The file alone is invalid without these flags, which is no reason to take any domain.
   const dated = withLine('extract', 'windows: { from: 2024-01-01 }')
   expect(await problems(dated, { overrides: { domains: ['acne.com'], until: '2024-02-01' } })).toEqual([

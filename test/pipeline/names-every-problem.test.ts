@@ -110,16 +110,16 @@ test('an unknown key is reported with the nearest known one and the list', async
 
 /** What is replaced in the smallest file, by which lines, and each problem. */
 const REPLACED = tableOf(`
-service: ~ servce: ~ 2:1: unknown key \`servce\`; did you mean \`service\`?; \`service\` is missing; allowed: extends, name, service, extract, transform, load
-extract: ~ extract: | queries: [{ type: email, emial: a@b.c }] ~ 5:28: extract.queries[0]: unknown key \`emial\`; did you mean \`email\`?; \`email\` is missing; allowed: type, email, as
+service: ~ servce: ~ 2:1: unknown key \`servce\`; did you mean \`service\`?; allowed: extends, name, service, extract, transform, load
+extract: ~ extract: | queries: [{ type: email, emial: a@b.c }] ~ 5:28: extract.queries[0]: unknown key \`emial\`; did you mean \`email\`?; allowed: type, email, as
 service: ~ service: | api_key_env: A | token_env: B ~ 4:3: service.token_env: expected token_env or api_key_env, found both
 base_url: https://api.example.com/firework ~ retries: 1 ~ 2:1: service.base_url: missing; expected ${URL_EXPECTED}
-domains: [acme.com] ~ order: asc ~ 4:1: extract: nothing to search for; name some domains, a domains_file or queries
-[acme.com] ~ [] | queries: [] ~ 5:12: extract.domains: expected at least one domain, found an empty list ~ 6:12: extract.queries: expected at least one query, found an empty list
-domains: [acme.com] ~ domains_file: none.txt ~ 5:17: extract.domains_file: expected a file that names at least one domain, found "none.txt", which names none
-domains: [acme.com] ~ resource: reports ~ 4:1: extract: no report is requested; name some in ids, or set all: true
-domains: [acme.com] ~ resource: reports | ids: [] ~ 6:8: extract.ids: expected at least one id, or all: true, found an empty list
-domains: [acme.com] ~ resource: reports | all: false ~ 6:8: extract.all: expected true, or some ids, found false
+domains: [acme.com] ~ order: asc ~ 4:1: extract: expected some domains, a domains_file that names some, or queries, found none
+[acme.com] ~ [] | queries: [] ~ 5:3: extract.domains: expected some domains, a domains_file that names some, or queries, found none
+domains: [acme.com] ~ domains_file: none.txt ~ 5:3: extract.domains_file: expected some domains, a domains_file that names some, or queries, found none
+domains: [acme.com] ~ resource: reports ~ 4:1: extract: expected some ids, or all: true, found none
+domains: [acme.com] ~ resource: reports | ids: [] ~ 6:3: extract.ids: expected some ids, or all: true, found none
+domains: [acme.com] ~ resource: reports | all: false ~ 6:3: extract.all: expected some ids, or all: true, found none
 domains: [acme.com] ~ resource: reports | ids: [1] | all: true ~ 7:3: extract.all: expected ids or all: true, found both
 domains: [acme.com] ~ resource: reports | ids: [x] ~ 6:9: extract.ids[0]: expected an integer from 0 on, found "x"
 domains: [acme.com] ~ resource: reports | all: true | domains: [a.com] | windows: { from: 2024-01-01 } | include: [urls] ~ 7:3: extract.domains: does not go with resource: reports ~ 8:3: extract.windows: does not go with resource: reports ~ 9:3: extract.include: does not go with resource: reports

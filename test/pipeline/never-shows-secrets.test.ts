@@ -60,7 +60,7 @@ test('a key for a secret is refused, with the key that names its variable', asyn
   )
   const secret = await problems(withLine('extract', `queries: [{ type: secret, secret: ${SECRET} }]`))
   expect(secret).toEqual([
-    'p.yaml:5:29: extract.queries[0]: unknown key `secret`; a secret is never written in the file: `secret_env` names the environment variable that holds it; `secret_env` is missing; allowed: type, secret_env, as',
+    'p.yaml:5:29: extract.queries[0]: unknown key `secret`; a secret is never written in the file: `secret_env` names the environment variable that holds it; allowed: type, secret_env, as',
   ])
 })
 

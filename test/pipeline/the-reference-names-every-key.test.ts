@@ -2,8 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { parse } from 'yaml'
-import { pipelineFile } from '../../src/pipeline/schema/file-schema.ts'
-import { pipelineJsonSchema } from '../../src/pipeline/schema/json-schema.ts'
+import { pipelineFile, pipelineJsonSchema } from '../../src/pipeline/schema/file-schema.ts'
 import { type Key, keysOf } from '../../src/pipeline/schema/key.ts'
 
 const REFERENCE = readFileSync(join(import.meta.dirname, '../../docs/pipeline.md'), 'utf8')

@@ -17,11 +17,6 @@ const ADDRESSES = new Set<string>([
 
 const DOMAINS = new Set(['domains', 'fqdn'])
 
-const NAME_OF_A_LIST = /\.(?:txt|csv|tsv|list|lst)$/i
-
-/** Longer values are neither dates nor lengths. */
-const MAX_WINDOW_TEXT = 40
-
 /** Describes the value at a path without secrets; null: there is none. */
 export function describe(tree: Tree, path: Path): string | null {
   const value = valueAt(tree.root, path)
@@ -79,13 +74,15 @@ export function noDomain(text: string): string {
   return `expected ${DOMAIN_EXPECTED}, found ${describeDomain(text)}: ${domainFault(text)}`
 }
 
-/** Whether a value cannot be a secret, whatever its origin. */
+/** Whether a value cannot be a secret, whatever its origin: an address, or a time. */
 function isPlain(path: Path, key: string | undefined, value: unknown): boolean {
   if (typeof value !== 'string' || key === undefined) return false
   if (path.includes('windows') && key !== 'windows') return value.length <= MAX_WINDOW_TEXT
-  if (key === 'domains_file') return NAME_OF_A_LIST.test(value)
   return ADDRESSES.has(key) && mayBeShown(value)
 }
+
+/** Longer values are neither dates nor lengths. */
+const MAX_WINDOW_TEXT = 40
 
 /** Text of a file for messages: shortened, without control and direction characters. */
 export function shown(value: string): string {

@@ -14,8 +14,8 @@ import {
 } from '../../core/index.ts'
 import { noDomain } from '../problems/describe.ts'
 import type { Problems } from '../problems/problems.ts'
+import { INSTANT } from '../schema/extract-keys.ts'
 import type { PipelineFile } from '../schema/file-schema.ts'
-import { INSTANT } from '../schema/query-schema.ts'
 import { parseDomain } from '../values/addresses.ts'
 import { readText } from '../values/read-text.ts'
 
@@ -59,27 +59,18 @@ export async function resolveExtract(settings: PipelineFile, problems: Problems)
 }
 
 function reportsOf(extract: ExtractFile, problems: Problems): readonly Query[] {
-  const { ids, all } = extract
-  if (ids !== undefined && all === true)
+  const { ids = [], all } = extract
+  if (extract.ids !== undefined && all === true)
     problems.add(['extract', 'all'], 'expected ids or all: true, found both', 'key')
   if (all === true) return [{ type: 'reports' }]
-  if (ids === undefined || ids.length === 0) {
-    const expected = { ids: 'at least one id, or all: true', all: 'true, or some ids' }
-    reportNothing(expected, 'no report is requested; name some in ids, or set all: true', extract, problems)
-  }
+  if (ids.length === 0)
+    reportNothing(['ids', 'all'], 'expected some ids, or all: true, found none', extract, problems)
   return [...new Set(ids)].map((id) => ({ type: 'report', id }))
 }
 
 function feedsOf({ identifiers, order }: ExtractFile, problems: Problems): readonly Query[] {
   if (order === 'desc')
     problems.add(['extract', 'order'], 'expected asc, the order in which a feed is read, found desc')
-  if (identifiers?.length === 0) {
-    const path = ['extract', 'identifiers']
-    problems.add(
-      path,
-      `expected at least one id, found ${problems.found(path)}; without the key, the feed of the tenant is read`,
-    )
-  }
   if (identifiers === undefined) return [{ type: 'tenant' }]
   return [...new Set(identifiers)].map((id) => ({ type: 'identifier', id }))
 }
@@ -101,32 +92,21 @@ async function searchesOf({ extract, transform, load }: PipelineFile, problems: 
     ...given.map((query, i): Reported => [asQuery(query), at('queries', i)]),
   ]
   const queries = unique(all, load.partition_by.includes('query'), transform.identity)
-  if (queries.length === 0 && problems.none) {
-    const expected = {
-      domains: 'at least one domain',
-      domains_file: 'a file that names at least one domain',
-      queries: 'at least one query',
-    }
-    const otherwise = 'nothing to search for; name some domains, a domains_file or queries'
-    reportNothing(expected, otherwise, extract, problems)
-  }
+  const nothing = 'expected some domains, a domains_file that names some, or queries, found none'
+  if (queries.length === 0 && problems.none)
+    reportNothing(['domains', 'domains_file', 'queries'], nothing, extract, problems)
   return queries
 }
 
-/** Reports that nothing is requested: at the keys that are there, or else at their section. */
+/** At the first of the keys that is there, or else at their section. */
 function reportNothing(
-  expected: Readonly<Partial<Record<keyof ExtractFile, string>>>,
-  otherwise: string,
+  keys: readonly (keyof ExtractFile)[],
+  text: string,
   extract: ExtractFile,
   problems: Problems,
 ): void {
-  const given = Object.entries(expected).filter(([key]) => extract[key as keyof ExtractFile] !== undefined)
-  for (const [key, what] of given) {
-    const path = ['extract', key]
-    const names = key === 'domains_file' ? ', which names none' : ''
-    problems.add(path, `expected ${what}, found ${problems.found(path)}${names}`)
-  }
-  if (given.length === 0) problems.add(['extract'], otherwise, 'key')
+  const key = keys.find((each) => extract[each] !== undefined)
+  problems.add(key === undefined ? ['extract'] : ['extract', key], text, 'key')
 }
 
 /** A query of the file; one without a name of its own has no key for it. */

@@ -54,11 +54,8 @@ function resolveTables(
   problems: Problems,
 ): LoadSettings['tables'] {
   const formats = TABLE_FORMATS.filter((format) => load.table_formats.includes(format))
-  if (formats.length > 0 && (kind === 'csv' || engine !== 'columnar')) {
+  if (formats.length > 0 && (kind === 'csv' || engine !== 'columnar'))
     problems.add(['load', 'table_formats'], 'goes with format: parquet and engine: columnar', 'key')
-    const [key, found] = kind === 'csv' ? ['format', kind] : ['engine', engine]
-    problems.add(['load', key], `expected no table_formats beside it, found "${found}"`)
-  }
   const root = path.includes('://') ? path : `file://${path.replaceAll('\\', '/').replace(/^(?!\/)/, '/')}`
   return { formats, root: load.table_location ?? root, snapshots: load.table_snapshots }
 }
@@ -140,7 +137,12 @@ const PATH = ['load', 'path']
 
 function onDisk(given: string, cwd: string, problems: Problems): Located {
   const path = resolve(cwd, given)
-  if (HOME.test(given)) problems.add(PATH, homeText(given))
+  if (SHELL.test(given))
+    problems.add(
+      PATH,
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: the text shows the reader's own syntax
+      'neither ~ nor a variable without braces is expanded, so a folder of that name would be made; write ${HOME} or ${NAME}',
+    )
   if (dirname(path) === path)
     problems.add(
       PATH,
@@ -152,15 +154,7 @@ function onDisk(given: string, cwd: string, problems: Problems): Located {
 }
 
 // Only shells expand these, and ~ not after `=`.
-const HOME = /^(?:~[^/]*|\$[A-Za-z_]\w*)(?:\/|$)/
-
-function homeText(given: string): string {
-  const [, name, below = ''] = /^\$(\w+)(.*)/s.exec(given) ?? []
-  if (name !== undefined)
-    return `a variable is expanded only in braces, so a folder of that name would be made; write \${${name}}${shown(below)}`
-  const rest = given.startsWith('~/') ? given.slice(1) : ''
-  return `~ is not expanded here, so a folder of that name would be made; write \${HOME}${shown(rest)}`
-}
+const SHELL = /^(?:~[^/]*|\$[A-Za-z_]\w*)(?:\/|$)/
 
 // Every store allows these characters in keys, and no engine has to escape them.
 const PREFIX = /^(?!(?:.*\/)?\.\.?(?:\/|$))[A-Za-z0-9._=-]+(?:\/[A-Za-z0-9._=-]+)*$/

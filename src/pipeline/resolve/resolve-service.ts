@@ -9,7 +9,7 @@ import {
 } from '../../core/index.ts'
 import { Problems } from '../problems/problems.ts'
 import { type PipelineFile, pipelineFile } from '../schema/file-schema.ts'
-import { type Environment, emptyIfSet, requireCredential, variable } from '../secrets/secrets.ts'
+import { type Environment, requireCredential, variable } from '../secrets/secrets.ts'
 import { URL_EXPECTED } from '../values/addresses.ts'
 
 type ServiceFile = PipelineFile['service']
@@ -54,22 +54,16 @@ function resolveAuth(service: ServiceFile, problems: Problems): Auth {
 /** As SPILLWAY_BASE_URL and SPILLWAY_TOKEN say, for requests without a pipeline. @throws ExportError 'config' */
 export async function serviceFromEnvironment(env: Environment): Promise<ServiceSettings> {
   const name = 'SPILLWAY_BASE_URL'
-  const given = variable(name, env) || emptyIfSet(name, env)
-  const baseUrl = requireSet(name, given, 'environment', `Set it to ${URL_EXPECTED}.`)
+  const baseUrl = requireSet(name, variable(name, env), 'environment', `Set it to ${URL_EXPECTED}.`)
   await requireCredential('SPILLWAY_TOKEN', env)
   const service = pipelineFile.shape.service.safeParse({ base_url: baseUrl })
-  if (!service.success) throw wrong('is no base URL', URL_EXPECTED)
   const problems = new Problems({ root: {}, sources: [{ file: '', path: '', lineAt: null }] })
-  const settings = resolveService(service.data, problems)
-  if (problems.none) return settings
-  throw wrong('is http to another machine, so the token would travel unencrypted', 'an https URL')
-}
-
-function wrong(how: string, expected: string): ExportError {
-  return new ExportError({
+  const settings = service.success ? resolveService(service.data, problems) : null
+  if (settings !== null && problems.none) return settings
+  throw new ExportError({
     kind: 'config',
-    what: `SPILLWAY_BASE_URL ${how}`,
+    what: `SPILLWAY_BASE_URL is ${settings === null ? 'no base URL' : 'http to another machine, so the token would travel unencrypted'}`,
     where: 'environment',
-    next: `Set it to ${expected}.`,
+    next: `Set it to ${settings === null ? URL_EXPECTED : 'an https URL'}.`,
   })
 }

@@ -25,8 +25,6 @@ export function resolveTransform(file: PipelineFile, problems: Problems): Transf
   const extra = [...extraColumns.map(({ name }) => name), ...(facts === undefined ? [] : FACT_NAMES)]
   const own = allColumns(resource, include).flatMap(({ name }) => (dropped.includes(name) ? [] : [name]))
   const available = [...own, ...extra]
-  if (columns?.length === 0)
-    problems.add(['transform', 'columns'], 'expected at least one column, found an empty list')
   for (const [i, name] of (columns ?? []).entries()) {
     if (available.includes(name)) continue
     const path = ['transform', 'columns', i]
@@ -75,7 +73,7 @@ const FACT_NAMES = FACT_COLUMNS.map(({ name }) => name)
 const EXTRA_NAMES = KNOWN_EXTRAS.map(({ name }) => name)
 
 /** Names of the folders of a partition: readers make columns of them. */
-const FOLDERS: ReadonlySet<string> = new Set(['query', 'import_window'])
+const FOLDERS = ['query', 'import_window']
 
 /** Fields that are columns, or can become one by a known name, and that column. */
 export function takenFields(resource: Resource): ReadonlyMap<string, string> {
@@ -111,21 +109,20 @@ type Fault = { readonly at: readonly string[]; readonly text: string }
 function faultOf(column: GivenColumn, before: readonly ExtraField[], resource: Resource): Fault | null {
   const { name, path } = fieldOf(column)
   const isKnown = typeof column === 'string'
-  const at = isKnown ? [] : ['name']
   if (before.some((other) => other.name === name))
-    return { at, text: `the column \`${name}\` is there twice` }
+    return { at: isKnown ? [] : ['name'], text: `the column \`${name}\` is there twice` }
   if (isKnown) return null
-  if ([...columnsOf(resource), ...FACT_NAMES, ...EXTRA_NAMES].includes(name))
-    return { at, text: `\`${name}\` is the name of another column` }
-  if (name.startsWith('spillway_'))
-    return { at, text: "names that begin with `spillway_` are Spillway's own" }
-  if (FOLDERS.has(name)) return { at, text: `\`${name}\` is the name of a folder of partitions` }
-  const alike = before.find((other) => fieldId(other.name) === fieldId(name))?.name
-  if (alike !== undefined)
+  const names = [...columnsOf(resource), ...FACT_NAMES, ...EXTRA_NAMES, ...FOLDERS]
+  if (names.includes(name) || name.startsWith('spillway_'))
     return {
-      at,
-      text: `\`${name}\` would have the field_id of \`${alike}\` in Parquet; choose another name`,
+      at: ['name'],
+      text: `\`${name}\` is taken: it names another column or a folder, or begins with \`spillway_\``,
     }
+  const alike = before.find((other) => fieldId(other.name) === fieldId(name))?.name
+  if (alike !== undefined) {
+    const text = `\`${name}\` would have the field_id of \`${alike}\` in Parquet; choose another name`
+    return { at: ['name'], text }
+  }
   const [first = '', second] = path
   if (first === 'source' && second === undefined)
     return { at: ['path'], text: 'the fields of `source` are columns of their own; name one of them' }

@@ -2,7 +2,6 @@ import type * as z from 'zod'
 import { describe, didYouMean, hintFor, nearest, shown } from '../problems/describe.ts'
 import type { Problems } from '../problems/problems.ts'
 import {
-  dotted,
   isContainer,
   locationAt,
   type Mapping,
@@ -22,7 +21,8 @@ type UnknownKeys = z.core.$ZodIssueUnrecognizedKeys
  * Checks keys, then whether they have an effect. Unknown keys are reported and left out, so that problems with values are
  * found as well. @returns also the values, typed @throws ExportError 'config'
  */
-export function checkShape(tree: Tree, problems: Problems) {
+export function checkShape(problems: Problems) {
+  const { tree } = problems
   // Without zod's generated code: to generate it takes longer than to read a file without.
   const parsed = (root: unknown) => pipelineFile.safeParse(root, { jitless: true })
   let { root } = tree
@@ -33,7 +33,7 @@ export function checkShape(tree: Tree, problems: Problems) {
   }
   if (!result.success) {
     const { issues } = result.error
-    reportAll(issues, tree, problems)
+    reportAll(issues, problems)
     const unknown = issues.flatMap((issue) => (issue.code === 'unrecognized_keys' ? issue : []))
     result = parsed(unknown.reduce(withoutKeys, root))
     if (!result.success) throw problems.error()
@@ -66,10 +66,9 @@ function refuseIdleKeys(
   }
 }
 
-function reportAll(all: readonly Issue[], tree: Tree, problems: Problems): void {
+function reportAll(all: readonly Issue[], problems: Problems): void {
+  const { tree } = problems
   const issues = all.flatMap((issue) => unfolded(issue, tree))
-  const isMissing = (path: Path) => valueAt(tree.root, path) === undefined
-  const required = new Set(issues.map(({ path }) => dotted(path as Path)))
   for (const issue of issues) {
     // Unknown keys first: one that was mistyped explains why another is missing.
     if (issue.code !== 'unrecognized_keys') continue
@@ -80,12 +79,10 @@ function reportAll(all: readonly Issue[], tree: Tree, problems: Problems): void 
       const advice = isSecret
         ? `; a secret is never written in the file: \`${meant}\` names the environment variable that holds it`
         : didYouMean(key, known)
-      const place = meant === null ? null : [...(issue.path as Path), meant]
-      const at = place !== null && isMissing(place) ? place : null
-      const missing = at !== null && required.has(dotted(at)) ? `; \`${meant}\` is missing` : ''
-      const text = `unknown key \`${shown(key)}\`${advice}${missing}; allowed: ${issue.message}`
+      const text = `unknown key \`${shown(key)}\`${advice}; allowed: ${issue.message}`
       problems.addKey(issue.path as Path, key, text)
-      if (at !== null) problems.suppress(at)
+      const place = [...(issue.path as Path), meant ?? key]
+      if (valueAt(tree.root, place) === undefined) problems.suppress(place)
     }
   }
   for (const issue of issues) {

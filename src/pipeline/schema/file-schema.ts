@@ -40,3 +40,39 @@ type Plain<Type> = Type extends readonly (infer Item)[]
 function accepting<Schema extends z.ZodType>(_: Schema) {
   return (value: unknown) => value as Plain<z.input<Schema>>
 }
+
+type Schema = z.core.JSONSchema.BaseSchema
+
+/** A string with a reference can stand for a value of any type. */
+const REFERENCE: Schema = { type: 'string', pattern: '\\$\\{' }
+
+/** The JSON Schema (draft 2020-12) of pipeline files, for editors, made from the schema that the reader uses. */
+export function pipelineJsonSchema(): Record<string, unknown> {
+  const schema = z.toJSONSchema(pipelineFile, {
+    io: 'input',
+    override: ({ zodSchema, jsonSchema }) => {
+      if (['string', 'number', 'boolean', 'enum'].includes(zodSchema._zod.def.type))
+        allowReference(jsonSchema)
+    },
+  })
+  // Required keys may be in a file that this one extends.
+  delete schema.required
+  const service = schema.properties?.service
+  if (typeof service === 'object') delete service.required
+  return {
+    $schema: schema.$schema,
+    title: 'Spillway pipeline',
+    description: 'What to export from the service, how to mask it and where to write it.',
+    ...schema,
+    patternProperties: { '^x-': { description: 'Ignored: a place for YAML anchors.' } },
+  }
+}
+
+function allowReference(schema: Schema): void {
+  // A scalar that carries a description is visited twice: with it and without.
+  if (schema.anyOf !== undefined) return
+  if (schema.type === 'string' && schema.pattern === undefined && schema.enum === undefined) return
+  const { description, default: byDefault, ...own } = schema
+  for (const key of Object.keys(own)) delete schema[key]
+  schema.anyOf = [own, REFERENCE]
+}

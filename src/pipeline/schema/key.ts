@@ -1,17 +1,30 @@
 import * as z from 'zod'
-import { RESOURCE_NAMES, type Resource, type ResourceRules, rulesOf } from '../../core/index.ts'
-import { valueAt } from '../problems/tree.ts'
+import { type Resource, type ResourceRules, rulesOf } from '../../core/index.ts'
+import { type Path, valueAt } from '../problems/tree.ts'
 
 /** What another key has to be, so that a key has an effect; else a file that sets it is refused. */
 export type Condition = {
-  readonly of: readonly string[]
-  readonly is: z.ZodType
+  readonly of: Path
+  isMet(found: unknown): boolean
   /** What is said of the key, by the value of the other one. */
-  readonly unless: (found: unknown) => string
+  unless(found: unknown): string
 }
 
-export function onlyIf(key: `${string}.${string}`, is: z.ZodType, unless: Condition['unless']): Condition {
-  return { of: key.split('.'), is, unless }
+export function onlyIf<Found>(
+  key: string,
+  isMet: (found: Found) => boolean,
+  unless: (found: Found) => string,
+): Condition {
+  return { of: key.split('.'), isMet, unless }
+}
+
+/** Refuses a key with other resources. */
+export function onlyFor(isFor: (rules: ResourceRules) => boolean): Condition {
+  return onlyIf<Resource>(
+    'extract.resource',
+    (found) => isFor(rulesOf(found)),
+    (found) => `does not go with resource: ${found}`,
+  )
 }
 
 const conditions = new WeakMap<z.core.$ZodType, Condition>()
@@ -58,20 +71,7 @@ export function keysOf(section: z.ZodObject): readonly Key[] {
 export function whyIdle({ condition }: Key, settings: unknown): string | null {
   if (condition === null) return null
   const found = valueAt(settings, condition.of)
-  return condition.is.safeParse(found).success ? null : condition.unless(found)
-}
-
-/** Refuses a key with other resources. @param why with its beginning */
-export function onlyFor(
-  isFor: (rules: ResourceRules) => boolean,
-  why: (rules: ResourceRules) => string = () => '',
-): Condition {
-  const names = RESOURCE_NAMES.filter((name) => isFor(rulesOf(name)))
-  return onlyIf(
-    'extract.resource',
-    z.enum(names),
-    (found) => `does not go with resource: ${found}${why(rulesOf(found as Resource))}`,
-  )
+  return condition.isMet(found) ? null : condition.unless(found)
 }
 
 function withoutDefault(type: z.core.$ZodType): z.core.$ZodType {

@@ -1,15 +1,22 @@
 import * as z from 'zod'
-import { TABLE_FORMATS } from '../../core/index.ts'
+import { TABLE_FORMATS, type TableFormat } from '../../core/index.ts'
 import { ADDRESSES, STORE_SECTIONS } from '../stores.ts'
 import { LOCATION, URL_ALONE } from '../values/addresses.ts'
 import { AGE_EXPECTED, AGE_PATTERN, parseAge } from '../values/ages.ts'
 import { key, onlyIf } from './key.ts'
 import { choice, flag, integer, list, parsed, section, text, variableName } from './leaves.ts'
 
-const FORMATS = z.array(z.any()).min(1)
-const inTables = onlyIf('load.table_formats', FORMATS, () => 'goes with table_formats, which names none')
+const inTables = onlyIf<readonly TableFormat[]>(
+  'load.table_formats',
+  (formats) => formats.length > 0,
+  () => 'goes with table_formats, which names none',
+)
 const onlyWith = (format: string) =>
-  onlyIf('load.format', z.literal(format), (found) => `does not go with format: ${found}`)
+  onlyIf<string>(
+    'load.format',
+    (found) => found === format,
+    (found) => `does not go with format: ${found}`,
+  )
 
 const partitionBy = choice('query', 'window')
 
@@ -104,9 +111,9 @@ export const load = section({
       ),
     }).optional(),
     'Iceberg REST catalog that shows the Iceberg table. Default: none.',
-    onlyIf(
+    onlyIf<readonly TableFormat[]>(
       'load.table_formats',
-      FORMATS.refine((formats) => formats.includes('iceberg')),
+      (formats) => formats.includes('iceberg'),
       () => 'goes with table_formats, which does not name iceberg',
     ),
   ),

@@ -1,6 +1,6 @@
-import * as z from 'zod'
+import type { Mapping } from '../problems/tree.ts'
 import { ADDRESS, ID_ADDRESS, URL_ALONE } from '../values/addresses.ts'
-import { type Condition, key, onlyFor } from './key.ts'
+import { type Condition, key, onlyFor, onlyIf } from './key.ts'
 import {
   byteSize,
   duration,
@@ -16,20 +16,20 @@ import {
 
 const address = () => parsed(...ADDRESS)
 
-const exchange: Condition = {
-  of: ['service'],
-  is: z.union([z.looseObject({ api_key_env: z.string() }), z.looseObject({ api_key_file: z.string() })]),
-  unless: () => 'goes with api_key_env, which is not there',
-}
+const exchange = onlyIf<Mapping>(
+  'service',
+  ({ api_key_env, api_key_file }) => (api_key_env ?? api_key_file) !== undefined,
+  () => 'goes with api_key_env, which is not there',
+)
 
 /** Beside no other place of the secret. */
 function alone(name: string, ...others: readonly string[]): Condition {
-  return {
-    of: ['service'],
-    is: z.looseObject(Object.fromEntries(others.map((other) => [other, z.never().optional()]))),
-    unless: (found) =>
-      `expected ${name} or ${others.find((other) => Object.hasOwn(found as object, other))}, found both`,
-  }
+  const beside = (found: Mapping) => others.find((other) => found[other] !== undefined)
+  return onlyIf<Mapping>(
+    'service',
+    (found) => beside(found) === undefined,
+    (found) => `expected ${name} or ${beside(found)}, found both`,
+  )
 }
 
 const path = () => text(/^(?!~)./, 'the path of a file, relative to this one')
@@ -79,10 +79,7 @@ export const service = section({
   search_path: key(
     address().prefault('/v4/credentials/global/_search'),
     'Credential search: a path under base_url, or a URL.',
-    onlyFor(
-      ({ reading }) => reading !== 'feed',
-      ({ addresses }) => `: its addresses are ${addresses.join(' and ')}`,
-    ),
+    onlyFor(({ reading }) => reading !== 'feed'),
   ),
   report_path: key(
     address().prefault('/v4/threat_flow/reports'),

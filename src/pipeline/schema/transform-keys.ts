@@ -44,7 +44,10 @@ export const transform = section({
     variableName().prefault('SPILLWAY_MASK_KEY'),
     'Environment variable with the key of the hmac policies, 32 bytes or more.',
   ),
-  columns: key(list(columnName(), 'a list of column names').optional(), 'Columns to export. Default: all.'),
+  columns: key(
+    list(columnName(), 'a list of column names').min(1, 'at least one column').optional(),
+    'Columns to export. Default: all.',
+  ),
   extra_columns: key(
     list(extraColumn, 'a list of columns').optional(),
     'Columns after the others, in this order: fields of the public documentation by name, and fields that this version does not know. Default: none.',
@@ -73,9 +76,9 @@ export const transform = section({
   max_quarantined: key(
     countOrShare().prefault('1%'),
     'Items of a partition that may be quarantined, as a count or a share (of at least 100 items); beyond it the partition fails.',
-    onlyIf(
+    onlyIf<string>(
       'transform.on_invalid',
-      z.literal('quarantine'),
+      (found) => found === 'quarantine',
       () => 'goes with on_invalid: quarantine, not with fail',
     ),
   ),

@@ -40,23 +40,20 @@ export async function readSecret(name: string, env: Environment): Promise<string
   })
 }
 
-/** Of a variable without a value: whether it is there, empty, or null: it is not. */
-export function emptyIfSet(name: string, env: Environment): '' | null {
-  return Object.hasOwn(env, name) && env[name] !== undefined ? '' : null
-}
-
 /** @throws ExportError 'config' when it is not set */
 export async function requireSecret(name: string, env: Environment): Promise<string> {
-  return requireSet(name, (await readSecret(name, env)) ?? emptyIfSet(name, env), '')
+  return requireSet(name, await readSecret(name, env), '')
 }
 
 /** A token or key, exactly as issued. @throws ExportError 'config' when it is not set, or is none; never shows it */
 export async function requireCredential(name: string, env: Environment): Promise<string> {
   const credential = await requireSecret(name, env)
-  const fault = isHeaderText(credential)
-    ? AROUND.find(([pattern]) => pattern.test(credential.trim()))?.[1]
-    : 'cannot be sent: there is a line break, another control character or a character outside ASCII in it'
-  if (fault === undefined) return credential
+  const fault = !isHeaderText(credential)
+    ? 'cannot be sent: there is a line break, another control character or a character outside ASCII in it'
+    : AROUND.test(credential.trim())
+      ? 'is in quotes, or begins with Bearer or Authorization, which is added when it is sent'
+      : null
+  if (fault === null) return credential
   throw new ExportError({
     kind: 'config',
     what: `what ${name} holds ${fault}`,
@@ -65,12 +62,8 @@ export async function requireCredential(name: string, env: Environment): Promise
   })
 }
 
-/** Mistakes when a token is copied. */
-const AROUND: readonly (readonly [RegExp, string])[] = [
-  [/^(["'`]).*\1$/, 'is in quotes'],
-  [/^Bearer\s/i, 'begins with Bearer, which is added when it is sent'],
-  [/^Authorization:/i, 'is a whole header'],
-]
+/** What is copied with a token by mistake. */
+const AROUND = /^(?:(["'`]).*\1$|Bearer\s|Authorization:)/i
 
 /** Editors, `echo` and command substitution on Windows leave a line break. */
 function withoutLineBreak(text: string): string {
@@ -183,7 +176,7 @@ export async function readKeyOf(maskKeyEnv: string, env: Environment, where: str
     kind: 'config',
     what:
       text === null
-        ? `The masking policy hmac needs a key, and ${maskKeyEnv} is ${emptyIfSet(maskKeyEnv, env) === '' ? 'empty' : 'not set'}`
+        ? `The masking policy hmac needs a key, and ${maskKeyEnv} is not set, or empty`
         : `The masking key in ${maskKeyEnv} ${fault}`,
     where,
     next: `Set ${maskKeyEnv}, or ${maskKeyEnv}_FILE to a file with it, to at least ${MIN_MASK_KEY_BYTES} bytes (openssl rand -hex 32 makes one), and keep it: another key gives other hashes.`,
@@ -252,16 +245,11 @@ export function catalogVariables(catalog: CatalogSettings | null): readonly stri
 }
 
 /** HMAC-SHA256 keys shorter than the digest weaken it (RFC 2104, section 3). */
-export const MIN_MASK_KEY_BYTES = 32
+const MIN_MASK_KEY_BYTES = 32
 
 /** What is wrong with a mask key, as the predicate of a sentence about the key; null: the key is valid. */
 export function maskKeyFault(key: Uint8Array): string | null {
   if (key.byteLength < MIN_MASK_KEY_BYTES)
     return `has ${key.byteLength} ${key.byteLength === 1 ? 'byte' : 'bytes'}`
-  return key.every(isBlank) ? 'consists of blanks only' : null
-}
-
-/** ASCII white space: space, tab, line feed, vertical tab, form feed, carriage return. */
-function isBlank(byte: number): boolean {
-  return byte === 0x20 || (byte >= 0x09 && byte <= 0x0d)
+  return Buffer.from(key).toString('latin1').trim() === '' ? 'consists of blanks only' : null
 }

@@ -20,24 +20,18 @@ export async function readText(path: string): Promise<ReadText> {
     const bytes = await handle.readFile()
     return { ok: true, text: new TextDecoder('utf-8', { fatal: true }).decode(bytes) }
   } catch (error) {
-    return { ok: false, reason: reasonOf(error) }
+    const code = codeOf(error)
+    return { ok: false, reason: REASONS[code] ?? `cannot be read${code === '' ? '' : ` (${code})`}` }
   } finally {
     await handle?.close()
   }
 }
 
-function reasonOf(error: unknown): string {
-  const code = codeOf(error)
-  switch (code) {
-    case 'ENOENT':
-    case 'ENOTDIR':
-      return 'does not exist'
-    case 'EACCES':
-    case 'EPERM':
-      return 'cannot be read: permission denied'
-    case 'ERR_ENCODING_INVALID_ENCODED_DATA':
-      return 'is not UTF-8 text'
-    default:
-      return `cannot be read${code === '' ? '' : ` (${code})`}`
-  }
+const DENIED = 'cannot be read: permission denied'
+const REASONS: Readonly<Record<string, string>> = {
+  ENOENT: 'does not exist',
+  ENOTDIR: 'does not exist',
+  EACCES: DENIED,
+  EPERM: DENIED,
+  ERR_ENCODING_INVALID_ENCODED_DATA: 'is not UTF-8 text',
 }

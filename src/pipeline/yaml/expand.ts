@@ -8,7 +8,7 @@ import {
   type Path,
   type Tree,
 } from '../problems/tree.ts'
-import { type Environment, emptyIfSet, variable } from '../secrets/secrets.ts'
+import { type Environment, variable } from '../secrets/secrets.ts'
 
 type Expanded = {
   readonly text: string
@@ -43,8 +43,9 @@ export function expand(text: string, env: Environment): Expanded {
     names.add(name)
     const value = variable(name, env) || fallback
     if (value !== undefined) return value
-    const how = emptyIfSet(name, env) === '' ? 'is empty' : 'is not set'
-    faults.push(`the environment variable ${name} ${how}; set it, or give a default: \${${name}:-default}`)
+    faults.push(
+      `the environment variable ${name} is not set, or empty; set it, or give a default: \${${name}:-default}`,
+    )
     return ''
   })
   return { text: expanded, names: [...names], faults: [...new Set(faults)] }

@@ -16,13 +16,12 @@ import { readText } from '../values/read-text.ts'
 import { expand } from './expand.ts'
 import { type NamedText, type ParsedFile, parseYaml } from './parse-yaml.ts'
 
-export type ReadTree = { readonly tree: Tree; readonly problems: Problems }
-
 /**
  * Merges YAML over the file that it `extends`, key by key. An empty value removes an inherited scalar; `x-` keys go.
+ * @returns the tree, with the problems that were found in it
  * @throws ExportError 'config' with the syntax errors of one file
  */
-export async function readTree(source: NamedText, env: Environment): Promise<ReadTree> {
+export async function readTree(source: NamedText, env: Environment): Promise<Problems> {
   const first = parseYaml(source)
   const sources: [ParsedFile, ...ParsedFile[]] = [first]
   const problems = new Problems({ root: first.root, sources })
@@ -32,9 +31,8 @@ export async function readTree(source: NamedText, env: Environment): Promise<Rea
     file = await baseOf(file, sources, problems, env)
     if (file !== null) sources.push(file)
   }
-  const tree = { root: mergedRoot(sources), sources }
-  problems.tree = tree
-  return { tree, problems }
+  problems.tree = { root: mergedRoot(sources), sources }
+  return problems
 }
 
 /** The file that a file extends; null: none, or none that can be read, which is reported. */
