@@ -1,13 +1,4 @@
-export {
-  beginCheckpoint,
-  CHECKPOINT_PATH,
-  CHECKPOINT_START,
-  type Found,
-  findCheckpoint,
-  readCheckpoint,
-  readHeader,
-  saveCheckpoint,
-} from './checkpoint/checkpoint.ts'
+export * from './checkpoint/checkpoint.ts'
 export type { CheckpointState } from './checkpoint/fold-journal.ts'
 export {
   chainEntry,
@@ -56,52 +47,10 @@ export { type BlobRef, LOG_FOLDER, readBlob } from './log/commit.ts'
 export { type CommitLog, Journal } from './log/journal.ts'
 export { emptyLog, hasCommits } from './log/read-log.ts'
 export { entriesOfManifest, headerOfManifest, stateOfManifest } from './manifest/from-manifest.ts'
-export {
-  fitsManifest,
-  keyDigest,
-  MANIFEST_PATH,
-  MANIFEST_START,
-  type Manifest,
-  type ManifestPartition,
-  type ManifestShard,
-  manifestDigest,
-  parseManifest,
-  type RetiredQuery,
-  readManifest,
-  SIGNATURE_BYTES,
-  SIGNATURE_PATH,
-  signatureOf,
-} from './manifest/manifest.ts'
+export * from './manifest/manifest.ts'
 export { MANIFEST_LINES, manifestLines, SHA256SUMS_OF_MANIFEST } from './manifest/manifest-lines.ts'
-export {
-  holdingsOf,
-  isManifest,
-  isManifestOf,
-  manifestShard,
-  publishedStates,
-  writeManifest,
-} from './manifest/write-manifest.ts'
+export * from './manifest/write-manifest.ts'
 export { asExported, schemaFromJson, schemaToJson, usedSchemas } from './schemas.ts'
-export {
-  changedSettings,
-  checkFingerprint,
-  checkMaskKey,
-  isKeyOf,
-  keyFingerprint,
-  maskKeySetting,
-  type SettingChange,
-  type Settings,
-  settingChanges,
-  settingsDigest,
-  settingsText,
-} from './settings.ts'
-export {
-  bringSuppression,
-  newSuppression,
-  readSuppression,
-  SUPPRESSION_PATH,
-  suppressionEntry,
-  suppressionFileOf,
-  withDigests,
-} from './suppression.ts'
-export { coverage, rangeOf, type TimeRange, type Verdict, verdictJson } from './verdict.ts'
+export * from './settings.ts'
+export * from './suppression.ts'
+export * from './verdict.ts'

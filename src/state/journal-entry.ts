@@ -53,18 +53,6 @@ export const schemaJson = z.object({
 })
 export type SchemaJson = ReadonlyDeep<z.infer<typeof schemaJson>>
 
-const header = z.object({
-  version: z.literal(5),
-  pipeline: z.string(),
-  /** Identity of the data set, created with it. It is independent of the name and the path. */
-  data_set_id: z.uuid(),
-  created_at: z.string(),
-  settings: z.record(z.string(), json),
-  /** The first of the data set: number 0. */
-  schema: schemaJson,
-})
-export type HeaderEntry = Entry<'header'>
-
 /** Figures of a run; absent: the sum over its pages, or not known. */
 const runFigures = z.object({
   run: z.string(),
@@ -98,21 +86,6 @@ export const runBy = z.object({
 })
 export type RunBy = ReadonlyDeep<z.infer<typeof runBy>>
 
-const RUN_STATUSES = ['complete', 'failed', 'budget', 'interrupted'] as const
-
-export type RunStatus = (typeof RUN_STATUSES)[number]
-
-const end = runFigures.extend({
-  finished_at: z.string(),
-  status: z.enum(RUN_STATUSES),
-  retries: count,
-  /** Why items were quarantined, and how many. */
-  reasons: countsByName.optional(),
-  /** Why it is not complete; absent: it is. */
-  error: runError.optional(),
-})
-export type RunEndEntry = Entry<'end'>
-
 /** Adjacent windows, µs: where the first begins, then runs of one length. `times` 0: `span` is the end of one. */
 const windows = z.object({
   from: z.number(),
@@ -120,110 +93,6 @@ const windows = z.object({
     z.tuple([z.number(), count.max(MAX_WINDOWS)]).refine(([span, times]) => times === 0 || span > 0),
   ),
 })
-
-/** How far a feed is read. Its chain never ends. */
-const feed = z.object({
-  /** `whole`: front to end; `tail`: last cursor to end; `front`: front to the former front; null: none has begun. */
-  pass: z.enum(['whole', 'tail', 'front']).nullable(),
-  /** The last cursor that was not null on the way to the end of the feed, and the size of its pages. */
-  end: z.string().nullable(),
-  end_size: count.nullable(),
-  /** How many of the chain's `ids`, from the first on, are the front of the feed when a pass last began there. */
-  front: count,
-  /** How many after these are the front as the present pass has found it. */
-  head: count,
-  /** Whether some ids of the present pass are not kept any more. */
-  truncated: z.boolean(),
-  /** Whether its front is to be read next: the last pass was to its end. */
-  owed: z.boolean(),
-})
-export type FeedProgress = ReadonlyDeep<z.infer<typeof feed>>
-
-const chain = z.object({
-  chain: count,
-  query: z.string(),
-  order: z.enum(['asc', 'desc']),
-  /** null: no windows, the chain's rows are one partition. */
-  windows: windows.nullable(),
-  /** How far a feed is read; absent: it is a search. */
-  feed: feed.optional(),
-  /** The schema of its rows; absent: 0. */
-  schema: count.optional(),
-  /** Its progress. A rewrite replaces the chain's page entries with it. */
-  state: z
-    .object({
-      next: z.string().nullable(),
-      watermark: count,
-      pages: count,
-      position: position.nullable(),
-      requested: z.object({ from: z.number(), until: z.number() }).nullable(),
-      since: int64.nullable(),
-      /** Digests of the cursors before `next`, base64. */
-      seen: z.string(),
-      ids: z.array(blob),
-      truncated: z.boolean(),
-      lost: z.literal(true).optional(),
-      size: count.nullable(),
-    })
-    .optional(),
-})
-export type ChainEntry = Entry<'chain'>
-
-/** The rows of a page that belong to one partition and one shard. */
-const slice = z.object({ window: z.string(), shard: count, rows: count, imported_at: importedAt.nullable() })
-export type PlacedRows = ReadonlyDeep<z.infer<typeof slice>>
-
-/** Rows of a page that wait in the log until their shard is sealed. All other rows of it are in a sealed shard. */
-const logged = z.object({ shard: count, rows: count, blob: count })
-export type LoggedRows = ReadonlyDeep<z.infer<typeof logged>>
-
-const page = z.object({
-  chain: count,
-  /** The cursor of the page after it; null: the chain has ended. */
-  next: z.string().nullable(),
-  /** Including retries. */
-  requests: count,
-  /** Rows requested; absent: as before. */
-  size: count.optional(),
-  /** Number of the chain's first windows that get no more rows; absent: as before. */
-  watermark: count.optional(),
-  slices: z.array(slice).optional(),
-  logged: z.array(logged).optional(),
-  /** Absent: as before. */
-  position: position.optional(),
-  /** Rejected items: lines for the quarantine file of their partition. */
-  quarantine: z.array(z.object({ window: z.string(), items: count, blob: count })).optional(),
-  forgotten: z.array(z.object({ window: z.string(), items: count })).optional(),
-  unknown_fields: countsByName.optional(),
-  /** Items that the chain already had; absent: none. */
-  repeated: count.optional(),
-  /** The ids of the page, and of how many pages before it they are still needed; absent: as before. */
-  ids: z.object({ blob: count, keep: count }).optional(),
-  /** Of a feed: whether its pass is complete, and whether another is to follow. */
-  feed: z.object({ over: z.boolean(), more: z.literal(true).optional() }).optional(),
-  /** Of a feed: the schema of its rows from this page on; absent: as before. */
-  schema: count.optional(),
-})
-export type PageEntry = Entry<'page'>
-
-/** A shard gets its first rows in the log. */
-const open = z.object({
-  shard: count,
-  folder: z.string(),
-  part: count,
-  /** Absent: 0. */
-  schema: count.optional(),
-  /** Contents of the shard. A checkpoint replaces the page entries with it. */
-  contents: z
-    .object({
-      partitions: z.array(z.string()),
-      imported_at: importedAt.nullable(),
-      /** Number of rows, then their place in the log. */
-      batches: z.array(z.tuple([count, count, count, count, count])),
-    })
-    .optional(),
-})
-export type OpenEntry = Entry<'open'>
 
 /** A sealed, durable shard, `_state/sealed/<shard>.<16 digits of its SHA-256>`. It only lacks its final name. */
 const seal = z.object({
@@ -241,23 +110,6 @@ const seal = z.object({
 })
 export type SealEntry = Entry<'seal'>
 
-/** What the pipeline file requests, without flags. */
-const scope = z.object({
-  /** Host of the service. */
-  service: z.string(),
-  /** By their names in paths, in the order of the file. */
-  queries: z.array(z.string()),
-  /** As the file has them, `until` excluded or `now`; null: one window over everything. */
-  windows: z
-    .object({ from: z.string(), until: z.string(), every: z.string().nullable(), lag_seconds: z.number() })
-    .nullable(),
-  on_invalid: z.string(),
-  /** A count, or a share such as `1%`. */
-  max_quarantined: z.string(),
-  shard_rows: count,
-})
-export type Scope = Fields<'scope'>
-
 const failure = z.object({
   kind: z.string(),
   message: z.string(),
@@ -269,129 +121,82 @@ const failure = z.object({
 })
 export type FailureEntry = ReadonlyDeep<z.infer<typeof failure>>
 
-/** Sum of all entries about a partition. A rewrite replaces them with it. */
-const partition = z.object({
-  partition: z.string(),
-  /** Absent: it is done. */
-  state: z.enum(['partial', 'failed', 'pruned']).optional(),
-  rows: count,
-  pages: count,
-  requests: count,
-  quarantined: count,
-  repeated: count.optional(),
-  forgotten: count.optional(),
-  quarantine_end: count.optional(),
-  error: failure.optional(),
-})
-export type PartitionEntry = Entry<'partition'>
-
-/** Partitions that are exported again, beside what readers have: until a `swap` names them, new rows wait in the log. */
-const redo = z.object({
-  partitions: z.array(z.string()),
-  /** Those that go, with the rows of these partitions in the log. */
-  chains: z.array(count),
-})
-
-/** Partitions that ended before `before` go: sealed shards with the `swap` in its commit. In a checkpoint it is history. */
-const prune = z.object({
-  pruned_at: z.string(),
-  before: z.string(),
-  partitions: count,
-  rows: count,
-  quarantined: count,
-  removed: z.array(z.object({ partition: z.string(), rows: count, quarantined: count })),
-  /** The shards that held nothing else. */
-  shards: z.array(z.object({ path: z.string(), rows: count, sha256: z.string() })),
-})
-export type Prune = Fields<'prune'>
-
-/** Rows of an open shard that were rewritten in the log: what is left of some of its batches. */
-const rewritten = z.object({
-  shard: count,
-  imported_at: importedAt.nullable(),
-  batches: z.array(z.object({ batch: count, rows: count, blob: count })),
-})
-export type RewrittenRows = ReadonlyDeep<z.infer<typeof rewritten>>
-
-const forget = z.object({
-  at: z.string(),
-  identities: count,
-  rows: count,
-  /** Shards that were written anew. */
-  shards: count,
-  quarantined: count,
-  /** What it changes, beside the `swap` in its commit; absent in a checkpoint, which has the result. */
-  changes: z
-    .object({
-      /** Rows and rejected items of each partition. `redo`: of what is exported of it again. */
-      partitions: z.array(z.object({ partition: z.string(), rows: count, quarantined: count, redo: isRedo })),
-      /** Partitions whose quarantine file is to be written anew, with these lines alone. */
-      rejected: z.array(z.object({ partition: z.string(), blob: count, redo: isRedo })),
-      rewritten: z.array(rewritten),
-    })
-    .optional(),
-})
-export type ForgetEntry = Entry<'forget'>
-export type Erasure = Omit<Fields<'forget'>, 'changes'>
-
-/** Shards go, and sealed ones (`by`) come with what is left of their rows, or of partitions again; null: none is left. */
-const swap = z.object({
-  shards: z.array(z.object({ of: z.array(count), by: seal.nullable() })),
-  /** What was exported of them again takes the place of what there was; absent: none. */
-  partitions: z.array(z.string()).optional(),
-})
-export type SwapEntry = Entry<'swap'>
-
-/** What responses have shown about the service since the last such entry. */
-const measured = z.object({
-  /** Rows requested with a page, and milliseconds. */
-  times: z.array(z.tuple([count, count])).optional(),
-  /** Whether responses report how many searches are left. */
-  tells_searches: z.boolean().optional(),
-  /** Searches that the run has spent so far. */
-  spent: count.optional(),
-  left: count.optional(),
-  /** Rows requested with the last page. A rewrite replaces the page entries with it. */
-  page_size: count.optional(),
-  /** A cursor is only accepted with the size of the page that it came with. */
-  binds_sizes: z.literal(true).optional(),
-  /** A rewrite wrote it. The figures of runs are in other entries. */
-  replaces: z.literal(true).optional(),
-})
-
-/** What may be the current metadata of a table, before its next commit and after it: each by version and digest. */
-const table = z.object({
-  format: z.enum(TABLE_FORMATS),
-  marks: z.array(z.object({ version: count, sha256: z.string() })),
-})
-
-/** The last entry of a checkpoint: the commits after this end follow it. Without it, the checkpoint is cut. */
-const endOfLog = z.object({ file: count, bytes: count, checksum: count })
-
 /** The fields beside `kind`, by kind. zod prepares a schema on first use, so unused kinds cost nothing. */
 export const ENTRY_SCHEMAS = {
-  header,
+  header: z.object({
+    version: z.literal(5),
+    pipeline: z.string(),
+    /** Identity of the data set, created with it. It is independent of the name and the path. */
+    data_set_id: z.uuid(),
+    created_at: z.string(),
+    settings: z.record(z.string(), json),
+    /** The first of the data set: number 0. */
+    schema: schemaJson,
+  }),
   /** The data set gains columns. The entry stands before the first one that names it, and may be repeated. */
   schema: schemaJson.extend({ schema: count }),
   /** The value of a query with a user-defined name, as in the column `query_value`. */
   query: z.object({ name: z.string(), value: z.string() }),
-  run: z.object({
-    run: z.string(),
-    started_at: z.string(),
-    version: z.string(),
-    by: runBy,
+  run: z.object({ run: z.string(), started_at: z.string(), version: z.string(), by: runBy }),
+  end: runFigures.extend({
+    finished_at: z.string(),
+    status: z.enum(['complete', 'failed', 'budget', 'interrupted']),
+    retries: count,
+    /** Why items were quarantined, and how many. */
+    reasons: countsByName.optional(),
+    /** Why it is not complete; absent: it is. */
+    error: runError.optional(),
   }),
-  end,
-  end_of_log: endOfLog,
+  /** The last entry of a checkpoint: the commits after this end follow it. Without it, the checkpoint is cut. */
+  end_of_log: z.object({ file: count, bytes: count, checksum: count }),
   /** A new month (`2024-02`, UTC) began during a run. `searches`: those of the run until then. */
-  month: z.object({
-    run: z.string(),
-    month: z.string(),
-    searches: count,
-  }),
+  month: z.object({ run: z.string(), month: z.string(), searches: count }),
   /** Figures of a run that was killed. A rewrite replaces the run's page entries with it. */
   unfinished: runFigures,
-  chain,
+  chain: z.object({
+    chain: count,
+    query: z.string(),
+    order: z.enum(['asc', 'desc']),
+    /** null: no windows, the chain's rows are one partition. */
+    windows: windows.nullable(),
+    /** How far a feed is read, whose chain never ends; absent: it is a search. */
+    feed: z
+      .object({
+        /** `whole`: front to end; `tail`: last cursor to end; `front`: front to the former front; null: none has begun. */
+        pass: z.enum(['whole', 'tail', 'front']).nullable(),
+        /** The last cursor that was not null on the way to the end of the feed, and the size of its pages. */
+        end: z.string().nullable(),
+        end_size: count.nullable(),
+        /** How many of the chain's `ids`, from the first on, are the front of the feed when a pass last began there. */
+        front: count,
+        /** How many after these are the front as the present pass has found it. */
+        head: count,
+        /** Whether some ids of the present pass are not kept any more. */
+        truncated: z.boolean(),
+        /** Whether its front is to be read next: the last pass was to its end. */
+        owed: z.boolean(),
+      })
+      .optional(),
+    /** The schema of its rows; absent: 0. */
+    schema: count.optional(),
+    /** Its progress. A rewrite replaces the chain's page entries with it. */
+    state: z
+      .object({
+        next: z.string().nullable(),
+        watermark: count,
+        pages: count,
+        position: position.nullable(),
+        requested: z.object({ from: z.number(), until: z.number() }).nullable(),
+        since: int64.nullable(),
+        /** Digests of the cursors before `next`, base64. */
+        seen: z.string(),
+        ids: z.array(blob),
+        truncated: z.boolean(),
+        lost: z.literal(true).optional(),
+        size: count.nullable(),
+      })
+      .optional(),
+  }),
   /** The chain keeps its first `windows` windows; other chains take the rest. */
   shorten: z.object({ chain: count, windows: count }),
   /** The chain lost its cursor, and begins again at the instant `since`; null: at its beginning. The next page is its first. */
@@ -403,8 +208,54 @@ export const ENTRY_SCHEMAS = {
     /** There is no such instant: the next run exports the partitions of the chain anew. */
     lost: z.literal(true).optional(),
   }),
-  open,
-  page,
+  /** A shard gets its first rows in the log. */
+  open: z.object({
+    shard: count,
+    folder: z.string(),
+    part: count,
+    /** Absent: 0. */
+    schema: count.optional(),
+    /** Contents of the shard. A checkpoint replaces the page entries with it. */
+    contents: z
+      .object({
+        partitions: z.array(z.string()),
+        imported_at: importedAt.nullable(),
+        /** Number of rows, then their place in the log. */
+        batches: z.array(z.tuple([count, count, count, count, count])),
+      })
+      .optional(),
+  }),
+  page: z.object({
+    chain: count,
+    /** The cursor of the page after it; null: the chain has ended. */
+    next: z.string().nullable(),
+    /** Including retries. */
+    requests: count,
+    /** Rows requested; absent: as before. */
+    size: count.optional(),
+    /** Number of the chain's first windows that get no more rows; absent: as before. */
+    watermark: count.optional(),
+    /** Its rows of each partition and shard. */
+    slices: z
+      .array(z.object({ window: z.string(), shard: count, rows: count, imported_at: importedAt.nullable() }))
+      .optional(),
+    /** Those that wait in the log until their shard is sealed. All others are in a sealed shard. */
+    logged: z.array(z.object({ shard: count, rows: count, blob: count })).optional(),
+    /** Absent: as before. */
+    position: position.optional(),
+    /** Rejected items: lines for the quarantine file of their partition. */
+    quarantine: z.array(z.object({ window: z.string(), items: count, blob: count })).optional(),
+    forgotten: z.array(z.object({ window: z.string(), items: count })).optional(),
+    unknown_fields: countsByName.optional(),
+    /** Items that the chain already had; absent: none. */
+    repeated: count.optional(),
+    /** The ids of the page, and of how many pages before it they are still needed; absent: as before. */
+    ids: z.object({ blob: count, keep: count }).optional(),
+    /** Of a feed: whether its pass is complete, and whether another is to follow. */
+    feed: z.object({ over: z.boolean(), more: z.literal(true).optional() }).optional(),
+    /** Of a feed: the schema of its rows from this page on; absent: as before. */
+    schema: count.optional(),
+  }),
   /** Rejected items in the log that are not in the quarantine file yet. A checkpoint replaces page entries with it. */
   rejected: z.object({
     partition: z.string(),
@@ -418,26 +269,132 @@ export const ENTRY_SCHEMAS = {
   claim: z.object({ after: z.tuple([count, count]), nonce: z.string() }),
   seal,
   failed: z.object({ partition: z.string(), requests: count, error: failure }),
-  partition,
-  redo,
+  /** Sum of all entries about a partition. A rewrite replaces them with it. */
+  partition: z.object({
+    partition: z.string(),
+    /** Absent: it is done. */
+    state: z.enum(['partial', 'failed', 'pruned']).optional(),
+    rows: count,
+    pages: count,
+    requests: count,
+    quarantined: count,
+    repeated: count.optional(),
+    forgotten: count.optional(),
+    quarantine_end: count.optional(),
+    error: failure.optional(),
+  }),
+  /** Partitions that are exported again, beside what readers have: until a `swap` names them, new rows wait in the log. */
+  redo: z.object({
+    partitions: z.array(z.string()),
+    /** Those that go, with the rows of these partitions in the log. */
+    chains: z.array(count),
+  }),
   /** Paths of sealed shards whose files are to be removed; in a checkpoint alone, if it is not settled. */
   invalidated: z.object({ shards: z.array(z.string()) }),
   /** Manifest, tables and files are in line with all entries before. */
   settled: z.looseObject({}),
   /** A folder of which shards are gone: number of shards begun in it so far, and of those that are gone. */
   parts: z.object({ folder: z.string(), begun: count, gone: count }),
-  scope,
-  prune,
-  forget,
-  swap,
-  /** The people whom runs keep out: HMACs of their identities, and which key in `_state/suppression.json` these have. */
-  suppression: z.object({
-    key_check: z.string(),
-    digests: z.array(z.string()),
+  /** What the pipeline file requests, without flags. */
+  scope: z.object({
+    /** Host of the service. */
+    service: z.string(),
+    /** By their names in paths, in the order of the file. */
+    queries: z.array(z.string()),
+    /** As the file has them, `until` excluded or `now`; null: one window over everything. */
+    windows: z
+      .object({ from: z.string(), until: z.string(), every: z.string().nullable(), lag_seconds: z.number() })
+      .nullable(),
+    on_invalid: z.string(),
+    /** A count, or a share such as `1%`. */
+    max_quarantined: z.string(),
+    shard_rows: count,
   }),
-  table,
+  /** Partitions that ended before `before` go: sealed shards with the `swap` in its commit. In a checkpoint it is history. */
+  prune: z.object({
+    pruned_at: z.string(),
+    before: z.string(),
+    partitions: count,
+    rows: count,
+    quarantined: count,
+    removed: z.array(z.object({ partition: z.string(), rows: count, quarantined: count })),
+    /** The shards that held nothing else. */
+    shards: z.array(z.object({ path: z.string(), rows: count, sha256: z.string() })),
+  }),
+  forget: z.object({
+    at: z.string(),
+    identities: count,
+    rows: count,
+    /** Shards that were written anew. */
+    shards: count,
+    quarantined: count,
+    /** What it changes, beside the `swap` in its commit; absent in a checkpoint, which has the result. */
+    changes: z
+      .object({
+        /** Rows and rejected items of each partition. `redo`: of what is exported of it again. */
+        partitions: z.array(
+          z.object({ partition: z.string(), rows: count, quarantined: count, redo: isRedo }),
+        ),
+        /** Partitions whose quarantine file is to be written anew, with these lines alone. */
+        rejected: z.array(z.object({ partition: z.string(), blob: count, redo: isRedo })),
+        /** Rows of open shards that were rewritten in the log: what is left of some of their batches. */
+        rewritten: z.array(
+          z.object({
+            shard: count,
+            imported_at: importedAt.nullable(),
+            batches: z.array(z.object({ batch: count, rows: count, blob: count })),
+          }),
+        ),
+      })
+      .optional(),
+  }),
+  /** Shards go, and sealed ones (`by`) come with what is left of their rows, or of partitions again; null: none is left. */
+  swap: z.object({
+    shards: z.array(z.object({ of: z.array(count), by: seal.nullable() })),
+    /** What was exported of them again takes the place of what there was; absent: none. */
+    partitions: z.array(z.string()).optional(),
+  }),
+  /** The people whom runs keep out: HMACs of their identities, and which key in `_state/suppression.json` these have. */
+  suppression: z.object({ key_check: z.string(), digests: z.array(z.string()) }),
+  /** What may be the current metadata of a table, before its next commit and after it: each by version and digest. */
+  table: z.object({
+    format: z.enum(TABLE_FORMATS),
+    marks: z.array(z.object({ version: count, sha256: z.string() })),
+  }),
   unknown: z.object({ fields: countsByName }),
-  measured,
+  /** What responses have shown about the service since the last such entry. */
+  measured: z.object({
+    /** Rows requested with a page, and milliseconds. */
+    times: z.array(z.tuple([count, count])).optional(),
+    /** Whether responses report how many searches are left. */
+    tells_searches: z.boolean().optional(),
+    /** Searches that the run has spent so far. */
+    spent: count.optional(),
+    left: count.optional(),
+    /** Rows requested with the last page. A rewrite replaces the page entries with it. */
+    page_size: count.optional(),
+    /** A cursor is only accepted with the size of the page that it came with. */
+    binds_sizes: z.literal(true).optional(),
+    /** A rewrite wrote it. The figures of runs are in other entries. */
+    replaces: z.literal(true).optional(),
+  }),
   /** The size of the last page, where one twice as large did not come; null: the greatest came. */
   limit: z.object({ size: count.nullable() }),
 }
+
+export type HeaderEntry = Entry<'header'>
+export type RunEndEntry = Entry<'end'>
+export type RunStatus = RunEndEntry['status']
+export type ChainEntry = Entry<'chain'>
+export type FeedProgress = NonNullable<ChainEntry['feed']>
+export type OpenEntry = Entry<'open'>
+export type PageEntry = Entry<'page'>
+export type PlacedRows = NonNullable<PageEntry['slices']>[number]
+export type LoggedRows = NonNullable<PageEntry['logged']>[number]
+export type PartitionEntry = Entry<'partition'>
+export type Scope = Fields<'scope'>
+export type Prune = Fields<'prune'>
+export type ForgetEntry = Entry<'forget'>
+export type RewrittenRows = NonNullable<ForgetEntry['changes']>['rewritten'][number]
+export type Erasure = Omit<Fields<'forget'>, 'changes'>
+export type SwapEntry = Entry<'swap'>
