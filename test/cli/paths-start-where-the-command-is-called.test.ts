@@ -21,7 +21,7 @@ it('a command from another directory says where it looked, and where there is a 
 
 it('~ is refused, with what to write: no shell expands it there', async () => {
   const here = await newWorkspace({ load: { path: '~/out' } })
-  await exits(2, here.call('run'), 'write ${HOME}/out')
+  await exits(2, here.call('run'), 'write ${HOME}')
 })
 
 it('a command that finds no data set proposes the run with the folder that was given', async () => {
