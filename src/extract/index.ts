@@ -5,7 +5,7 @@ export {
   type PageStart,
   type ReadPage,
 } from './extract-pages.ts'
-export { type RunLimits, requestsLeft } from './pace/budget.ts'
+export { requestsLeft } from './pace/budget.ts'
 export { PageSizes } from './pace/page-sizes.ts'
 export { rateLimit } from './pace/rate-limit.ts'
 export { fetchReport, type Report } from './reports.ts'

@@ -1,6 +1,5 @@
 import {
   type AddressKey,
-  ExportError,
   type FeedQuery,
   formatInstant,
   type Int64Json,
@@ -26,7 +25,6 @@ export type Endpoints = {
   readonly feed: (key: AddressKey, id: number | null) => URL
 }
 
-/** @throws ExportError `config` when an address is no URL */
 export function endpointsOf({ baseUrl, addresses }: ServiceSettings): Endpoints {
   return {
     search: endpoint(baseUrl, addresses.search_path),
@@ -126,17 +124,17 @@ function searchedQuery(query: SearchQuery, secret: string | null) {
 }
 
 /** The body of one search request. Only `from` and `size` differ from page to page. Source: service spec 4.2. */
-function searchBody(chain: ChainRequest, query: object, cursor: string | null, size: number): string {
+function searchBody(chain: ChainRequest, query: object, cursor: string | null, size: number): object {
   const { include, order } = chain
   const importedAt = importedAtFilter(chain)
-  return JSON.stringify({
+  return {
     query,
     ...(importedAt === null ? {} : { filters: { imported_at: importedAt } }),
     ...(cursor === null ? {} : { from: cursor }),
     size,
     ...(include.length === 0 ? {} : { include }),
     order,
-  })
+  }
 }
 
 /** The service includes both bounds. A row exactly at a window's end is assigned to the next window later. */
@@ -149,19 +147,10 @@ function importedAtFilter({ requested, since, order }: ChainRequest): object | n
   return bounds.length === 0 ? null : Object.fromEntries(bounds)
 }
 
-/** @param pathOrUrl absolute, or a path below the base @throws ExportError `config` when it is no URL */
+/** @param pathOrUrl absolute, or a path below the base */
 export function endpoint(baseUrl: string, pathOrUrl: string): URL {
-  const text = /^https?:\/\//i.test(pathOrUrl)
-    ? pathOrUrl
-    : `${baseUrl.replace(/\/+$/, '')}/${pathOrUrl.replace(/^\/+/, '')}`
-  const url = URL.canParse(text) ? new URL(text) : null
-  if (url !== null && /^https?:$/.test(url.protocol)) return url
-  throw new ExportError({
-    kind: 'config',
-    what: "The service's address is no http or https URL",
-    where: 'service',
-    next: 'Correct service.base_url or the path.',
-  })
+  if (/^https?:\/\//i.test(pathOrUrl)) return new URL(pathOrUrl)
+  return new URL(`${baseUrl.replace(/\/+$/, '')}/${pathOrUrl.replace(/^\/+/, '')}`)
 }
 
 /** Names a request in messages. Without the query string: cursors are long and unreadable. */

@@ -62,7 +62,7 @@ export class Service {
   readonly #sender: Sender
   readonly #tokens: TokenSource
 
-  /** @throws ExportError `config` when an address is no URL */
+  /** @throws ExportError `config` when a proxy variable holds no address */
   constructor(settings: ServiceSettings, limits: ServiceLimits, deps: ServiceDeps) {
     const { clock, stop, abort, log, hidesTexts, hasSucceeded = false, measures = NOT_MEASURED } = deps
     const { auth, timeoutMs, maxResponseBytes } = settings
@@ -167,7 +167,7 @@ export class Service {
   }
 
   async #exchangeKey({ tokenUrl, tenantId }: Auth & { kind: 'api-key' }, apiKey: Token): Promise<string> {
-    const body = tenantId === null ? null : JSON.stringify({ tenant_id: tenantId })
+    const body = tenantId === null ? null : { tenant_id: tenantId }
     const { settings, clock } = this.#parts
     const url = endpoint(settings.baseUrl, tokenUrl)
     const tokens = tokenSource(clock, async () => apiKey)

@@ -9,8 +9,10 @@ import { proxiesOf } from './proxies.ts'
 export type HttpRequest = {
   readonly method: 'GET' | 'POST' | 'DELETE'
   readonly url: URL
-  readonly headers: Readonly<Record<string, string>>
-  readonly body: string | null
+  /** The header of that name; null: none. */
+  readonly authorization: string | null
+  /** A form, or what is sent as JSON. */
+  readonly body: URLSearchParams | object | null
   /** Names the request in messages. */
   readonly where: string
 } & RequestSignals
@@ -86,11 +88,10 @@ export function httpClient(limits: HttpLimits) {
       opened ??= open()
       const connections = await opened
       const { handler, response } = exchange(request, limits, memory, { onWrite, onHead })
-      const { method, url, headers, body } = request
-      const path = url.pathname + url.search
+      const { method, url } = request
+      const sent = { origin: url.origin, path: url.pathname + url.search, method, ...headersAndBody(request) }
       // The timer of the exchange covers both.
-      const untimed = { headersTimeout: 0, bodyTimeout: 0 }
-      connections.dispatch({ origin: url.origin, path, method, headers, body, ...untimed }, handler)
+      connections.dispatch({ ...sent, headersTimeout: 0, bodyTimeout: 0 }, handler)
       return response
     },
     async close(): Promise<void> {
@@ -98,6 +99,20 @@ export function httpClient(limits: HttpLimits) {
       await connections?.destroy()
     },
   }
+}
+
+function headersAndBody({ authorization, body }: HttpRequest) {
+  const isForm = body instanceof URLSearchParams
+  const headers = {
+    accept: 'application/json',
+    'accept-encoding': 'gzip',
+    'user-agent': 'spillway',
+    ...(authorization !== null && { authorization }),
+    ...(body !== null && {
+      'content-type': isForm ? 'application/x-www-form-urlencoded' : 'application/json',
+    }),
+  }
+  return { headers, body: body === null ? null : isForm ? body.toString() : JSON.stringify(body) }
 }
 
 type Calls = { readonly onWrite: () => boolean; readonly onHead: () => void }

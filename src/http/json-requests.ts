@@ -11,9 +11,9 @@ import {
   repeatsSecret,
 } from '../core/index.ts'
 import { hasTooManyValues } from '../rows/index.ts'
-import { type HttpResponse, httpClient, interrupted, isSuccess } from './http-client.ts'
+import { type HttpRequest, type HttpResponse, httpClient, interrupted, isSuccess } from './http-client.ts'
 import { backoffMs, retry, retryAfterMs } from './retry.ts'
-import { newToken, type Token, type TokenSource, tokenSource } from './tokens.ts'
+import { newToken, type TokenSource, tokenSource } from './tokens.ts'
 
 type JsonRequestsOptions = {
   readonly clock: Clock
@@ -27,7 +27,7 @@ type JsonRequestsOptions = {
 export type JsonRequest = {
   readonly method: 'GET' | 'POST' | 'DELETE'
   readonly url: URL
-  readonly body?: object | URLSearchParams
+  readonly body?: HttpRequest['body']
   /** Statuses other than 2xx that the caller handles. */
   readonly expected?: readonly number[]
   /** Whether no other attempt follows one that fails. */
@@ -62,26 +62,6 @@ export function jsonRequests({ clock, stop, server, key }: JsonRequestsOptions) 
   const keys = { address: key, timeout: null }
   const http = httpClient({ connections: 1, timeoutMs: 30_000, maxResponseBytes: 64 << 20, keys })
 
-  async function exchange(
-    { method, url, body }: JsonRequest,
-    where: string,
-    token: Token | null,
-  ): Promise<HttpResponse> {
-    const isForm = body instanceof URLSearchParams
-    const headers = {
-      accept: 'application/json',
-      'accept-encoding': 'gzip',
-      'user-agent': 'spillway',
-      ...(token && { authorization: token.header }),
-      ...(body && { 'content-type': isForm ? 'application/x-www-form-urlencoded' : 'application/json' }),
-    }
-    const text = body === undefined ? null : isForm ? body.toString() : JSON.stringify(body)
-    const request = { method, url, headers, body: text, where, signal: stop, abort: stop }
-    const response = await http.send(request, () => true)
-    if (response === null) throw interrupted(where)
-    return response
-  }
-
   function failureOf(status: number): { readonly kind: ErrorKind; readonly next: string } {
     if (OF_CREDENTIALS.has(status)) {
       const next = `Check the variables that ${key} names, and the rights that they give.`
@@ -95,16 +75,18 @@ export function jsonRequests({ clock, stop, server, key }: JsonRequestsOptions) 
   return {
     /** @throws ExportError `transient`, `credentials`, `refused`, `data`, `config`, `interrupted` */
     async send(request: JsonRequest, tokens: TokenSource | null): Promise<JsonResponse> {
-      const { expected, isOnce = false } = request
-      const where = `${request.method} ${request.url.origin}${request.url.pathname}`
+      const { method, url, body = null, expected, isOnce = false } = request
+      const where = `${method} ${url.origin}${url.pathname}`
+      const given = { method, url, body, where, signal: stop, abort: stop }
       let isRenewed = false
       let demandedMs = 0
       // The requests for it are repeated by themselves.
       let token = tokens && (await tokens.current())
       const attempt = async (): Promise<JsonResponse> => {
         demandedMs = 0
-        const response = await exchange(request, where, token)
-        const { status, headers, body } = response
+        // It is null if the request is withheld.
+        const response = (await http.send({ ...given, authorization: token?.header ?? null }, () => true))!
+        const { status, headers } = response
         if (tokens !== null && token !== null && !isRenewed && OF_EXPIRED.has(status)) {
           isRenewed = true
           if (await tokens.replace(token)) {
@@ -114,7 +96,7 @@ export function jsonRequests({ clock, stop, server, key }: JsonRequestsOptions) 
         }
         const text = `${server} responds with ${status}${wordsOf(response)}`
         if (isSuccess(status) || expected?.includes(status))
-          return { status, json: status === 200 ? jsonBody(body, where) : null, text }
+          return { status, json: status === 200 ? jsonBody(response.body, where) : null, text }
         demandedMs = retryAfterMs(headers, clock.now()) ?? 0
         throw new ExportError({ ...failureOf(status), what: text, where })
       }

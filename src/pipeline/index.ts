@@ -25,5 +25,5 @@ export {
 } from './secrets/secrets.ts'
 export { IN_STORE } from './stores.ts'
 export { readSubmitted, submittedFile } from './submitted-file.ts'
-export { AGE_EXPECTED, ago, parseAge, pruneBefore } from './values/ages.ts'
+export { AGE_EXPECTED, ago, pruneBefore } from './values/ages.ts'
 export type { Overrides } from './yaml/read-tree.ts'

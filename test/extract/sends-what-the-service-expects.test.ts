@@ -80,10 +80,6 @@ describe('a search request', () => {
     await expect(collect(open(server.url), chain)).rejects.toThrow('without its secret')
     expect(server.received).toHaveLength(0)
   })
-
-  it('needs an http address', () => {
-    expect(() => open('ftp://files.example')).toThrow('no http or https URL')
-  })
 })
 
 describe('reports', () => {

@@ -4,7 +4,7 @@ import type { Budget } from '../pace/budget.ts'
 import type { RateLimit, Tier } from '../pace/rate-limit.ts'
 import type { SearchCount } from '../pace/search-count.ts'
 
-export type Outgoing = Omit<HttpRequest, 'headers'> & {
+export type Outgoing = Omit<HttpRequest, 'authorization'> & {
   readonly tier: Tier
   /** The subject of the request, for the log: `domain.acme.com/all, page 3`. */
   readonly about: string

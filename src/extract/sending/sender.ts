@@ -94,7 +94,7 @@ export class Sender {
       return true
     }
     const onHead = (): void => this.#parts.pace[tier].responded(sentMs)
-    const request = { ...outgoing, headers: requestHeaders(outgoing, token) }
+    const request = { ...outgoing, authorization: token.header }
     const response = await this.#parts.http
       .send(request, onWrite, onHead)
       .catch((error: unknown) => {
@@ -202,16 +202,6 @@ function searchesLeft(header: string | undefined): number | null {
   if (header === undefined || !/^\d+$/.test(header)) return null
   const left = Number(header)
   return Number.isSafeInteger(left) ? left : null
-}
-
-function requestHeaders({ body }: Outgoing, token: Token): Record<string, string> {
-  return {
-    authorization: token.header,
-    accept: 'application/json',
-    'accept-encoding': 'gzip',
-    'user-agent': 'spillway',
-    ...(body === null ? {} : { 'content-type': 'application/json' }),
-  }
 }
 
 function tokenExpired(where: string): ExportError {
