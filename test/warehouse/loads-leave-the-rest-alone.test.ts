@@ -152,7 +152,6 @@ describe('a load into PostgreSQL', () => {
 
   it.each([
     ['append', 'credentials', 'acknowledged 2 rows of 3 for public.credentials'],
-    ['upsert', 'credentials', 'acknowledged 2 rows of 3 for public.credentials'],
     ['append', 'spillway_loads', 'acknowledged 0 rows of 1 for spillway_loads'],
   ] as const)(
     '%s: a trigger that drops rows of %s ends it, and nothing is loaded',

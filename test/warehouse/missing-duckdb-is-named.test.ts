@@ -22,11 +22,6 @@ it.each([
     /DuckDB, which is not installed, or not for this system/,
   ],
   [
-    'without its part for the system',
-    withCode('Cannot find module', 'MODULE_NOT_FOUND'),
-    /which is not installed, or not/,
-  ],
-  [
     'there and not to be loaded',
     withCode('libduckdb.so: cannot open shared object file', 'ERR_DLOPEN_FAILED'),
     /DuckDB is installed and cannot be loaded [(]ERR_DLOPEN_FAILED[)]/,

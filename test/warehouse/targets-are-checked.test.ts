@@ -14,8 +14,6 @@ const PARTS: PipelineParts = {
 
 it.each([
   ['rows.csv', 'id,domain\n1,example.com\n'],
-  ['rows.json', '[{"id":1}]'],
-  ['notes.txt', 'a note'],
   ['empty.db', ''],
 ])('an existing file of another kind is no target: %s, exit 2, and it stays', async (name, content) => {
   const here = await exportedWorkspace(PARTS)
