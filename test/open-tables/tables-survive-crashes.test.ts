@@ -71,7 +71,7 @@ it('a crash at any change leaves tables that the next command completes: nothing
     const { changes } = await update(world, step)
     const files = await filesOf(world)
     expect(changes).toBeGreaterThan(4)
-    for (let at = 1; at <= changes; at += THOROUGH ? 1 : 3) {
+    for (let at = 1; at <= changes; at += THOROUGH ? 1 : 5) {
       for (const isMade of [false, true]) {
         await restore()
         expect((await update(world, step, { at, isMade })).states).toBeNull()
