@@ -86,6 +86,21 @@ test('after a pass to the end the front is read next, also by a run that could n
   expect(passAfter(...tail, run('c'), front, page('d1', { over: true }), run('d'))).toBe('tail')
 })
 
+test('what was the front stays until a pass from the front has met it', () => {
+  const first = [run('a'), CHAIN, page('c1', { over: false }), page(null, { over: true }), end('a')]
+  const front: JournalEntry = { kind: 'restart', chain: 0, since: null, pass: 'front' }
+  const half = folded(...first, run('b'), front, page('d1', { over: false }))
+  expect(half.chains.get(0)).toMatchObject({
+    next: 'd1',
+    feed: { pass: 'front', end: 'c1', front: 2, head: 1 },
+  })
+  expect(half.chains.get(0)?.ids.map(({ file }) => file)).toEqual([2, 3, 7])
+  const met = folded(...first, run('b'), front, page('d1', { over: false }), page('d2', { over: true }))
+  // The new front comes first, and the last cursor of the end is what the tail goes on from.
+  expect(met.chains.get(0)).toMatchObject({ next: 'c1', feed: { pass: null, end: 'c1', front: 4, head: 0 } })
+  expect(met.chains.get(0)?.ids.map(({ file }) => file)).toEqual([7, 8, 2, 3])
+})
+
 test('a feed is not done while another pass is to follow', () => {
   const more = page(null, { over: true, more: true })
   expect(folded(run('a'), CHAIN, more).partitions.get('feed.7/all')?.state).toBe('partial')
