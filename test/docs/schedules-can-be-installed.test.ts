@@ -138,14 +138,11 @@ describe('Kubernetes', () => {
     ])
   })
 
-  it.each([0, 1, 2, 3, 4, 5])(
-    'exit %i of the command is that of the pod, and 4 is no failure',
-    async (exit) => {
-      const bin = commandFolder(scratchFolder(), `exit ${exit}`)
-      const { code } = await asCron(script(), { PATH: `${bin}:/usr/bin:/bin` })
-      expect(code).toBe(exit === 4 ? 0 : exit)
-    },
-  )
+  it.each([0, 1, 4])('exit %i of the command is that of the pod, and 4 is no failure', async (exit) => {
+    const bin = commandFolder(scratchFolder(), `exit ${exit}`)
+    const { code } = await asCron(script(), { PATH: `${bin}:/usr/bin:/bin` })
+    expect(code).toBe(exit === 4 ? 0 : exit)
+  })
 
   it('SIGTERM reaches the command, whose exit code is that of the script', async () => {
     const told = `trap 'echo told; exit 143' TERM; kill -TERM "$PPID"; while :; do sleep 0.05; done`
