@@ -5,10 +5,10 @@ import { shardPaths } from '../support/read-shards.ts'
 import { exits } from '../support/run-cli.ts'
 import { threeMonths, trial } from './trial.ts'
 
-/** Forty files; some of their pipelines are not as they should be. */
+/** Twenty files; some of their pipelines are not as they should be. */
 async function fleet() {
   const here = await trial()
-  const names = Array.from({ length: 39 }, (_, i) => `org${String(i).padStart(2, '0')}`)
+  const names = Array.from({ length: 19 }, (_, i) => `org${String(i).padStart(2, '0')}`)
   const unlike: Readonly<Record<string, Parameters<typeof threeMonths>[0]>> = {
     org03: { service: { token_env: 'OTHER' } },
     org04: { extract: { page_size: 2, max_requests: 1 } },
@@ -22,7 +22,7 @@ async function fleet() {
   return { here, files: [...names.map((name) => `${name}.yaml`), 'nowhere.yaml'] }
 }
 
-it('status of forty files is a line for each, with what is wrong; of one file it is all', async () => {
+it('status of twenty files is a line for each, with what is wrong; of one file it is all', async () => {
   const { here, files } = await fleet()
   const { stderr, stdout } = await exits(2, here.start('status', ...files).result)
   expect(stderr).toContain('The pipeline file does not exist (nowhere.yaml)')
@@ -50,7 +50,7 @@ it('status of forty files is a line for each, with what is wrong; of one file it
   }
 
   const json = await exits(2, here.cli('status', ...files, '--json'))
-  expect(json.stdout.match(/^\{"pipeline":/gm)).toHaveLength(40)
+  expect(json.stdout.match(/^\{"pipeline":/gm)).toHaveLength(20)
   const alone = await exits(0, here.cli('status', 'org03.yaml'))
   expect(alone.stdout).toMatch(/^org03: STOPPED(?:.*\n)+query +partitions/)
 })

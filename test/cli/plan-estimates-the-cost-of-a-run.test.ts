@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { exits } from '../support/run-cli.ts'
 import { newWorkspace } from '../support/workspace.ts'
 
-const DOMAINS = Array.from({ length: 12 }, (_, i) => `d${i}.example`)
+const DOMAINS = Array.from({ length: 4 }, (_, i) => `d${i}.example`)
 
 type Parts = {
   readonly until: string
@@ -13,7 +13,7 @@ type Parts = {
   readonly rows_per_search?: number | 'page'
 }
 
-/** A data set of twelve domains with a row a day each. */
+/** A data set of four domains with a row a day each. */
 async function begin(
   options: { readonly quota?: number; readonly rowsPerSearch?: number; readonly latencyMs?: number } = {},
   domains = DOMAINS,
@@ -36,16 +36,16 @@ async function begin(
 it('plan counts one chain for each query, and estimates new windows from the last ones', async () => {
   const { call } = await begin()
   expect(JSON.parse(await call('plan', { until: '2024-07-01' }, '--json'))).toMatchObject({
-    ...{ partitions: { total: 72, done: 0, pending: 72 }, min_requests: 12, min_seconds: 0.12 },
+    ...{ partitions: { total: 24, done: 0, pending: 24 }, min_requests: 4, min_seconds: 0.04 },
     ...{ expected_requests: null, expected_seconds: null, expected_searches: null },
   })
   await call('run', { until: '2024-05-01' })
   // Sixty-one days more, a row a day: two pages of forty for each query.
   const more = JSON.parse(await call('plan', { until: '2024-07-01' }, '--json'))
-  expect(more).toMatchObject({ partitions: { total: 72, done: 48, pending: 24 }, min_requests: 12 })
-  expect(more.expected_requests).toBe(24)
-  expect(more.expected_seconds).toBeGreaterThanOrEqual(0.24)
-  expect(more.expected_searches).toBe(24)
+  expect(more).toMatchObject({ partitions: { total: 24, done: 16, pending: 8 }, min_requests: 4 })
+  expect(more.expected_requests).toBe(8)
+  expect(more.expected_seconds).toBeGreaterThanOrEqual(0.08)
+  expect(more.expected_searches).toBe(8)
   const done = JSON.parse(await call('plan', { until: '2024-05-01' }, '--json'))
   expect(done).toMatchObject({ min_requests: 0, expected_requests: 0 })
 })
@@ -72,14 +72,14 @@ it('plan names windows.per_chain where one long chain is slower than the rate li
 it('plan prints how many runs it takes, and the share of the searches that are left', async () => {
   const { call } = await begin({ quota: 100, rowsPerSearch: 0 })
   await call('run', { until: '2024-05-01' })
-  const printed = await call('plan', { until: '2024-07-01', max_requests: 10 })
-  expect(printed).toContain('at least 12 requests')
+  const printed = await call('plan', { until: '2024-07-01', max_requests: 3 })
+  expect(printed).toContain('at least 4 requests')
   expect(printed).toContain('further pages of 40 items')
-  expect(printed).toContain('by the export so far about 24 requests')
-  expect(printed).toContain('budget of one run: 10 requests, so about 3 runs')
+  expect(printed).toContain('by the export so far about 8 requests')
+  expect(printed).toContain('budget of one run: 3 requests, so about 3 runs')
   const unlimited = await call('plan', { until: '2024-07-01' }, '--max-requests', 'none')
   expect(unlimited).not.toContain('budget of one run')
-  expect(printed).toContain('about 24 searches of the quota')
-  // Four pages of forty for each of twelve queries are spent.
-  expect(printed).toMatch(/searches left when the service last said so: (?:4[5-9]|5[0-9])\n/)
+  expect(printed).toContain('about 8 searches of the quota')
+  // Four pages of forty for each of four queries are spent.
+  expect(printed).toMatch(/searches left when the service last said so: 8[0-4]\n/)
 })

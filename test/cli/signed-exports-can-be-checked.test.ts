@@ -298,7 +298,7 @@ const FOLDER = 'credentials/query=domain.scatterholt.com/import_window=2024-01-0
 const ADDED = [
   ...['credentials/part-00000.csv', 'credentials/foo=bar/part-00000.parquet', 'credentials/PART-00001.CSV'],
   ...[`${FOLDER}/part-00001.csv`, `${FOLDER}/part-00000 copy.csv`, `${FOLDER}/more/part-00000.csv`],
-  ...['reports/x', 'data.csv.gz', 'Credentials/part-00000.parquet'],
+  ...['reports/x', 'data.csv.gz', 'Credentials/part-00000.parquet', 'more/query=x/DATA.CSV'],
 ]
 /** No pattern for shards matches these, or readers skip them. */
 const HARMLESS = ['README.md', '_more/data.parquet', 'credentials/.hidden.parquet']

@@ -5,7 +5,7 @@ import { expect, it } from 'vitest'
 import { deltaShards, icebergShards, metadataOf } from '../open-tables/world.ts'
 import { wordsOf, writeInputs } from '../support/command-words.ts'
 import { exits } from '../support/run-cli.ts'
-import { THOROUGH } from '../support/thorough.ts'
+import { some, THOROUGH } from '../support/thorough.ts'
 import { newWorkspace, type PipelineParts, type Workspace } from '../support/workspace.ts'
 
 const parts = (load: PipelineParts['load'] = {}): PipelineParts => ({
@@ -103,7 +103,7 @@ const MENDS = ['printed', 'run'] as const
 it('what differs in a table from what was written is found; what verify prints mends it, and so does a run', async () => {
   const here = await exported()
   const tables = await expected(here)
-  const trials = Object.entries(FAULTS).flatMap(([fault, given], i) =>
+  const trials = some(Object.entries(FAULTS), 3).flatMap(([fault, given], i) =>
     (THOROUGH || i === 0 ? MENDS : [MENDS[i % 2]!]).map((mend) => [fault, mend, given] as const),
   )
   for (const [fault, mend, [folder, name, change]] of trials) {

@@ -95,7 +95,7 @@ const QUIET = ['--no-progress']
 const APART = { windows: { ...THREE_MONTHS, per_chain: 1 } }
 
 it('failures are grouped by cause, with the field at fault, and reported once', async () => {
-  const { call } = await trial({ transform: { max_quarantined: '1%' } }, { records: 4000, invalidRate: 0.5 })
+  const { call } = await trial({ transform: { max_quarantined: '1%' } }, { records: 2000, invalidRate: 0.5 })
   const { stdout, stderr } = await exits(1, call('run', ...QUIET))
   expect(stderr.match(/ERROR/g)).toHaveLength(1)
   expect(stdout).toMatch(/^ {2}3 partitions: more than 1% of items rejected .*\(\S+: .*, [\d,]+/m)
