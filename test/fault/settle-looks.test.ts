@@ -1,11 +1,10 @@
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { readdir, readFile, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 import { readCheckpoint } from '../../src/state/index.ts'
 import { storeAt } from '../disk/temporary-store.ts'
-import { expectNoMetadataLeft } from '../open-tables/world.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
 import { inThisProcess } from '../support/in-this-process.ts'
 import { writeKeyPair } from '../support/key-pair.ts'
@@ -125,41 +124,6 @@ test('_SUCCESS of a narrower file goes before anything of a wider one is committ
   )
   expect([result.code, isMarked(here)], result.stderr).toEqual([1, true])
   expect(await scope()).toEqual(before)
-})
-
-test('metadata of Iceberg that a killed forget left is removed by a run with nothing new', async () => {
-  const load = { format: 'parquet', table_formats: ['iceberg'], partition_by: ['query', 'window'] }
-  const here = await newWorkspace(parts(load))
-  await exits(0, here.run())
-  const folder = join(here.output, '_iceberg/metadata')
-  const values = [...(await rowsOf(here.output)).keys()].flatMap((row) => Object.values(JSON.parse(row)))
-  const person = values.find((value) => /^[\w.]+@[a-z.]+$/.test(String(value)))
-  await writeFile(join(here.folder, 'people.txt'), `${person}\n`)
-  const before = await readdir(folder)
-  await killedAt(here, 'rename _iceberg/metadata/version-hint.text', [
-    'forget',
-    '--identities',
-    'people.txt',
-    '--yes',
-  ])
-  await exits(0, here.run())
-  const left = await readdir(folder)
-  for (const name of before) if (name !== 'version-hint.text') expect(left).not.toContain(name)
-})
-
-test('what a compact that is killed while it writes tables leaves, goes with it or with the next command', async () => {
-  const tables = { table_formats: ['iceberg', 'delta'], table_snapshots: 3, table_location: 's3://lake' }
-  const load = { format: 'parquet', ...tables }
-  for (const next of [COMPACT, ['run']]) {
-    const here = await smallShards(load)
-    await killedAt(here, 'rename _iceberg/metadata/v2.metadata.json', COMPACT)
-    await exits(0, call(here, next))
-    const { data_set_id: id } = await here.manifest()
-    await writeFile(join(here.output, `_iceberg/metadata/spillway-${id}-left.avro`), 'left')
-    await exits(0, here.run())
-    await expectNoMetadataLeft(here.output)
-    await exits(0, call(here, ['verify']))
-  }
 })
 
 test('a Delta log that was being removed is begun anew by any command', async () => {
