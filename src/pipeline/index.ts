@@ -1,6 +1,6 @@
 export { frozenSettings, sinceBegun, unreadable, withFrozen } from './frozen.ts'
 export type { Begun, BegunChain, PlannedChain } from './plan/chains.ts'
-export { type Plan, planFeeds, planPartitions, waitingWindows, windowAt } from './plan/plan.ts'
+export { type Plan, planPartitions, waitingWindows, windowAt } from './plan/plan.ts'
 export {
   pipelineFrom,
   type ReadOptions,

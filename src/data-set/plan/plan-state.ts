@@ -2,12 +2,18 @@ import {
   getOrInsert,
   isOfFeeds,
   type NamedPipeline,
+  type NamedQuery,
   nullIf,
+  type Partition,
   type Pipeline,
+  parseWindow,
+  partition,
   partitionKey,
+  WindowRun,
+  windowRange,
 } from '../../core/index.ts'
 import { folderOf, ownsFolder } from '../../load/index.ts'
-import { type BegunChain, type Plan, planFeeds, planPartitions } from '../../pipeline/index.ts'
+import { type BegunChain, type Plan, type PlannedChain, planPartitions } from '../../pipeline/index.ts'
 import {
   type CheckpointState,
   hasBegun,
@@ -41,26 +47,34 @@ export function planFor(pipeline: NamedPipeline, nowMs: number, state: Checkpoin
   })
 }
 
-/** A run that goes on after an interruption does not read the feeds again that it has read to their ends. */
-function planOfFeeds(pipeline: NamedPipeline, state: CheckpointState | null): Plan {
-  return planFeeds(
-    pipeline,
-    (query) => {
-      if (state === null) return null
-      const parts = state.partitions.branches.get(query)
-      if (parts === undefined) return null
-      const isDone = (name: string): boolean => {
-        const folded = presentOf(state, `${query}/${name}`)
-        return folded !== undefined && isOver(folded)
-      }
-      const windows = new Map([...parts.keys()].map((name) => [name, { done: isDone(name) }]))
-      return { windows, chains: [...state.chains.values()].filter((chain) => chain.query === query) }
-    },
-    (query) =>
-      state?.runs.at(-1)?.finished_at === null &&
-      presentOf(state, partitionKey(query, null))?.state === 'done',
-    () => [...(state?.chains.values() ?? [])].map(({ query }) => query),
-  )
+/**
+ * One chain for each feed, whatever is exported: more may have come. New feeds come first, then those that were read to
+ * their ends longest ago, so that no budget leaves one out for ever. A run that goes on after an interruption does not
+ * read those again that it has read to their ends.
+ */
+function planOfFeeds({ extract: { queries } }: NamedPipeline, state: CheckpointState | null): Plan {
+  function* partitions(): Generator<Partition> {
+    for (const query of queries) {
+      const begun = state?.partitions.branches.get(query.name)?.keys() ?? []
+      for (const name of [...begun].sort())
+        if (name !== windowRange(null)) yield partition(query, parseWindow(name))
+      yield partition(query, null)
+    }
+  }
+  function* chains(): Generator<PlannedChain> {
+    // It changes while the run reads them.
+    const all = [...(state?.chains.values() ?? [])]
+    const begun = new Map(all.map(({ query, chain }, turn) => [query, { chain, turn }]))
+    const turnOf = ({ name }: NamedQuery): number => begun.get(name)?.turn ?? -1
+    const goesOn = state?.runs.at(-1)?.finished_at === null
+    for (const query of queries.toSorted((one, other) => turnOf(one) - turnOf(other))) {
+      if (goesOn && presentOf(state, partitionKey(query.name, null))?.state === 'done') continue
+      const chain = begun.get(query.name)?.chain
+      if (chain === undefined) yield { kind: 'new', query, windows: WindowRun.of('asc', [null]) }
+      else yield { kind: 'begun', query, chain, wanted: 1, keep: null }
+    }
+  }
+  return { partitions, chains }
 }
 
 /** The pipeline of the file, without the flags that change what this run exports. */

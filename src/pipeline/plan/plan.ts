@@ -8,10 +8,8 @@ import {
   type NamedQuery,
   type Partition,
   parseWindow,
-  partition,
   type Window,
   type WindowLength,
-  WindowRun,
   type WindowSettings,
   windowRange,
 } from '../../core/index.ts'
@@ -210,39 +208,4 @@ function boundary(at: Micros, every: WindowLength, origin: Micros, after: 0 | 1)
   const [start, length] =
     'count' in every ? [origin, every.count * (every.unit === 'hour' ? HOUR : DAY)] : [FIRST_MONDAY, 7 * DAY]
   return start + (Math.floor((at - start) / length) + after) * length
-}
-
-/**
- * One chain for each feed, whatever is exported: more may have come. New feeds come first, then those that were read to
- * their ends longest ago, so that no budget leaves one out for ever.
- * @param isRead to its end in this run, by name @param begun names of feeds, in that order
- */
-export function planFeeds(
-  { extract: { queries } }: NamedPipeline,
-  lookUp: BegunQueries,
-  isRead: (query: string) => boolean,
-  begun: () => Iterable<string>,
-): Plan {
-  const whole = WindowRun.of('asc', [null])
-  function* partitions(): Generator<Partition> {
-    for (const query of queries) {
-      const windows = [...(lookUp(query.name)?.windows.keys() ?? [])].filter(
-        (name) => name !== windowRange(null),
-      )
-      for (const name of windows.sort()) yield partition(query, parseWindow(name))
-      yield partition(query, null)
-    }
-  }
-  function* chains(): Generator<PlannedChain> {
-    // It changes while the run reads them.
-    const turns = new Map([...begun()].map((name, turn) => [name, turn]))
-    const turnOf = ({ name }: { readonly name: string }): number => turns.get(name) ?? -1
-    for (const query of queries.toSorted((one, other) => turnOf(one) - turnOf(other))) {
-      if (isRead(query.name)) continue
-      const [chain] = lookUp(query.name)?.chains ?? []
-      if (chain === undefined) yield { kind: 'new', query, windows: whole }
-      else yield { kind: 'begun', query, chain: chain.chain, wanted: 1, keep: null }
-    }
-  }
-  return { partitions, chains }
 }
