@@ -30,7 +30,6 @@ export {
 } from './commands/warehouse/query.ts'
 export { DataSet, type Use } from './data-set.ts'
 export { clearDataSet } from './open/clear-data-set.ts'
-export { refuseLinks } from './open/links.ts'
 export { type OwnSchema, openOwnJournal } from './open/open-checkpoint.ts'
 export { readyToRun } from './open/ready-to-run.ts'
 export { recordFailedStart } from './open/record-start.ts'

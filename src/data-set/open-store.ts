@@ -14,12 +14,24 @@ import {
   ROW_FOLDERS,
   runCommand,
   type Store,
+  SUMMARY_PAGE_PATH,
 } from '../core/index.ts'
 import { diskStore, probeFolder, requireWritable } from '../disk/index.ts'
+import { ORPHANS, QUARANTINE_FOLDER, SEALED_FOLDER } from '../load/index.ts'
+import { DELTA_FOLDER, ICEBERG_FOLDER, METADATA_FOLDER } from '../open-tables/index.ts'
 import { IN_STORE } from '../pipeline/index.ts'
 import { s3Driver } from '../s3/index.ts'
-import { type Lock, MANIFEST_PATH, takeLock } from '../state/index.ts'
+import {
+  CHECKPOINT_PATH,
+  LOG_FOLDER,
+  type Lock,
+  MANIFEST_PATH,
+  SIGNATURE_PATH,
+  SUPPRESSION_PATH,
+  takeLock,
+} from '../state/index.ts'
 import type { DataSetOptions } from './options.ts'
+import { SUCCESS_PATH } from './settle/success-mark.ts'
 
 export function openStore({ load }: Pipeline): Store {
   const { location, fileMode, dirMode } = load
@@ -29,9 +41,8 @@ export function openStore({ load }: Pipeline): Store {
 
 /** @throws ExportError as the first write there would, as far as that is known without writing */
 export async function requireReachable(pipeline: Pipeline): Promise<void> {
-  const { location } = pipeline.load
-  await requireFolder(location)
-  if (location.kind !== 'disk') await openStore(pipeline).list('')
+  await requireFolder(pipeline.load.location)
+  await refuseLinks(openStore(pipeline))
 }
 
 /** @throws ExportError `config` when the folder of a data set cannot be written */
@@ -73,7 +84,10 @@ function runFirst(pipeline: Pipeline): string {
   return `Run the pipeline first: \`${runCommand(pipeline)}\`.`
 }
 
-/** @param onWait is called with the reason and the maximum time of a wait @throws ExportError `locked` when another run holds it */
+/**
+ * @param onWait is called with the reason and the maximum time of a wait
+ * @throws ExportError `locked` when another run holds it, `storage` naming a symbolic link
+ */
 export async function withLock<T>(
   pipeline: Pipeline,
   options: Pick<DataSetOptions, 'clock' | 'stop' | 'hold' | 'onLog'> & { readonly fresh?: boolean },
@@ -84,6 +98,7 @@ export async function withLock<T>(
   const warn = onWait ?? ((message: string) => onLog('warn', message))
   const lock = await takeLock(openStore(pipeline), { clock, stop, hold, warn, fresh })
   try {
+    await refuseLinks(lock.store)
     return await work(lock)
   } finally {
     // The work is on disk, so its result is still reported. A lock file that remains gets no more heartbeats.
@@ -94,6 +109,22 @@ export async function withLock<T>(
         `the lock could not be released; the next run takes it over once this process has ended, or on another machine once its lease has expired: ${error.message}`,
       )
     })
+  }
+}
+
+const PATHS = [
+  ...[SUCCESS_PATH, MANIFEST_PATH, SIGNATURE_PATH, SUMMARY_PAGE_PATH, CHECKPOINT_PATH, SUPPRESSION_PATH],
+  ...[QUARANTINE_FOLDER, ORPHANS, LOG_FOLDER, SEALED_FOLDER, ICEBERG_FOLDER, METADATA_FOLDER, DELTA_FOLDER],
+  ...ROW_FOLDERS,
+]
+
+async function refuseLinks(store: Store): Promise<void> {
+  // One list, instead of a request for each path that a bucket does not have.
+  const names = await store.list('')
+  for (const path of PATHS) {
+    const [first = ''] = path.split('/')
+    // The state may be elsewhere.
+    if (first === '_state' || names.includes(first)) await store.size(path)
   }
 }
 

@@ -18,7 +18,6 @@ import { type Admission, admit } from './admission.ts'
 import { type Change, commitChange, writeFiles } from './change.ts'
 import { DataSet, type Place } from './data-set.ts'
 import { isBegun, knownState } from './open/find-state.ts'
-import { refuseLinks } from './open/links.ts'
 import { openChecked } from './open/open-checked.ts'
 import { namingLocations, nothingExported, openStore } from './open-store.ts'
 import type { ChangeOptions, WriteOptions } from './options.ts'
@@ -121,7 +120,6 @@ export class WritableDataSet extends DataSet {
     const { rebuild = false, goes = [] } = options
     return this.hold(options, (store) =>
       withCatalog(pipeline, store, options, false, async (catalog) => {
-        await refuseLinks(store)
         const journal = await openChecked(store, null, async (state) => {
           await admit(use, { pipeline, store, state, rebuild })
           return goes

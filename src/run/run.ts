@@ -20,7 +20,6 @@ import {
   readVerdict,
   readyToRun,
   recordFailedStart,
-  refuseLinks,
   requireFolder,
   requireOwnTables,
   settle,
@@ -82,7 +81,6 @@ async function runOnDataSet(
     onOpening?.({ kind: 'checkpoint' })
     // A run that has lost the lock cannot commit any more, so it does not wait.
     const signals = { stop: AbortSignal.any([stop, lost]), abort: AbortSignal.any([abort, lost]) }
-    await refuseLinks(store)
     await requireOwnTables(pipeline, store, fresh)
     return withCatalog(pipeline, store, { ...options, ...signals }, fresh, async (catalog) => {
       const held = { ...options, ...signals, catalog }

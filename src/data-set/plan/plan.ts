@@ -20,7 +20,6 @@ import type { Plan, PlannedChain } from '../../pipeline/index.ts'
 import { type CheckpointState, type PlanStates, searchesByMonth, type Verdict } from '../../state/index.ts'
 import { admit } from '../admission.ts'
 import { findState, requireSuppression } from '../open/find-state.ts'
-import { refuseLinks } from '../open/links.ts'
 import { requireShards } from '../open/look.ts'
 import { readyToRun } from '../open/ready-to-run.ts'
 import { namingLocations, openStore, requireReachable } from '../open-store.ts'
@@ -76,7 +75,6 @@ export async function readPlan(
   const state = await namingLocations(pipeline, async () => {
     await requireReachable(pipeline)
     const store = openStore(pipeline)
-    await refuseLinks(store)
     await requireOwnTables(pipeline, store, false)
     const { state, manifest, isClearing } = await findState(store)
     await admit('run', { pipeline, store, state, ...options })
