@@ -11,8 +11,8 @@ import {
   settingChanges,
 } from '../state/index.ts'
 import { readState } from './open/find-state.ts'
-import { requireSameNames } from './open/same-queries.ts'
 import { openStore } from './open-store.ts'
+import { requireSameNames } from './queries.ts'
 import { requireOwnTables } from './settle/update-tables.ts'
 
 type Asked = {

@@ -31,7 +31,7 @@ export {
 export { DataSet, type Use } from './data-set.ts'
 export { clearDataSet } from './open/clear-data-set.ts'
 export { type OwnSchema, openOwnJournal } from './open/open-checkpoint.ts'
-export { readyToRun } from './open/ready-to-run.ts'
+export { type QuerySecrets, readyToRun } from './open/ready-to-run.ts'
 export { recordFailedStart } from './open/record-start.ts'
 export { removeFailedStart } from './open/start.ts'
 export {
@@ -57,7 +57,6 @@ export {
   type StatusResult,
 } from './plan/status.ts'
 export { readVerdict, verdictOf } from './plan/verdict.ts'
-export type { QuerySecrets } from './queries.ts'
 export { invalidationOf, planRedo, redoEntry } from './redo/invalidate.ts'
 export { writingOf } from './rewriting.ts'
 export {
@@ -66,8 +65,8 @@ export {
   isOfCatalog,
   withCatalog,
 } from './settle/catalog.ts'
+export { unmark } from './settle/publish.ts'
 export { settle } from './settle/settle.ts'
-export { unmark } from './settle/success-mark.ts'
 export { bringVerdict } from './settle/summary-page.ts'
 export { requireOwnTables } from './settle/update-tables.ts'
 export { WritableDataSet } from './writable-data-set.ts'

@@ -31,7 +31,7 @@ import {
   takeLock,
 } from '../state/index.ts'
 import type { DataSetOptions } from './options.ts'
-import { SUCCESS_PATH } from './settle/success-mark.ts'
+import { SUCCESS_PATH } from './settle/publish.ts'
 
 export function openStore({ load }: Pipeline): Store {
   const { location, fileMode, dirMode } = load

@@ -1,10 +1,7 @@
 import {
-  AUTH_KEYS,
   ExportError,
   hidesIdentity,
   IDENTITY_POLICIES,
-  isHeaderText,
-  learnSecret,
   locationOf,
   type NamedPipeline,
   type NamedQuery,
@@ -13,11 +10,10 @@ import {
   type Pipeline,
   type Query,
   queryLabel,
-  requireSet,
   visibleLabel,
 } from '../core/index.ts'
+import { type CheckpointState, isKnown, type JournalEntry } from '../state/index.ts'
 import { maskedQueryValue } from '../transform/index.ts'
-import type { DataSetOptions } from './options.ts'
 
 /** Characters of a digest in a name: enough to distinguish queries, and short enough for the name of a folder. */
 const DIGEST_DIGITS = 16
@@ -78,11 +74,11 @@ function requireDistinct(queries: readonly NamedQuery[], pipeline: Pipeline): vo
   }
 }
 
-export function foldedName(name: string): string {
+function foldedName(name: string): string {
   return decodeURIComponent(name).normalize('NFC').toLowerCase()
 }
 
-export function sameNames(one: string, other: string, pipeline: Pipeline): ExportError {
+function sameNames(one: string, other: string, pipeline: Pipeline): ExportError {
   return new ExportError({
     kind: 'config',
     what:
@@ -94,46 +90,59 @@ export function sameNames(one: string, other: string, pipeline: Pipeline): Expor
   })
 }
 
-/** The values of a pipeline's secret queries, by the name of the variable. */
-export type QuerySecrets = ReadonlyMap<string, string>
-
-/**
- * Once for the whole run: a file that changes must not mix the rows of two secrets, and no message may show one early.
- * @throws ExportError `config` when a variable is not set, if `isNeeded`
- */
-export async function readQuerySecrets(
-  { extract, transform, file }: Pipeline,
-  { readSecret, maskKey }: Pick<DataSetOptions, 'readSecret' | 'maskKey'>,
-  isNeeded = true,
-): Promise<QuerySecrets> {
-  if (maskKey !== null) learnSecret(new TextDecoder().decode(maskKey))
-  const secrets = new Map<string, string>()
-  for (const query of extract.queries) {
-    if (hidesIdentity(query, transform.identity)) learnSecret(queryLabel(query))
-    if (query.type !== 'secret' || secrets.has(query.secretEnv)) continue
-    const found = await readSecret(query.secretEnv)
-    if (!isNeeded && (found === null || found === '')) continue
-    const secret = requireSet(query.secretEnv, found, file)
-    learnSecret(secret)
-    secrets.set(query.secretEnv, secret)
+/** @throws ExportError `config` for a name that was another query's, whose rows would count; unseen under `drop` */
+export function requireSameNames(
+  pipeline: NamedPipeline,
+  found: CheckpointState,
+  maskKey: Uint8Array | null,
+): void {
+  const exported = new Map([...found.partitions.branches.keys()].map((name) => [foldedName(name), name]))
+  for (const query of pipeline.extract.queries) {
+    const other = exported.get(foldedName(query.name))
+    if (other !== undefined && other !== query.name && isKnown(found, other))
+      throw sameNames(other, query.name, pipeline)
+    const [given, known] = [givenTo(query), found.queries.get(query.name)]
+    if (!given && known === undefined) continue
+    const value = valueFor(query, pipeline, maskKey)
+    if (value === null || value === known) continue
+    // A name that the user did not give is made of the query itself.
+    const isAnothers =
+      known !== undefined ||
+      (isKnown(found, query.name) && nameQuery(query, queryLabel(query)).name !== query.name)
+    if (isAnothers)
+      throw new ExportError({
+        kind: 'config',
+        what: `The data set has ${query.name} as the name of another query`,
+        // Domains without `as` may be in any of three keys.
+        where: locationOf(pipeline, givenTo(query) ? 'extract.queries' : 'extract'),
+        next: 'Give the query another name with as, write to another load.path, or start over with --fresh.',
+      })
   }
-  return secrets
 }
 
-/** A missing one is no error: a finished export needs none. @throws ExportError `config` when it cannot be sent */
-export async function requireSendableToken(
-  pipeline: Pipeline,
-  { readSecret }: Pick<DataSetOptions, 'readSecret'>,
-): Promise<void> {
-  const { secretIn } = pipeline.service.auth
-  const token = await readSecret(secretIn)
-  if (token === null || token === '') return
-  learnSecret(token)
-  if (isHeaderText(token)) return
-  throw new ExportError({
-    kind: 'config',
-    what: `${secretIn} holds a line break, another control character or a character outside ASCII, so it cannot be sent`,
-    where: locationOf(pipeline, ...AUTH_KEYS),
-    next: 'Set it to the token or key alone.',
+export function newNames(
+  pipeline: NamedPipeline,
+  found: CheckpointState,
+  maskKey: Uint8Array | null,
+): readonly JournalEntry[] {
+  return pipeline.extract.queries.flatMap((query): JournalEntry[] => {
+    if (!givenTo(query) || found.queries.has(query.name)) return []
+    const value = valueFor(query, pipeline, maskKey)
+    return value === null ? [] : [{ kind: 'query', name: query.name, value }]
   })
+}
+
+function givenTo(query: NamedQuery): boolean {
+  return 'as' in query && query.as !== undefined
+}
+
+/** What distinguishes a query from others of its kind and may be stored: its `query_value`; null: nothing may. */
+function valueFor(
+  query: NamedQuery,
+  { transform }: NamedPipeline,
+  maskKey: Uint8Array | null,
+): string | null {
+  if (!hidesIdentity(query, transform.identity)) return queryLabel(query)
+  const { isKeyed } = IDENTITY_POLICIES[transform.identity]
+  return isKeyed ? maskedQueryValue(query, null, { ...transform, maskKey }) : null
 }

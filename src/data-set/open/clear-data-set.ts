@@ -23,10 +23,10 @@ import {
   suppressionFileOf,
 } from '../../state/index.ts'
 import { LOADS_FOLDER } from '../commands/warehouse/loaded.ts'
-import { LIKE_A_SHARD, rowFiles } from '../row-files.ts'
-import { SUCCESS_PATH } from '../settle/success-mark.ts'
+import { SUCCESS_PATH } from '../settle/publish.ts'
 import { tableOwner } from '../settle/update-tables.ts'
 import { CLEARING_PATH } from './find-state.ts'
+import { LIKE_A_SHARD, rowFiles } from './look.ts'
 import { removeFailedStart } from './start.ts'
 
 /** The people who were forgotten stay. What is not known to be Spillway's own moves to `_state/orphans`. */

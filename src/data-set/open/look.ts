@@ -7,7 +7,7 @@ import {
   type Store,
   sideBySide,
 } from '../../core/index.ts'
-import { sealedPath } from '../../load/index.ts'
+import { partOf, sealedPath } from '../../load/index.ts'
 import {
   type CheckpointState,
   isRedone,
@@ -15,7 +15,6 @@ import {
   type SealedShard,
   splitPath,
 } from '../../state/index.ts'
-import { LIKE_A_SHARD, rowFiles } from '../row-files.ts'
 
 /** A shard that does not stand under its final name. @param size of what does; null: nothing */
 type Missing = { readonly shard: SealedShard; readonly size: number | null }
@@ -158,4 +157,24 @@ async function strangersFound(
         ? `Restore _manifest.json from a backup, name another load.path, or start over with \`run --fresh\`, which moves it to _state/orphans.${also}`
         : `Move it out of the data set (a file manager or a sync tool may have copied it), then try again. Nothing was changed.${also}`,
   })
+}
+
+/** Names that patterns of readers end with: such a file is counted as rows. */
+export const LIKE_A_SHARD = /\.(?:parquet|csv)(?:\.(?:gz|zst|bz2|snappy))?$/i
+
+/** Files that readers may take for shards: some engines read all but those that begin with `.` or `_`. */
+export async function* rowFiles(store: Store, folder: string): AsyncGenerator<string> {
+  for (const name of await store.list(folder)) {
+    // No shard is looked at twice: there may be half a million.
+    if (partOf(name) !== null) yield `${folder}/${name}`
+    else if (!/^[._]/.test(name)) yield* filesAt(store, `${folder}/${name}`)
+  }
+}
+
+export async function* filesAt(store: Store, path: string): AsyncGenerator<string> {
+  // null: for example a symbolic link, which readers follow.
+  const names = await store.list(path).catch(nullIf('storage'))
+  if (names !== null && names.length > 0) yield* rowFiles(store, path)
+  // An empty folder cannot be read.
+  else if (names === null || (await store.read(path, 0, 1).catch(nullIf('storage'))) !== null) yield path
 }

@@ -1,21 +1,23 @@
 import type { OwnedStore } from '../../core/index.ts'
-import { changedSinceSealed } from '../../load/index.ts'
+import { changedSinceSealed, quarantinePath } from '../../load/index.ts'
 import {
   beginCheckpoint,
   type CheckpointState,
+  entriesOfManifest,
   type HeaderEntry,
+  hasEnded,
   headerOfManifest,
   isRedone,
   Journal,
+  type JournalEntry,
   type Manifest,
   type SealedShard,
 } from '../../state/index.ts'
-import { publishCommitted, removeSealed } from '../settle/publish.ts'
-import { unmark } from '../settle/success-mark.ts'
+import { invalidationOf, redoEntry } from '../redo/invalidate.ts'
+import { publishCommitted, removeSealed, unmark } from '../settle/publish.ts'
 import { finishClearing } from './clear-data-set.ts'
 import { findState, requireSuppression } from './find-state.ts'
 import { requireShards } from './look.ts'
-import { restore } from './restore.ts'
 
 /**
  * Opens a checkpoint, or begins one, and claims it; sealed shards get their final names. Every change comes this way.
@@ -55,16 +57,19 @@ export async function openChecked<Header extends HeaderEntry | null>(
   }
 }
 
+/** The manifest in the place of a checkpoint, and the state that it tells. */
+type Lost = { readonly manifest: Manifest; readonly listed: CheckpointState }
+
 async function bring(
   store: OwnedStore,
   journal: Journal,
   accepted: readonly number[],
-  lost: { readonly manifest: Manifest; readonly listed: CheckpointState } | null,
+  lost: Lost | null,
 ): Promise<void> {
   const onRefused = () => unmark(store)
   if (lost !== null) {
     await requireShards(store, lost.listed, () => true, onRefused)
-    await restore(store, journal, lost.manifest)
+    await restore(store, journal, lost)
   }
   const { state } = journal
   const goes = new Set(accepted)
@@ -77,4 +82,41 @@ async function bring(
   })
   await removeSealed(store, state)
   await journal.sweep()
+}
+
+/** In one commit: a partition that is only in part in shards is exported again, a feed is read from its beginning. */
+async function restore(
+  store: OwnedStore,
+  journal: Journal,
+  { manifest, listed: state }: Lost,
+): Promise<void> {
+  const inShards = new Set(manifest.shards.flatMap(({ partitions }) => partitions))
+  const again = new Set<string>()
+  for (const [key, folded] of state.partitions) {
+    if (key.startsWith('feed.') || !hasEnded(folded)) again.add(key)
+  }
+  const entries: JournalEntry[] = []
+  for (const entry of entriesOfManifest(manifest)) {
+    if (entry.kind !== 'partition') entries.push(entry)
+    else if (!again.has(entry.partition) || inShards.has(entry.partition))
+      entries.push({
+        ...entry,
+        quarantine_end: await quarantineEnd(store, entry.partition, entry.quarantined),
+      })
+  }
+  const seed = { partitions: [...again].filter((key) => inShards.has(key)), shards: [] }
+  if (seed.partitions.length > 0) entries.push(redoEntry(invalidationOf(state, seed)))
+  await journal.commit(entries)
+}
+
+async function quarantineEnd(store: OwnedStore, partition: string, items: number): Promise<number> {
+  if (items === 0) return 0
+  const bytes = Buffer.from((await store.read(quarantinePath(partition))) ?? [])
+  let end = 0
+  for (let item = 0; item < items; item++) {
+    const next = bytes.indexOf('\n', end) + 1
+    if (next === 0) break
+    end = next
+  }
+  return end
 }

@@ -20,9 +20,9 @@ import {
 } from '../../state/index.ts'
 import { admit, columnChanges } from '../admission.ts'
 import type { DataSetOptions } from '../options.ts'
+import { newNames } from '../queries.ts'
 import { type Invalidation, planRedo, redoEntry } from '../redo/invalidate.ts'
 import { openChecked } from './open-checked.ts'
-import { newNames } from './same-queries.ts'
 
 /** The columns of what a run exports from now on. */
 export type OwnSchema = {

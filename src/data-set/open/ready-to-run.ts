@@ -1,17 +1,24 @@
 import {
+  AUTH_KEYS,
   ExportError,
+  hidesIdentity,
   IDENTITY_POLICY_NAMES,
   INVALID_POLICIES,
+  isHeaderText,
+  learnSecret,
+  locationOf,
   type NamedPipeline,
   type Pipeline,
   type QuarantineLimit,
+  queryLabel,
   requireKnown,
+  requireSet,
   SECRET_POLICY_NAMES,
 } from '../../core/index.ts'
 import { requireEngine } from '../../load/index.ts'
 import { maskKeyFault, needsMaskKey, requireConsent } from '../../pipeline/index.ts'
 import type { DataSetOptions } from '../options.ts'
-import { namePipeline, type QuerySecrets, readQuerySecrets, requireSendableToken } from '../queries.ts'
+import { namePipeline } from '../queries.ts'
 
 /**
  * What a run needs before it looks at its data set. @param isNeeded whether variables of secret queries have to be set
@@ -63,5 +70,49 @@ function requireKey(maskKey: unknown, file: string): void {
     what: `The masking key of the policy hmac ${fault}`,
     where: file,
     next: 'Set the variable that transform.mask_key_env names to 32 bytes or more, and keep it: another key gives other hashes.',
+  })
+}
+
+/** The values of a pipeline's secret queries, by the name of the variable. */
+export type QuerySecrets = ReadonlyMap<string, string>
+
+/**
+ * Once for the whole run: a file that changes must not mix the rows of two secrets, and no message may show one early.
+ * @throws ExportError `config` when a variable is not set, if `isNeeded`
+ */
+async function readQuerySecrets(
+  { extract, transform, file }: Pipeline,
+  { readSecret, maskKey }: Pick<DataSetOptions, 'readSecret' | 'maskKey'>,
+  isNeeded: boolean,
+): Promise<QuerySecrets> {
+  if (maskKey !== null) learnSecret(new TextDecoder().decode(maskKey))
+  const secrets = new Map<string, string>()
+  for (const query of extract.queries) {
+    if (hidesIdentity(query, transform.identity)) learnSecret(queryLabel(query))
+    if (query.type !== 'secret' || secrets.has(query.secretEnv)) continue
+    const found = await readSecret(query.secretEnv)
+    if (!isNeeded && (found === null || found === '')) continue
+    const secret = requireSet(query.secretEnv, found, file)
+    learnSecret(secret)
+    secrets.set(query.secretEnv, secret)
+  }
+  return secrets
+}
+
+/** A missing one is no error: a finished export needs none. @throws ExportError `config` when it cannot be sent */
+async function requireSendableToken(
+  pipeline: Pipeline,
+  { readSecret }: Pick<DataSetOptions, 'readSecret'>,
+): Promise<void> {
+  const { secretIn } = pipeline.service.auth
+  const token = await readSecret(secretIn)
+  if (token === null || token === '') return
+  learnSecret(token)
+  if (isHeaderText(token)) return
+  throw new ExportError({
+    kind: 'config',
+    what: `${secretIn} holds a line break, another control character or a character outside ASCII, so it cannot be sent`,
+    where: locationOf(pipeline, ...AUTH_KEYS),
+    next: 'Set it to the token or key alone.',
   })
 }

@@ -14,7 +14,7 @@ import {
 } from '../../state/index.ts'
 import { readFailedStart } from '../open/start.ts'
 import { withNames } from '../queries.ts'
-import { isMarked } from '../settle/success-mark.ts'
+import { isMarked } from '../settle/publish.ts'
 import { leftOutClauses, leftOutOf } from './left-out.ts'
 import { lastBegun, planAsOfLastRun } from './plan-state.ts'
 import { scopeOf } from './scope.ts'

@@ -10,7 +10,7 @@ import {
   manifestShard,
   type SwapEntry,
 } from '../../state/index.ts'
-import { unmark } from '../settle/success-mark.ts'
+import { unmark } from '../settle/publish.ts'
 
 /**
  * Partitions that are complete again get their new rows, which wait in the log, in one commit. What is not complete stays

@@ -1,7 +1,6 @@
-import { nameInUse, type OwnedStore, sideBySide } from '../../core/index.ts'
+import { nameInUse, type OwnedStore, type Store, sideBySide } from '../../core/index.ts'
 import { isAsSealed, listSealed, publishSealed, SEALED_FOLDER, sealedPath, stands } from '../../load/index.ts'
 import { type CheckpointState, type SealedShard, splitPath } from '../../state/index.ts'
-import { unmark } from './success-mark.ts'
 
 /** @param accept gets shards that are not what was sealed; it may refuse them before anything is published */
 export async function publishCommitted(
@@ -49,4 +48,20 @@ export async function removeSealed(store: OwnedStore, state: CheckpointState): P
     const path = `${SEALED_FOLDER}/${name}`
     if (!known.has(path)) await store.remove(path)
   }
+}
+
+/** Empty. It is there only while everything that the file plans is exported. */
+export const SUCCESS_PATH = '_SUCCESS'
+
+export async function isMarked(store: Store): Promise<boolean> {
+  return (await store.size(SUCCESS_PATH)) !== null
+}
+
+export async function mark(store: OwnedStore): Promise<void> {
+  if (!(await isMarked(store))) await store.replace(SUCCESS_PATH, [])
+}
+
+/** In a bucket a delete that is late could remove what the next owner has written, so none is sent without need. */
+export async function unmark(store: OwnedStore): Promise<void> {
+  if (await isMarked(store)) await store.remove(SUCCESS_PATH)
 }

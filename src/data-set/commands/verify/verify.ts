@@ -20,11 +20,11 @@ import {
 } from '../../../state/index.ts'
 import type { DataSet } from '../../data-set.ts'
 import { CLEARING_PATH, isClearing } from '../../open/find-state.ts'
+import { filesAt, LIKE_A_SHARD, rowFiles } from '../../open/look.ts'
 import { nothingExported } from '../../open-store.ts'
 import { type LeftOut, leftOutOf } from '../../plan/left-out.ts'
 import { whyStale } from '../../plan/scope.ts'
 import { readVerdict } from '../../plan/verdict.ts'
-import { filesAt, LIKE_A_SHARD, rowFiles } from '../../row-files.ts'
 import { RepeatedIds } from './repeated-ids.ts'
 import { type Problem, type ProblemCause, verifyShard } from './verify-shard.ts'
 
