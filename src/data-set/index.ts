@@ -32,8 +32,7 @@ export { DataSet, type Use } from './data-set.ts'
 export { clearDataSet } from './open/clear-data-set.ts'
 export { type OwnSchema, openOwnJournal } from './open/open-checkpoint.ts'
 export { type QuerySecrets, readyToRun } from './open/ready-to-run.ts'
-export { recordFailedStart } from './open/record-start.ts'
-export { removeFailedStart } from './open/start.ts'
+export { recordFailedStart, removeFailedStart } from './open/record-start.ts'
 export {
   namingLocations,
   openStore,
@@ -56,7 +55,7 @@ export {
   readStatus,
   type StatusResult,
 } from './plan/status.ts'
-export { readVerdict, verdictOf } from './plan/verdict.ts'
+export { readVerdict } from './plan/verdict.ts'
 export { invalidationOf, planRedo, redoEntry } from './redo/invalidate.ts'
 export { writingOf } from './rewriting.ts'
 export {

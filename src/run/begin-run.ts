@@ -13,10 +13,10 @@ import {
   countPartitions,
   isPlanDone,
   planFor,
+  readVerdict,
   removeFailedStart,
   scopeOf,
   unmark,
-  verdictOf,
 } from '../data-set/index.ts'
 import { Service } from '../extract/index.ts'
 import type { Plan } from '../pipeline/index.ts'
@@ -56,8 +56,6 @@ function hasFound({ partitions }: CheckpointState): boolean {
   return false
 }
 
-const AT_WORK = { isMarked: false, obstacle: null, atWork: 'perhaps' } as const
-
 /** Plans the run by the time of the service, and puts it on record. */
 export async function beginRun(
   store: OwnedStore,
@@ -83,7 +81,10 @@ export async function beginRun(
   await journal.append([...(isSame ? [] : [scope]), { kind: 'run', ...id, by }])
   await removeFailedStart(store)
   // A killed run cannot say so later.
-  if (!isDone) await bringVerdict(pipeline, store, journal.state, verdictOf(pipeline, journal.state, AT_WORK))
+  if (!isDone) {
+    const verdict = await readVerdict(store, pipeline, journal.state, { atWork: 'perhaps' })
+    await bringVerdict(pipeline, store, journal.state, verdict)
+  }
   // A feed is read in every run; further windows show with its rows.
   const counts = isOfFeeds(pipeline) ? { ...found, done: found.total - [...plan.chains()].length } : found
   log('info', 'run started', {

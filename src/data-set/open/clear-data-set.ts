@@ -24,10 +24,11 @@ import {
 } from '../../state/index.ts'
 import { LOADS_FOLDER } from '../commands/warehouse/loaded.ts'
 import { SUCCESS_PATH } from '../settle/publish.ts'
+import { beginsWith } from '../settle/summary-page.ts'
 import { tableOwner } from '../settle/update-tables.ts'
 import { CLEARING_PATH } from './find-state.ts'
 import { LIKE_A_SHARD, rowFiles } from './look.ts'
-import { removeFailedStart } from './start.ts'
+import { removeFailedStart } from './record-start.ts'
 
 /** The people who were forgotten stay. What is not known to be Spillway's own moves to `_state/orphans`. */
 export async function clearDataSet(store: OwnedStore, log: Log): Promise<void> {
@@ -86,10 +87,4 @@ async function clearFile(store: Store, path: string, start: string, clear: Clear
   if (size === null) return
   const isOurs = start === '' ? size === 0 : await beginsWith(store, path, start)
   await clear(path, isOurs)
-}
-
-export async function beginsWith(store: Store, path: string, start: string): Promise<boolean> {
-  // It may be a folder, for example.
-  const bytes = await store.read(path, 0, start.length).catch(nullIf())
-  return Buffer.from(bytes ?? []).toString() === start
 }

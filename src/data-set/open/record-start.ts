@@ -1,11 +1,17 @@
 import { randomBytes } from 'node:crypto'
-import { type ExportError, isExportError, nullIf, type Pipeline, plainError } from '../../core/index.ts'
+import {
+  type ExportError,
+  isExportError,
+  nullIf,
+  type OwnedStore,
+  type Pipeline,
+  plainError,
+} from '../../core/index.ts'
 import { readHolder } from '../../state/index.ts'
 import { openStore, withLocation } from '../open-store.ts'
-import { readVerdict } from '../plan/verdict.ts'
+import { FAILED_START_PATH, type FailedStart, readVerdict } from '../plan/verdict.ts'
 import { bringVerdict } from '../settle/summary-page.ts'
 import { knownState } from './find-state.ts'
-import { writeFailedStart } from './start.ts'
 
 /**
  * Leaves on a known data set why a start could not begin, as far as it can be written: takes no lock, so that no run
@@ -24,8 +30,12 @@ export async function recordFailedStart(
     if (state === null || holder?.isLate === false) return
     const owned = await store.own(randomBytes(6).toString('hex'))
     try {
-      const told = plainError(withLocation(pipeline, error))
-      await writeFailedStart(owned, told, state, new Date(nowMs).toISOString())
+      const told: FailedStart = {
+        at: new Date(nowMs).toISOString(),
+        runs: state.runs.length,
+        error: plainError(withLocation(pipeline, error)),
+      }
+      await owned.replace(FAILED_START_PATH, [`${JSON.stringify(told)}\n`])
       await bringVerdict(pipeline, owned, state, await readVerdict(owned, pipeline, state))
     } finally {
       await owned.release()
@@ -34,4 +44,8 @@ export async function recordFailedStart(
     // The error itself is reported in any case.
     if (!isExportError(failure)) throw failure
   }
+}
+
+export async function removeFailedStart(store: OwnedStore): Promise<void> {
+  if ((await store.size(FAILED_START_PATH)) !== null) await store.remove(FAILED_START_PATH)
 }

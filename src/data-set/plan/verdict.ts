@@ -1,4 +1,12 @@
-import { counted, countText, type Pipeline, type PlainError, type Store } from '../../core/index.ts'
+import * as z from 'zod'
+import {
+  counted,
+  countText,
+  getOrInsert,
+  type Pipeline,
+  type PlainError,
+  type Store,
+} from '../../core/index.ts'
 import { waitingWindows } from '../../pipeline/index.ts'
 import {
   type CheckpointState,
@@ -6,40 +14,38 @@ import {
   hasBegun,
   NO_PARTITIONS,
   type PartitionCounts,
+  type PartitionState,
   partitionCounts,
   publishedStates,
   rangeOf,
+  runError,
   type TimeRange,
   type Verdict,
 } from '../../state/index.ts'
-import { readFailedStart } from '../open/start.ts'
 import { withNames } from '../queries.ts'
 import { isMarked } from '../settle/publish.ts'
 import { leftOutClauses, leftOutOf } from './left-out.ts'
 import { lastBegun, planAsOfLastRun } from './plan-state.ts'
 import { scopeOf } from './scope.ts'
 
-/** What the checkpoint alone does not tell. */
-type Standing = {
-  readonly isMarked: boolean
-  /** Why a start could not begin, if none has begun since, or what it would meet now; null: nothing. */
-  readonly obstacle: PlainError | null
-  readonly atWork: AtWork
-}
-
 /** Whether the last run is still at work, if it has no end. */
 type AtWork = boolean | 'perhaps'
 
-/** The verdict on a data set for what the given file plans, as of the last run. @param state null: nothing is exported */
-export function verdictOf(
+/**
+ * The verdict on a data set for what the given file plans, as of the last run. @param state null: nothing is exported
+ * @param fault what a start would meet now; default: why the last one could not begin, if none has begun since
+ */
+export async function readVerdict(
+  store: Store,
   given: Pipeline,
   state: CheckpointState | null,
-  { isMarked, obstacle, atWork }: Standing,
-): Verdict {
+  { fault = null, atWork = false }: { readonly fault?: PlainError | null; readonly atWork?: AtWork } = {},
+): Promise<Verdict> {
   if (state === null) return NOTHING
   const { partitions, outside, failure, covers } = countsOf(given, state)
-  const complete = isMarked && (partitions === null || partitions.done === partitions.total)
-  const ending = obstacle ?? endOf(state, atWork)
+  const isDone = partitions === null || partitions.done === partitions.total
+  const complete = isDone && (await isMarked(store))
+  const ending = fault ?? (await readFailedStart(store, state)) ?? endOf(state, atWork)
   const told = {
     covers,
     waiting: waitingIn(given, lastBegun(state)),
@@ -134,29 +140,24 @@ function countsOf(given: Pipeline, state: CheckpointState): Counts {
     return { partitions: null, outside: NOTHING.outside, covers: null, failure: null }
   const stateOf = publishedStates(state)
   const states = { ...NO_PARTITIONS }
-  const causes = new Map<string, { cause: string; next: string; partitions: number }>()
-  const outside = { partitions: 0, rows: 0 }
-  for (const [, { rows, ...folded }] of state.partitions) {
-    if (folded.state === 'pruned' || !hasBegun({ rows, ...folded })) continue
-    outside.partitions++
-    outside.rows += rows
-  }
-  const planned: { key: string; state: keyof typeof states }[] = []
+  const planned = new Map<string, PartitionState>()
   for (const { key } of plan.partitions()) {
     const where = stateOf(key)
     states[where]++
-    planned.push({ key, state: where })
-    const folded = state.partitions.get(key)
-    if (folded === undefined) continue
-    if (where !== 'pruned' && hasBegun(folded)) {
-      outside.partitions--
-      outside.rows -= folded.rows
+    planned.set(key, where)
+  }
+  const causes = new Map<string, { cause: string; next: string; partitions: number }>()
+  const outside = { partitions: 0, rows: 0 }
+  for (const [key, folded] of state.partitions) {
+    const { rows, error } = folded
+    if (!planned.has(key)) {
+      if (folded.state === 'pruned' || !hasBegun(folded)) continue
+      outside.partitions++
+      outside.rows += rows
+    } else if (folded.state === 'failed' && error !== null) {
+      const { cause, next } = error
+      getOrInsert(causes, cause, () => ({ cause, next, partitions: 0 })).partitions++
     }
-    if (where !== 'failed' || folded.error === null) continue
-    const { cause, next } = folded.error
-    const known = causes.get(cause) ?? { cause, next, partitions: 0 }
-    known.partitions++
-    causes.set(cause, known)
   }
   const { done, failed, partial, pending } = states
   const [failure = null] = [...causes.values()].sort((a, b) => b.partitions - a.partitions)
@@ -164,7 +165,10 @@ function countsOf(given: Pipeline, state: CheckpointState): Counts {
     partitions: partitionCounts(done + failed + partial + pending, { done, failed }),
     outside,
     failure,
-    covers: coverage(scopeOf(pipeline), planned),
+    covers: coverage(
+      scopeOf(pipeline),
+      Array.from(planned, ([key, state]) => ({ key, state })),
+    ),
   }
 }
 
@@ -177,13 +181,25 @@ export function waitingIn(given: Pipeline, nowMs: number): readonly TimeRange[] 
   return found.map(({ from, until }) => rangeOf(from, until))
 }
 
-/** The verdict as of now. @param fault what a start would meet */
-export async function readVerdict(
-  store: Store,
-  given: Pipeline,
-  state: CheckpointState | null,
-  { fault = null, atWork = false }: { readonly fault?: PlainError | null; readonly atWork?: AtWork } = {},
-): Promise<Verdict> {
-  const obstacle = fault ?? (state === null ? null : await readFailedStart(store, state))
-  return verdictOf(given, state, { isMarked: await isMarked(store), obstacle, atWork })
+/** Why the last start could not begin. In `_state` alone, so that a signature stays valid. */
+export const FAILED_START_PATH = '_state/failed-start.json'
+
+const failedStart = z.object({
+  at: z.string(),
+  /** Number of runs before it: one that begins later makes it void. */
+  runs: z.number(),
+  error: runError,
+})
+export type FailedStart = z.infer<typeof failedStart>
+
+/** null: the last start began, or has left nothing that can be read. */
+async function readFailedStart(store: Store, { runs }: CheckpointState): Promise<PlainError | null> {
+  try {
+    const bytes = await store.read(FAILED_START_PATH)
+    if (bytes === null) return null
+    const { error, runs: before } = failedStart.parse(JSON.parse(Buffer.from(bytes).toString()))
+    return before === runs.length ? error : null
+  } catch {
+    return null
+  }
 }

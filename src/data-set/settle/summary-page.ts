@@ -1,6 +1,7 @@
 import {
   ExportError,
   isExportError,
+  nullIf,
   type OwnedStore,
   type Pipeline,
   type Store,
@@ -15,7 +16,6 @@ import {
   type Verdict,
 } from '../../state/index.ts'
 import type { SummaryInput } from '../../summary/index.ts'
-import { beginsWith } from '../open/clear-data-set.ts'
 import { withLocation } from '../open-store.ts'
 import type { WriteOptions } from '../options.ts'
 import { leftOutClauses, leftOutOf } from '../plan/left-out.ts'
@@ -113,4 +113,10 @@ export async function pageOfManifest(
 ): Promise<Uint8Array> {
   const { summaryPage } = await pages()
   return Buffer.from(summaryPage(inputOf(bytes, shown(pipeline, state, verdict), version)))
+}
+
+export async function beginsWith(store: Store, path: string, start: string): Promise<boolean> {
+  // It may be a folder, for example.
+  const bytes = await store.read(path, 0, start.length).catch(nullIf())
+  return Buffer.from(bytes ?? []).toString() === start
 }
