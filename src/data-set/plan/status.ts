@@ -11,7 +11,6 @@ import {
   partitionKey,
   type ServiceFigures,
   type Store,
-  windowRange,
 } from '../../core/index.ts'
 import { ago, type Plan } from '../../pipeline/index.ts'
 import {
@@ -27,6 +26,7 @@ import {
   type RetiredQuery,
   readHolder,
   searchesByMonth,
+  splitPath,
   sumOfPartitions,
   type Verdict,
 } from '../../state/index.ts'
@@ -225,18 +225,14 @@ export function statusByQuery(
   isWanted: PartitionFilter,
 ): readonly QueryStatus[] {
   const found = new Map<string, { -readonly [K in keyof QueryStatus]: QueryStatus[K] }>()
-  for (const { key, query, window } of plan.partitions()) {
-    const folded = state === null ? undefined : presentOf(state, key)
-    const where = folded?.state ?? 'pending'
-    if (!isWanted(query.name, where)) continue
-    const sum = getOrInsert(found, query.name, () => ({ ...NOTHING, query: query.name }))
+  for (const { key, query, state: where, rows, requests, error } of statusOfEach(plan, state)) {
+    if (!isWanted(query, where)) continue
+    const sum = getOrInsert(found, query, () => ({ ...NOTHING, query }))
     sum.partitions++
     sum[where]++
-    sum.rows += state?.partitions.get(key)?.rows ?? 0
-    if (folded === undefined) continue
-    sum.requests += folded.requests
-    const { error } = folded
-    if (error !== null) sum.error = { window: windowRange(window), message: error.message }
+    sum.rows += rows
+    sum.requests += requests
+    if (error !== null) sum.error = { window: splitPath(key)[1], message: error }
   }
   return [...found.values()]
 }
