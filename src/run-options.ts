@@ -22,8 +22,6 @@ export async function runOptions(pipeline: Pipeline, settings: RunSettings = {})
   // What a program leaves undefined has its default as well.
   const given = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined))
   await learnSecrets(env, pipeline)
-  // Other commands start faster without it.
-  const { RUN_FLAGS } = await import('./run/index.ts')
   return {
     readSecret: (name) => readSecret(name, env),
     clock: systemClock,
@@ -31,7 +29,9 @@ export async function runOptions(pipeline: Pipeline, settings: RunSettings = {})
     onProgress: () => {},
     stop: neverStopped(),
     abort: neverStopped(),
-    ...RUN_FLAGS,
+    allowPlaintext: false,
+    failFast: false,
+    fresh: false,
     redo: [],
     version,
     build: rest.build ?? encoderBuild(),

@@ -23,6 +23,7 @@ import { IN_STORE } from '../pipeline/index.ts'
 import { s3Driver } from '../s3/index.ts'
 import {
   CHECKPOINT_PATH,
+  type Hold,
   LOG_FOLDER,
   type Lock,
   MANIFEST_PATH,
@@ -30,7 +31,7 @@ import {
   SUPPRESSION_PATH,
   takeLock,
 } from '../state/index.ts'
-import type { DataSetOptions } from './options.ts'
+import type { WriteOptions } from './options.ts'
 import { SUCCESS_PATH } from './settle/publish.ts'
 
 export function openStore({ load }: Pipeline): Store {
@@ -90,7 +91,10 @@ function runFirst(pipeline: Pipeline): string {
  */
 export async function withLock<T>(
   pipeline: Pipeline,
-  options: Pick<DataSetOptions, 'clock' | 'stop' | 'hold' | 'onLog'> & { readonly fresh?: boolean },
+  options: Pick<WriteOptions, 'clock' | 'stop' | 'onLog'> & {
+    readonly hold?: Hold
+    readonly fresh?: boolean
+  },
   work: (owner: Omit<Lock, 'release'>) => Promise<T>,
   onWait?: (message: string, waitMs: number) => void,
 ): Promise<T> {

@@ -1,6 +1,4 @@
 import type { Clock, Log } from '../core/index.ts'
-import type { RestCatalog } from '../open-tables/index.ts'
-import type { Hold, ManifestShard } from '../state/index.ts'
 
 /** What every command needs that writes to a data set. Callbacks get no secret and no value of a record. */
 export type WriteOptions = {
@@ -21,15 +19,4 @@ export type ChangeOptions = WriteOptions & {
   readonly dryRun?: boolean
   /** Called before each shard that is read, and before each that is written, with its number. */
   readonly onShard?: (number: number, of: number) => void
-}
-
-export type DataSetOptions = WriteOptions & {
-  /** Called when a shard is published. */
-  readonly onShard?: (shard: ManifestShard) => void
-  /** Partitions, or globs of them, to be exported again. */
-  readonly redo: readonly string[]
-  /** The owner for which a queue holds the data set; undefined: this process. */
-  readonly hold?: Hold
-  /** As the command has opened it; null: none. */
-  readonly catalog?: RestCatalog | null
 }

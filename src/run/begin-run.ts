@@ -11,8 +11,9 @@ import {
 import {
   bringVerdict,
   countPartitions,
-  isPlanDone,
+  isDone,
   planFor,
+  planOfFile,
   readVerdict,
   removeFailedStart,
   scopeOf,
@@ -76,12 +77,12 @@ export async function beginRun(
   const scope = { kind: 'scope', ...scopeOf(pipeline) } as const
   const isSame = JSON.stringify(scope) === JSON.stringify({ kind: 'scope', ...journal.state.scope })
   // It goes before the first entry of a plan that holds more.
-  const isDone = isPlanDone(pipeline, journal.state, clock.now())
-  if (!isDone) await unmark(store)
+  const isWhole = isDone(planOfFile(pipeline, journal.state, clock.now()), journal.state)
+  if (!isWhole) await unmark(store)
   await journal.append([...(isSame ? [] : [scope]), { kind: 'run', ...id, by }])
   await removeFailedStart(store)
   // A killed run cannot say so later.
-  if (!isDone) {
+  if (!isWhole) {
     const verdict = await readVerdict(store, pipeline, journal.state, { atWork: 'perhaps' })
     await bringVerdict(pipeline, store, journal.state, verdict)
   }

@@ -1,36 +1,31 @@
-import type { DataSetOptions } from '../data-set/index.ts'
-import type { RunCounts } from '../state/index.ts'
-
-/** The flags of a run, as they are if nobody sets them. */
-export const RUN_FLAGS = {
-  /** Consent to `transform.secret: plaintext`, needed for each run. */
-  allowPlaintext: false,
-  failFast: false,
-  /** Removes what was exported before. */
-  fresh: false,
-}
-
-export type RunFlags = Readonly<typeof RUN_FLAGS>
-
-export function flagsOf(
-  settings: { readonly [Flag in keyof RunFlags]?: RunFlags[Flag] | undefined },
-): RunFlags {
-  const names = Object.keys(RUN_FLAGS) as (keyof RunFlags)[]
-  return Object.fromEntries(names.map((name) => [name, settings[name] ?? RUN_FLAGS[name]])) as RunFlags
-}
+import type { WriteOptions } from '../data-set/index.ts'
+import type { RestCatalog } from '../open-tables/index.ts'
+import type { Hold, ManifestShard, RunCounts } from '../state/index.ts'
 
 /** What a run needs besides its pipeline. Callbacks get no secret and no value of a record. */
-export type RunOptions = DataSetOptions &
-  RunFlags & {
-    /** On abort, requests in flight are aborted as well. */
-    readonly abort: AbortSignal
-    /** Called four times a second while requests are sent, before the first one and after the last. */
-    readonly onProgress: (progress: Progress) => void
-    /** Called with each step before the first progress. */
-    readonly onOpening?: (step: OpeningStep) => void
-    /** A UUID; default: a new one. With the id of the last run this one continues it, also in the budget. */
-    readonly runId?: string
-  }
+export type RunOptions = WriteOptions & {
+  /** Consent to `transform.secret: plaintext`, needed for each run. */
+  readonly allowPlaintext: boolean
+  readonly failFast: boolean
+  /** Removes what was exported before. */
+  readonly fresh: boolean
+  /** Partitions, or globs of them, to be exported again. */
+  readonly redo: readonly string[]
+  /** On abort, requests in flight are aborted as well. */
+  readonly abort: AbortSignal
+  /** Called four times a second while requests are sent, before the first one and after the last. */
+  readonly onProgress: (progress: Progress) => void
+  /** Called with each step before the first progress. */
+  readonly onOpening?: (step: OpeningStep) => void
+  /** Called when a shard is published. */
+  readonly onShard?: (shard: ManifestShard) => void
+  /** A UUID; default: a new one. With the id of the last run this one continues it, also in the budget. */
+  readonly runId?: string
+  /** The owner for which a queue holds the data set; undefined: this process. */
+  readonly hold?: Hold
+  /** As the run has opened it; null: none. */
+  readonly catalog?: RestCatalog | null
+}
 
 /** `lock`: another run may hold the data set. Its lease expires at this time (epoch ms) unless a heartbeat comes. */
 export type OpeningStep =

@@ -1,5 +1,5 @@
 import type { Log, Pipeline } from '../../core/index.ts'
-import { flagsOf, type RunFlags, type RunOptions, type RunSummary, runPipeline } from '../../run/index.ts'
+import { type RunOptions, type RunSummary, runPipeline } from '../../run/index.ts'
 import { type RunSettings, runOptions } from '../../run-options.ts'
 import type { Io } from '../command-line/command.ts'
 import type { MetricsFile } from '../log/metrics-file.ts'
@@ -7,7 +7,7 @@ import { progressView } from '../progress/progress-view.ts'
 import { type HowItRan, printSummary } from '../results/summary.ts'
 import type { StopSignals } from '../terminal/signals.ts'
 
-export type ExportSettings = Pick<RunSettings, keyof RunFlags | 'redo'> &
+export type ExportSettings = Pick<RunSettings, 'allowPlaintext' | 'failFast' | 'fresh' | 'redo'> &
   HowItRan & {
     readonly json: boolean
     readonly metrics?: MetricsFile | null
@@ -21,7 +21,7 @@ export async function exportPipeline(
   io: Io,
 ): Promise<number> {
   const { env, run } = io
-  const { redo, metrics } = settings
+  const { allowPlaintext, failFast, fresh, redo, metrics } = settings
   const log: Log = (level, message, fields) => io.log(level, message, { pipeline: pipeline.name, ...fields })
   const own = { ...io, log }
   const view = progressView(pipeline, own)
@@ -36,7 +36,7 @@ export async function exportPipeline(
   metrics?.begin(pipeline.name)
   try {
     const callbacks = { stop, abort, onLog: own.log, onOpening, onProgress }
-    const flags = { ...flagsOf(settings), redo, runId: run }
+    const flags = { allowPlaintext, failFast, fresh, redo, runId: run }
     summary = await runPipeline(pipeline, await runOptions(pipeline, { env, ...flags, ...callbacks }))
   } finally {
     own.screen.clear()

@@ -19,7 +19,7 @@ import {
   schemaToJson,
 } from '../../state/index.ts'
 import { admit, columnChanges } from '../admission.ts'
-import type { DataSetOptions } from '../options.ts'
+import type { WriteOptions } from '../options.ts'
 import { newNames } from '../queries.ts'
 import { type Invalidation, planRedo, redoEntry } from '../redo/invalidate.ts'
 import { openChecked } from './open-checked.ts'
@@ -37,11 +37,13 @@ type OwnJournal = {
   readonly own: OwnSchema
 }
 
+type OwnOptions = Pick<WriteOptions, 'clock' | 'maskKey' | 'onLog'> & { readonly redo: readonly string[] }
+
 /** What `redo` names is exported again. @throws ExportError `config` or `damaged`; nothing is changed then */
 export async function openOwnJournal(
   pipeline: NamedPipeline,
   store: OwnedStore,
-  options: Pick<DataSetOptions, 'clock' | 'maskKey' | 'redo' | 'onLog'>,
+  options: OwnOptions,
 ): Promise<OwnJournal> {
   let redo: Invalidation | null = null
   const journal = await openChecked(store, headerOf(pipeline, options), async (found) => {
@@ -75,7 +77,7 @@ function ownSchema(pipeline: NamedPipeline, { schemas }: CheckpointState): OwnSc
 async function redone(
   pipeline: NamedPipeline,
   state: CheckpointState | null,
-  { redo: patterns, clock, onLog }: Pick<DataSetOptions, 'redo' | 'clock' | 'onLog'>,
+  { redo: patterns, clock, onLog }: OwnOptions,
 ): Promise<Invalidation | null> {
   // Before the lock, `runPipeline` has matched them with what a new data set will hold.
   if (state === null || patterns.length === 0) return null
@@ -91,10 +93,7 @@ async function redone(
   return redo
 }
 
-function headerOf(
-  pipeline: NamedPipeline,
-  { clock, maskKey }: Pick<DataSetOptions, 'clock' | 'maskKey'>,
-): HeaderEntry {
+function headerOf(pipeline: NamedPipeline, { clock, maskKey }: OwnOptions): HeaderEntry {
   return {
     kind: 'header',
     version: 5,

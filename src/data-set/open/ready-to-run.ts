@@ -17,7 +17,7 @@ import {
 } from '../../core/index.ts'
 import { requireEngine } from '../../load/index.ts'
 import { maskKeyFault, needsMaskKey, requireConsent } from '../../pipeline/index.ts'
-import type { DataSetOptions } from '../options.ts'
+import type { WriteOptions } from '../options.ts'
 import { namePipeline } from '../queries.ts'
 
 /**
@@ -26,7 +26,7 @@ import { namePipeline } from '../queries.ts'
  */
 export async function readyToRun(
   given: Pipeline,
-  options: Pick<DataSetOptions, 'maskKey' | 'readSecret'> & { readonly allowPlaintext: boolean },
+  options: Pick<WriteOptions, 'maskKey' | 'readSecret'> & { readonly allowPlaintext: boolean },
   isNeeded = true,
 ): Promise<{ readonly pipeline: NamedPipeline; readonly secrets: QuerySecrets }> {
   requirePolicies(given, options)
@@ -40,7 +40,7 @@ export async function readyToRun(
 /** A pipeline from a file was checked when it was read, one of a program was not. */
 function requirePolicies(
   { transform, file, ...pipeline }: Pipeline,
-  { allowPlaintext, maskKey }: Pick<DataSetOptions, 'maskKey'> & { readonly allowPlaintext: boolean },
+  { allowPlaintext, maskKey }: Pick<WriteOptions, 'maskKey'> & { readonly allowPlaintext: boolean },
 ): void {
   const { secret, identity, onInvalid, maxQuarantined } = transform
   requireKnown('transform.secret', secret, SECRET_POLICY_NAMES, file)
@@ -82,7 +82,7 @@ export type QuerySecrets = ReadonlyMap<string, string>
  */
 async function readQuerySecrets(
   { extract, transform, file }: Pipeline,
-  { readSecret, maskKey }: Pick<DataSetOptions, 'readSecret' | 'maskKey'>,
+  { readSecret, maskKey }: Pick<WriteOptions, 'readSecret' | 'maskKey'>,
   isNeeded: boolean,
 ): Promise<QuerySecrets> {
   if (maskKey !== null) learnSecret(new TextDecoder().decode(maskKey))
@@ -102,7 +102,7 @@ async function readQuerySecrets(
 /** A missing one is no error: a finished export needs none. @throws ExportError `config` when it cannot be sent */
 async function requireSendableToken(
   pipeline: Pipeline,
-  { readSecret }: Pick<DataSetOptions, 'readSecret'>,
+  { readSecret }: Pick<WriteOptions, 'readSecret'>,
 ): Promise<void> {
   const { secretIn } = pipeline.service.auth
   const token = await readSecret(secretIn)

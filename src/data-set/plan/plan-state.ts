@@ -85,16 +85,29 @@ export function asInFile(pipeline: NamedPipeline): NamedPipeline {
     : { ...pipeline, extract: { ...extract, ...extract.unfiltered } }
 }
 
+/** Epoch ms. */
+export function lastBegun(state: CheckpointState): number {
+  return Date.parse(state.runs.at(-1)?.started_at ?? state.header.created_at)
+}
+
 /**
- * The meaning of `_SUCCESS`: flags of a run, queries that the file no longer has and pruned partitions do not count.
- * @param asOfMs windows that end later are not planned yet
+ * What the file plans, whatever the flags of a run are; null: its windows would cut partly exported ones.
+ * @param asOfMs windows that end later are not planned yet; default: when the last run began
  */
-export function isPlanDone(
+export function planOfFile(
   pipeline: NamedPipeline,
   state: CheckpointState,
   asOfMs = lastBegun(state),
-): boolean {
-  const plan = planAsOf(pipeline, state, asOfMs)
+): Plan | null {
+  try {
+    return planFor(asInFile(pipeline), asOfMs, state)
+  } catch (error) {
+    return nullIf('config')(error)
+  }
+}
+
+/** The meaning of `_SUCCESS`. Queries that the file no longer has and pruned partitions do not count. @param plan of the file */
+export function isDone(plan: Plan | null, state: CheckpointState): boolean {
   if (plan === null) return false
   for (const { key } of plan.partitions()) {
     const folded = state.partitions.get(key)
@@ -107,24 +120,6 @@ export function isPlanDone(
     }
   }
   return true
-}
-
-/** null: its windows would cut partly exported ones. */
-export function planAsOfLastRun(pipeline: NamedPipeline, state: CheckpointState): Plan | null {
-  return planAsOf(pipeline, state, lastBegun(state))
-}
-
-/** Epoch ms. */
-export function lastBegun(state: CheckpointState): number {
-  return Date.parse(state.runs.at(-1)?.started_at ?? state.header.created_at)
-}
-
-function planAsOf(pipeline: NamedPipeline, state: CheckpointState, asOfMs: number): Plan | null {
-  try {
-    return planFor(asInFile(pipeline), asOfMs, state)
-  } catch (error) {
-    return nullIf('config')(error)
-  }
 }
 
 export function retiredQueries(pipeline: NamedPipeline, state: CheckpointState): readonly RetiredQuery[] {

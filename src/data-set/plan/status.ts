@@ -40,7 +40,7 @@ import { withNames } from '../queries.ts'
 import { isSignatureStale } from '../settle/replace-manifest.ts'
 import { isSummaryPageBehind } from '../settle/summary-page.ts'
 import { lackingColumns, lackingText } from './lacking-columns.ts'
-import { countPartitions, planAsOfLastRun, planFor, retiredQueries } from './plan-state.ts'
+import { countPartitions, planFor, planOfFile, retiredQueries } from './plan-state.ts'
 import { readVerdict } from './verdict.ts'
 
 export type StatusResult = {
@@ -136,7 +136,7 @@ function sinceLastRun(
   state: CheckpointState,
   isHeld: boolean,
 ): readonly string[] {
-  const then = planAsOfLastRun(pipeline, state)
+  const then = planOfFile(pipeline, state)
   if (then === null || isHeld) return []
   const known = new Set(Array.from(then.partitions(), ({ key }) => key))
   let more = 0

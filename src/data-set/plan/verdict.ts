@@ -25,7 +25,7 @@ import {
 import { withNames } from '../queries.ts'
 import { isMarked } from '../settle/publish.ts'
 import { leftOutClauses, leftOutOf } from './left-out.ts'
-import { lastBegun, planAsOfLastRun } from './plan-state.ts'
+import { lastBegun, planOfFile } from './plan-state.ts'
 import { scopeOf } from './scope.ts'
 
 /** Whether the last run is still at work, if it has no end. */
@@ -135,7 +135,7 @@ type Counts = Pick<Verdict, 'partitions' | 'outside' | 'covers'> & {
 
 function countsOf(given: Pipeline, state: CheckpointState): Counts {
   const pipeline = withNames(given)
-  const plan = pipeline === null ? null : planAsOfLastRun(pipeline, state)
+  const plan = pipeline === null ? null : planOfFile(pipeline, state)
   if (pipeline === null || plan === null)
     return { partitions: null, outside: NOTHING.outside, covers: null, failure: null }
   const stateOf = publishedStates(state)

@@ -1,5 +1,6 @@
 import { type Log, type NamedPipeline, nullIf, type OwnedStore, type Store } from '../../core/index.ts'
 import { moveToOrphans } from '../../load/index.ts'
+import type { Plan } from '../../pipeline/index.ts'
 import {
   type CheckpointState,
   isManifest,
@@ -9,35 +10,35 @@ import {
   SIGNATURE_PATH,
   writeManifest,
 } from '../../state/index.ts'
-import { lastBegun, planAsOfLastRun, retiredQueries } from '../plan/plan-state.ts'
+import { lastBegun, retiredQueries } from '../plan/plan-state.ts'
 import { scopeOf } from '../plan/scope.ts'
 import { waitingIn } from '../plan/verdict.ts'
 
 /**
  * The former signature goes first: it must never be found beside the new manifest. A signed manifest from which only the
- * list of runs differs stays, with its signature. Returns whether it was written.
+ * list of runs differs stays, with its signature. @param filePlan of the file as of the last run
  */
 export async function replaceManifest(
   pipeline: NamedPipeline,
   store: OwnedStore,
   state: CheckpointState,
+  filePlan: Plan | null,
   log: Log,
-): Promise<boolean> {
+): Promise<void> {
   const plan = {
     scope: state.scope ?? scopeOf(pipeline),
-    planned: [...(planAsOfLastRun(pipeline, state)?.partitions() ?? [])].map(({ key }) => key),
+    planned: Array.from(filePlan?.partitions() ?? [], ({ key }) => key),
     retired: retiredQueries(pipeline, state),
     waiting: waitingIn(pipeline, lastBegun(state)),
   }
   const before = await store.read(MANIFEST_PATH)
   if (before !== null) {
-    if (isManifest(before, pipeline, state, plan)) return false
+    if (isManifest(before, pipeline, state, plan)) return
     const isSigned = (await store.size(SIGNATURE_PATH)) === SIGNATURE_BYTES
-    if (isSigned && isIntact(before, pipeline, state, plan)) return false
+    if (isSigned && isIntact(before, pipeline, state, plan)) return
   }
   await removeSignature(store, log)
   await writeManifest(store, pipeline, state, plan)
-  return true
 }
 
 /** Whether bytes are the manifest as of an earlier run, to their end. */

@@ -4,40 +4,47 @@ import {
   type NamedPipeline,
   nullIf,
   type OwnedStore,
+  placeOf,
   plainError,
   sideBySide,
 } from '../../core/index.ts'
-import { changedSinceSealed } from '../../load/index.ts'
+import { changedSinceSealed, folderOf, publishSealed, stands } from '../../load/index.ts'
+import type { Plan } from '../../pipeline/index.ts'
 import {
   bringSuppression,
   type CheckpointState,
   type Journal,
+  type JournalEntry,
   type ManifestShard,
+  manifestShard,
+  type SealedShard,
 } from '../../state/index.ts'
 import { requireShards, withRows } from '../open/look.ts'
-import type { DataSetOptions } from '../options.ts'
-import { isPlanDone } from '../plan/plan-state.ts'
+import type { WriteOptions } from '../options.ts'
+import { isDone, planOfFile } from '../plan/plan-state.ts'
 import { swapRedone } from '../redo/swap-redone.ts'
-import { writingOf } from '../rewriting.ts'
-import { fillEmptyDataSet, renewEmptyShards } from './fill-empty-data-set.ts'
+import { FreeNumbers, rewriteShards, writingOf } from '../rewriting.ts'
 import { mark, publishCommitted, removeSealed, unmark } from './publish.ts'
 import { bringQuarantine } from './quarantine-files.ts'
 import { replaceManifest } from './replace-manifest.ts'
 import { bringSummaryPage } from './summary-page.ts'
 import { type TableOptions, updateTables } from './update-tables.ts'
 
-export type SettleOptions = Pick<
-  DataSetOptions,
-  'clock' | 'stop' | 'onLog' | 'version' | 'build' | 'readSecret' | 'catalog'
-> &
-  Pick<TableOptions, 'rebuild' | 'onTables'> & {
+export type SettleOptions = TableOptions &
+  Pick<WriteOptions, 'stop' | 'version' | 'build'> & {
     /** Called with each shard that is committed here: with partitions exported again, or without rows, if there are none. */
     readonly onWritten?: (shard: ManifestShard) => void
     /** Called when every shard is published, before the manifest tells of the run. */
     readonly onPublished?: () => Promise<void>
-    /** The run that changed the data set, for the snapshots of tables; default: another command did. */
-    readonly runId?: string
   }
+
+/** What is settled. */
+type Settling = {
+  readonly pipeline: NamedPipeline
+  readonly store: OwnedStore
+  readonly journal: Journal
+  readonly options: SettleOptions
+}
 
 /**
  * Nothing is named before it stands under its final name, and nothing is removed that is still named. What stands behind
@@ -49,17 +56,19 @@ export async function settle(
   journal: Journal,
   options: SettleOptions,
 ): Promise<void> {
+  const settling = { pipeline, store, journal, options }
   const { state } = journal
   await bringSuppression(store, journal)
-  await publishShards(pipeline, store, journal, options)
-  const isStanding = await requireStanding(pipeline, store, journal, options)
-  const whole = isStanding && isPlanDone(pipeline, state)
-  if (whole) await fillEmptyDataSet(pipeline, store, journal, options)
+  await publishShards(settling)
+  const isStanding = await requireStanding(settling)
+  const plan = planOfFile(pipeline, state)
+  const whole = plan !== null && isStanding && isDone(plan, state)
+  if (whole) await fillEmptyDataSet(settling, plan)
   // While shards are there beside those that they replace, rows are there twice.
   if (!whole || state.invalidated.size > 0) await unmark(store)
   await bringQuarantine(store, journal)
   await options.onPublished?.()
-  await replaceManifest(pipeline, store, state, options.onLog)
+  await replaceManifest(pipeline, store, state, plan, options.onLog)
   const failure = await failureOfRemoval(store, state, async () => {
     await updateTables(pipeline, store, journal, options)
     if (isStanding) await removeUnnamed(store, state, options.stop)
@@ -73,35 +82,60 @@ export async function settle(
   if (failure !== null) throw failure
 }
 
-/**
- * Before every shard stands under its final name nothing is removed or marked. One without rows is made again.
- * @returns false: some do not that are to be replaced by what is exported again
- * @throws ExportError `damaged` when another does not
- */
-async function requireStanding(
-  pipeline: NamedPipeline,
-  store: OwnedStore,
-  journal: Journal,
-  options: SettleOptions,
-): Promise<boolean> {
-  const seen = await requireShards(store, journal.state, undefined, () => unmark(store))
-  await renewEmptyShards(pipeline, store, journal, options)
-  return withRows(seen).length === 0
-}
-
 /** What is exported again comes first; a run that is stopped leaves it to the next one. @throws ExportError */
-async function publishShards(
-  pipeline: NamedPipeline,
-  store: OwnedStore,
-  journal: Journal,
-  options: SettleOptions,
-): Promise<void> {
+async function publishShards({ pipeline, store, journal, options }: Settling): Promise<void> {
   const { stop, onLog, onWritten } = options
   const { write } = writingOf(store, pipeline, journal.state.schemas, options)
   await swapRedone(store, journal, write, stop, onWritten)
   const { published, changed } = await publishCommitted(store, journal.state)
   for (const { path } of published) onLog('info', 'shard published', { event: 'shard.published', path })
   if (changed.length > 0) throw changedSinceSealed(changed[0]!)
+}
+
+/**
+ * Before every shard stands under its final name nothing is removed or marked. One without rows is made again: nothing is
+ * requested for it. @returns false: some do not that are to be replaced by what is exported again
+ * @throws ExportError `damaged` when another does not
+ */
+async function requireStanding(settling: Settling): Promise<boolean> {
+  const { store, journal } = settling
+  const { state } = journal
+  const seen = await requireShards(store, state, undefined, () => unmark(store))
+  for (const former of [...state.shards].filter(({ rows }) => rows === 0)) {
+    if (await stands(store, former)) continue
+    const { path, partitions, schema } = former
+    const empty = { folder: placeOf(path).folder, partitions, schema }
+    await writeEmpty(settling, empty, (by) => ({ kind: 'swap', shards: [{ of: [former.shard], by }] }))
+  }
+  return withRows(seen).length === 0
+}
+
+/** A scheduled reader needs a file with all columns, those in the folders' names too. */
+async function fillEmptyDataSet(settling: Settling, plan: Plan): Promise<void> {
+  const { pipeline, journal, options } = settling
+  const { extract, load } = pipeline
+  const { shards, schemas } = journal.state
+  const [first] = shards.length > 0 ? [] : plan.partitions()
+  if (first === undefined) return
+  const folder = folderOf(extract.resource, first, load.partitionBy)
+  const empty = { folder, partitions: [first.key], schema: schemas.length - 1 }
+  const shard = await writeEmpty(settling, empty, (shard) => ({ kind: 'seal', ...shard }))
+  options.onWritten?.(manifestShard(shard))
+}
+
+/** A shard without rows, which this entry brings. */
+async function writeEmpty(
+  { pipeline, store, journal, options }: Settling,
+  { folder, partitions, schema = 0 }: Pick<SealedShard, 'partitions' | 'schema'> & { folder: string },
+  entryOf: (shard: SealedShard) => JournalEntry,
+): Promise<SealedShard> {
+  const { state } = journal
+  const identity = { ...new FreeNumbers(state).take(folder, schema), partitions }
+  const writing = writingOf(store, pipeline, state.schemas, options)
+  const shard = await rewriteShards(store, pipeline, [], identity, writing, null)
+  await journal.append([entryOf(shard)])
+  await publishSealed(store, shard)
+  return shard
 }
 
 /** Why files stay that the checkpoint no longer names: the tables could not follow, or one cannot be removed. */

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import { type Log, nullIf, type OwnedStore, type Pipeline, type Store } from '../../core/index.ts'
+import { nullIf, type OwnedStore, type Pipeline, type Store } from '../../core/index.ts'
 import {
   mayHaveTables,
+  type RestCatalog,
   requireOwnTables as requireOwn,
   type TableOwner,
   type TableState,
@@ -19,13 +20,14 @@ import {
   readManifest,
   schemaFromJson,
 } from '../../state/index.ts'
-import type { DataSetOptions } from '../options.ts'
+import type { WriteOptions } from '../options.ts'
 import { readShard, type ShardFile } from '../read-shard.ts'
 
-export type TableOptions = Pick<DataSetOptions, 'clock' | 'catalog'> & {
-  readonly onLog: Log
+export type TableOptions = Pick<WriteOptions, 'clock' | 'onLog'> & {
+  /** As the command has opened it; null: none. */
+  readonly catalog?: RestCatalog | null
   /** Of the run that changed shards; default: another command did. */
-  readonly runId?: string | null
+  readonly runId?: string
   /** Makes the tables anew, for readers that see the data set at another address. Default: false. */
   readonly rebuild?: boolean
   /** Called when they are in line, before the catalog is told. */
@@ -42,7 +44,7 @@ export async function updateTables(
   pipeline: Pipeline,
   store: OwnedStore,
   journal: Journal,
-  { onLog, runId = null, rebuild = false, clock, catalog, onTables }: TableOptions,
+  { onLog, runId, rebuild = false, clock, catalog, onTables }: TableOptions,
 ): Promise<void> {
   const { load } = pipeline
   // In a bucket each request costs.
@@ -65,7 +67,7 @@ export async function updateTables(
   await updateAll(
     store,
     { ...load.tables, dataSetId },
-    { columns, shards, manifestSha256, forgottenMs, runId },
+    { columns, shards, manifestSha256, forgottenMs, runId: runId ?? null },
     {
       statisticsOf,
       nowMs: clock.now(),
