@@ -87,7 +87,7 @@ export async function readPlan(
   const nowMs = options.clock.now()
   const plan = planFor(pipeline, nowMs, state)
   const { total, done, begun, pruned } = countPartitions(pipeline, plan, state)
-  const { chains, divisible, expected, searches } = costOf(plan, pipeline, state)
+  const { chains, divisible, expected } = costOf(plan, pipeline, state)
   const { extract, service } = pipeline
   const rate = requestRate(pipeline)
   const measures = state?.service ?? NOT_MEASURED
@@ -103,9 +103,9 @@ export async function readPlan(
     partitions: { total, done, partial: begun, pending: total - done - begun, pruned },
     minRequests: chains,
     minSeconds: chains / rate,
-    expectedRequests: expected,
-    expectedSeconds: expected === null ? null : expected * Math.max(1 / rate, secondsAPage),
-    expectedSearches: isFree ? null : searches,
+    expectedRequests: expected?.requests ?? null,
+    expectedSeconds: expected && expected.requests * Math.max(1 / rate, secondsAPage),
+    expectedSearches: isFree || expected === null ? null : expected.searches,
     searchesAPage: isFree ? null : searchesOf(pageSize, service.rowsPerSearch),
     pageSize,
     isBoundByChains: divisible && chains < extract.concurrency && secondsAPage > 1 / rate,
@@ -118,38 +118,38 @@ export async function readPlan(
   }
 }
 
-/** The cost of all chains; null: no estimate. */
 type Cost = {
   readonly chains: number
   /** Whether one of them may have enough pages and windows to be divided. */
   readonly divisible: boolean
-  /** Requests. */
-  readonly expected: number | null
-  readonly searches: number | null
+  /** Of all chains; null: no estimate. */
+  readonly expected: { readonly requests: number; readonly searches: number } | null
 }
 
 /** A part of a chain costs a request more, which should not matter. */
 const MIN_PAGES_A_PART = 20
 
 function costOf(plan: Plan, pipeline: NamedPipeline, state: CheckpointState | null): Cost {
-  const seen = forecast(pipeline, state)
+  const rowsIn = forecast(pipeline, state)
   const size = pageSizeOf(pipeline, state?.service ?? NOT_MEASURED)
   let chains = 0
   let divisible = false
-  let expected: number | null = 0
-  let searches: number | null = 0
+  let expected: Cost['expected'] = { requests: 0, searches: 0 }
   for (const chain of plan.chains()) {
     if (chain.kind === 'begun' && chain.wanted === 0) continue
     chains++
-    const rows = rowsOf(chain, seen, state)
-    const pages = rows === null ? null : Math.max(1, Math.ceil(rows / size))
-    divisible ||= chain.kind === 'new' && chain.windows.count > 1 && (pages ?? 0) >= 2 * MIN_PAGES_A_PART
-    expected = expected === null || pages === null ? null : expected + pages
+    const rows = rowsIn(chain.query.name, rangeOf(chain, state))
+    if (rows === null) {
+      expected = null
+      continue
+    }
+    const pages = Math.max(1, Math.ceil(rows / size))
+    divisible ||= chain.kind === 'new' && chain.windows.count > 1 && pages >= 2 * MIN_PAGES_A_PART
     // Each page costs one search at least.
-    const cost = rows === null ? null : Math.max(pages!, searchesOf(rows, pipeline.service.rowsPerSearch))
-    searches = searches === null || cost === null ? null : searches + cost
+    const searches = Math.max(pages, searchesOf(rows, pipeline.service.rowsPerSearch))
+    expected &&= { requests: expected.requests + pages, searches: expected.searches + searches }
   }
-  return { chains, divisible, expected, searches }
+  return { chains, divisible, expected }
 }
 
 /** Of a run that stopped at its budget or the quota: with what is left, and in how many runs. */
@@ -164,8 +164,8 @@ export function withRest(
   const { total, done } = countPartitions(pipeline, plan, state)
   const { expected } = costOf(plan, pipeline, state)
   const { maxRequests } = pipeline.extract
-  const runs = expected === null || maxRequests === null ? 0 : Math.ceil(expected / maxRequests)
-  const requests = expected === null ? '' : `, about ${counted(expected, 'request')}`
+  const runs = expected === null || maxRequests === null ? 0 : Math.ceil(expected.requests / maxRequests)
+  const requests = expected === null ? '' : `, about ${counted(expected.requests, 'request')}`
   const left = `${countText(total - done)} of ${counted(total, 'partition')} left${requests}${runs > 1 ? ` (${counted(runs, 'run')} at this budget)` : ''}`
   const { cause, untilMs } = error
   return new ExportError({ ...plainError(error), what: `${error.what}; ${left}`, cause, untilMs })
@@ -175,11 +175,10 @@ function pageSizeOf({ extract }: NamedPipeline, { limit }: Measures): number {
   return Math.min(extract.pageSize, limit ?? extract.pageSize)
 }
 
-function rowsOf(chain: PlannedChain, seen: Forecast, state: CheckpointState | null): number | null {
-  if (chain.kind === 'new') return seen.rowsOf(chain.query.name, chain.windows.range)
-  const folded = state?.chains.get(chain.chain)
-  if (folded === undefined) return null
-  return seen.rowsOf(chain.query.name, folded.windows.part(folded.watermark, chain.wanted).range)
+function rangeOf(chain: PlannedChain, state: CheckpointState | null): Window | null {
+  if (chain.kind === 'new') return chain.windows.range
+  const { windows, watermark } = state!.chains.get(chain.chain)!
+  return windows.part(watermark, chain.wanted).range
 }
 
 /** Milliseconds that a page of this size takes; null: not measured. */
@@ -194,47 +193,35 @@ export function requestRate({ extract, service }: Pick<Pipeline, 'extract' | 'se
   return isListed ? service.basicRequestsPerSecond : service.requestsPerSecond
 }
 
-/** Estimates the rows of new windows from earlier ones. */
-export type Forecast = {
-  /** By the median of rows a day in its last windows, or in those of all queries; null: there are none. */
-  rowsOf(query: string, range: Window | null): number | null
-}
-
 const LAST = 12
 const SAMPLE = 1000
 
 const MICROS_A_DAY = 86_400_000_000
 
-export function forecast(pipeline: NamedPipeline, state: CheckpointState | null): Forecast {
+/**
+ * Estimates the rows of new windows by the median of rows a day in the last windows of the query, or in those of all
+ * queries; null: there are none.
+ */
+function forecast(pipeline: NamedPipeline, state: CheckpointState | null) {
   const rates = new Map<string, number | null>()
   const rateOf = (query: string): number | null => getOrInsert(rates, query, () => rowsADay(state, query))
-  let common: number | null | undefined
-  const commonRate = (): number | null => {
-    const sample = pipeline.extract.queries.slice(0, SAMPLE)
-    common ??= median(sample.flatMap(({ name }) => rateOf(name) ?? []))
-    return common
-  }
-  return {
-    rowsOf(query, range) {
-      if (range === null) return null
-      const rate = rateOf(query) ?? commonRate()
-      return rate === null ? null : (rate * (range.until - range.from)) / MICROS_A_DAY
-    },
+  const sample = pipeline.extract.queries.slice(0, SAMPLE)
+  const common = median(sample.flatMap(({ name }) => rateOf(name) ?? []))
+  return (query: string, range: Window | null): number | null => {
+    const rate = rateOf(query) ?? common
+    return range === null || rate === null ? null : (rate * (range.until - range.from)) / MICROS_A_DAY
   }
 }
 
 function rowsADay(state: CheckpointState | null, query: string): number | null {
-  const windows = state?.partitions.branches.get(query)
-  if (windows === undefined) return null
-  const done: string[] = []
-  for (const [name, folded] of windows) if (folded.state === 'done') done.push(name)
+  const windows = [...(state?.partitions.branches.get(query) ?? [])]
+  const done = windows.filter(([, folded]) => folded.state === 'done')
   // Names begin with the beginning of the window, so they sort by time.
-  const last = done.sort().slice(-LAST)
+  const last = done.sort(([a], [b]) => (a < b ? -1 : 1)).slice(-LAST)
   return median(
-    last.flatMap((name) => {
+    last.flatMap(([name, { rows }]) => {
       const window = parseWindow(name)
-      if (window === null) return []
-      return (windows.get(name)!.rows * MICROS_A_DAY) / (window.until - window.from)
+      return window === null ? [] : (rows * MICROS_A_DAY) / (window.until - window.from)
     }),
   )
 }
