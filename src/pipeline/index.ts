@@ -10,6 +10,7 @@ export {
 export { checkRequirements, requireConsent, warningsFor } from './requirements.ts'
 export { serviceFromEnvironment } from './resolve/resolve-service.ts'
 export { resolvedSettings } from './resolved-settings.ts'
+export { parseWindowLength } from './schema/extract-keys.ts'
 export { type PipelineSettings, pipelineJsonSchema } from './schema/file-schema.ts'
 export {
   catalogVariables,

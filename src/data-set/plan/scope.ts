@@ -9,7 +9,7 @@ import {
   type WindowLength,
   type WindowSettings,
 } from '../../core/index.ts'
-import { unreadable } from '../../pipeline/index.ts'
+import { parseWindowLength, unreadable } from '../../pipeline/index.ts'
 import type { Manifest, Scope } from '../../state/index.ts'
 import { allowedOf, limitFrom } from './left-out.ts'
 import { asInFile } from './plan-state.ts'
@@ -37,7 +37,7 @@ export function scopeOf(given: NamedPipeline): Scope {
 }
 
 /** `month`, `6h`, as in the pipeline file. */
-function everyText(every: NonNullable<NonNullable<Pipeline['extract']['windows']>['every']>): string {
+function everyText(every: WindowLength): string {
   return 'count' in every ? `${every.count}${every.unit[0]}` : every.unit
 }
 
@@ -71,27 +71,20 @@ function queryNamed(name: string): Query {
     case 'feed':
       return label === 'tenant' ? { type: 'tenant' } : { type: 'identifier', id: Number(label) }
     default:
-      throw unreadable('scope')
+      return noScope()
   }
 }
 
 function windowsOf({ windows }: Scope): WindowSettings | null {
   if (windows === null) return null
   const { from, until, every, lag_seconds } = windows
-  const instant = (text: string) => parseInstant(text) ?? noScope()
   return {
-    from: instant(from),
-    until: until === 'now' ? until : instant(until),
-    every: every === null ? null : lengthOf(every),
+    from: parseInstant(from) ?? noScope(),
+    until: until === 'now' ? until : (parseInstant(until) ?? noScope()),
+    every: every === null ? null : (parseWindowLength(every) ?? noScope()),
     lagMs: lag_seconds * 1000,
     perChain: null,
   }
-}
-
-function lengthOf(every: string): WindowLength {
-  const [, count, unit] = /^(\d+)([hd])$/.exec(every) ?? []
-  if (unit !== undefined) return { unit: unit === 'h' ? 'hour' : 'day', count: Number(count) }
-  return { unit: every as 'week' | 'month' | 'year' }
 }
 
 function noScope(): never {

@@ -177,7 +177,7 @@ export const extract = section({
   ),
 })
 
-function parseWindowLength(value: string): WindowLength | null {
+export function parseWindowLength(value: string): WindowLength | null {
   const match = /^(\d+)([hd])$/.exec(value)
   if (match !== null) return { unit: match[2] === 'h' ? 'hour' : 'day', count: Number(match[1]) }
   return value === 'week' || value === 'month' || value === 'year' ? { unit: value } : null
