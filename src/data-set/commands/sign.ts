@@ -25,7 +25,7 @@ import { whyStale } from '../plan/scope.ts'
 import { readVerdict } from '../plan/verdict.ts'
 import { isMarked } from '../settle/publish.ts'
 import { FORMER_PATH } from '../settle/replace-manifest.ts'
-import { pageOfManifest } from '../settle/summary-page.ts'
+import { inputOf, pages } from '../settle/summary-page.ts'
 import type { WritableDataSet } from '../writable-data-set.ts'
 
 export type Signed = {
@@ -96,7 +96,7 @@ async function read(dataSet: DataSet, publicKey: KeyObject | null, version: stri
   const signature = await store.read(SIGNATURE_PATH)
   const verdict = await readVerdict(store, planned, state)
   // The file itself may hold anything, even rows.
-  const summaryPage = await pageOfManifest(planned, bytes, state, verdict, version)
+  const page = (await pages()).summaryPage(inputOf(planned, bytes, state, verdict, version))
   const again = await store.read(MANIFEST_PATH)
   if (again === null || !Buffer.from(again).equals(bytes))
     throw new ExportError({
@@ -126,7 +126,7 @@ async function read(dataSet: DataSet, publicKey: KeyObject | null, version: stri
     signature,
     isMarked: await isMarked(store),
     verdict,
-    summaryPage,
+    summaryPage: Buffer.from(page),
     settings,
   }
 }

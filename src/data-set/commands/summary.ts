@@ -6,7 +6,7 @@ import { knownState } from '../open/find-state.ts'
 import { nothingExported } from '../open-store.ts'
 import type { WriteOptions } from '../options.ts'
 import { readVerdict } from '../plan/verdict.ts'
-import { inputOf, pages, shown, writePage } from '../settle/summary-page.ts'
+import { inputOf, pages, writePage } from '../settle/summary-page.ts'
 
 export type SummarizedDataSet = {
   readonly pipeline: string
@@ -32,7 +32,7 @@ export async function summarizeDataSet(
   ): Promise<SummaryInput> => {
     const { state, fault } = await knownState(store)
     const verdict = await readVerdict(store, planned, state, { fault, atWork })
-    const input = inputOf(bytes, state === null ? verdict : shown(planned, state, verdict), options.version)
+    const input = inputOf(planned, bytes, state, verdict, options.version)
     // Loaded here, so that runs start faster.
     const { askRows } = await import('./warehouse/ask-rows.ts')
     return { ...input, rows: await askRows(dataSet, input.manifest, options.stop) }

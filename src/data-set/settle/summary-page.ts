@@ -35,9 +35,9 @@ export async function bringSummaryPage(
     const bytes = await store.read(MANIFEST_PATH)
     if (bytes === null) return
     const verdict = await readVerdict(store, pipeline, state)
-    const page = await pageIn(store)
-    if (page.includes(manifestDigest(bytes))) await replaceVerdict(page, pipeline, store, state, verdict)
-    else await writePage(store, inputOf(bytes, shown(pipeline, state, verdict), version))
+    if (await isSummaryPageBehind(store, bytes))
+      await writePage(store, inputOf(pipeline, bytes, state, verdict, version))
+    else await bringVerdict(pipeline, store, state, verdict)
   } catch (error) {
     if (!isExportError(error) || isExportError(error, 'locked')) throw error
     onLog('warn', `the summary page could not be written: ${withLocation(pipeline, error).message}`)
@@ -51,16 +51,7 @@ export async function bringVerdict(
   state: CheckpointState,
   verdict: Verdict,
 ): Promise<void> {
-  await replaceVerdict(await pageIn(store), pipeline, store, state, verdict)
-}
-
-async function replaceVerdict(
-  page: string,
-  pipeline: Pipeline,
-  store: OwnedStore,
-  state: CheckpointState,
-  verdict: Verdict,
-): Promise<void> {
+  const page = await pageIn(store)
   if (!page.startsWith(SUMMARY_PAGE_START)) return
   const { withVerdict } = await pages()
   const changed = withVerdict(page, state.header.pipeline, shown(pipeline, state, verdict))
@@ -69,11 +60,6 @@ async function replaceVerdict(
 
 async function pageIn(store: Store): Promise<string> {
   return Buffer.from((await store.read(SUMMARY_PAGE_PATH)) ?? []).toString()
-}
-
-/** Fields and rules are for those who look into the quarantine. */
-export function shown({ transform }: Pipeline, state: CheckpointState, verdict: Verdict): Verdict {
-  return { ...verdict, leftOut: leftOutClauses({ ...leftOutOf(transform, state), reasons: [] }) }
 }
 
 export async function isSummaryPageBehind(store: Store, manifest: Uint8Array): Promise<boolean> {
@@ -94,25 +80,25 @@ export async function writePage(store: OwnedStore, input: SummaryInput): Promise
   await store.replace(SUMMARY_PAGE_PATH, [summaryPage(input)])
 }
 
-export function inputOf(bytes: Uint8Array, verdict: Verdict, version: string): SummaryInput {
+export function inputOf(
+  pipeline: Pipeline,
+  bytes: Uint8Array,
+  state: CheckpointState | null,
+  verdict: Verdict,
+  version: string,
+): SummaryInput {
   return {
     manifest: parseManifest(bytes),
     manifestSha256: manifestDigest(bytes),
-    verdict,
+    verdict: state === null ? verdict : shown(pipeline, state, verdict),
     version,
     rows: null,
   }
 }
 
-export async function pageOfManifest(
-  pipeline: Pipeline,
-  bytes: Uint8Array,
-  state: CheckpointState,
-  verdict: Verdict,
-  version: string,
-): Promise<Uint8Array> {
-  const { summaryPage } = await pages()
-  return Buffer.from(summaryPage(inputOf(bytes, shown(pipeline, state, verdict), version)))
+/** Fields and rules are for those who look into the quarantine. */
+function shown({ transform }: Pipeline, state: CheckpointState, verdict: Verdict): Verdict {
+  return { ...verdict, leftOut: leftOutClauses({ ...leftOutOf(transform, state), reasons: [] }) }
 }
 
 export async function beginsWith(store: Store, path: string, start: string): Promise<boolean> {
