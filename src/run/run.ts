@@ -51,16 +51,12 @@ import { endFigures, logSummary, type RunSummary, reasonOf, type SettledRun, sum
  */
 export async function runPipeline(given: Pipeline, options: RunOptions): Promise<RunSummary> {
   try {
-    return await begin(given, options)
+    const { pipeline, secrets } = await readyToRun(given, options)
+    return await namingLocations(pipeline, () => runOnDataSet(pipeline, secrets, options))
   } catch (error) {
     if (isExportError(error)) await recordFailedStart(given, error, options.clock.now())
     throw error
   }
-}
-
-async function begin(given: Pipeline, options: RunOptions): Promise<RunSummary> {
-  const { pipeline, secrets } = await readyToRun(given, options)
-  return namingLocations(pipeline, () => runOnDataSet(pipeline, secrets, options))
 }
 
 async function runOnDataSet(

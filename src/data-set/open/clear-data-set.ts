@@ -3,7 +3,6 @@ import {
   nullIf,
   type OwnedStore,
   ROW_FOLDERS,
-  type Store,
   SUMMARY_PAGE_PATH,
   SUMMARY_PAGE_START,
 } from '../../core/index.ts'
@@ -31,7 +30,7 @@ import { LIKE_A_SHARD, rowFiles } from './look.ts'
 import { removeFailedStart } from './record-start.ts'
 
 /** The people who were forgotten stay. What is not known to be Spillway's own moves to `_state/orphans`. */
-export async function clearDataSet(store: OwnedStore, log: Log): Promise<void> {
+export async function clearDataSet(store: OwnedStore, log: Log = () => {}): Promise<void> {
   const state = await readCheckpoint(store).catch(nullIf())
   // The log has people whom a killed `forget` had committed. A key that is gone may stay so.
   const people = await readSuppression(store, state).catch(() => readSuppression(store, null))
@@ -45,13 +44,19 @@ export async function clearDataSet(store: OwnedStore, log: Log): Promise<void> {
     if (isOurs) await store.remove(path)
     else aside.push(await moveToOrphans(store, path))
   }
+  /** @param start the beginning of Spillway's own file; '': it is empty */
+  const clearFile = async (path: string, start: string): Promise<void> => {
+    const size = await store.size(path)
+    if (size === null) return
+    await clear(path, start === '' ? size === 0 : await beginsWith(store, path, start))
+  }
   const clearManifest = async (): Promise<void> => {
     const signature = await store.size(SIGNATURE_PATH)
     if (signature !== null) await clear(SIGNATURE_PATH, signature === SIGNATURE_BYTES)
-    await clearFile(store, MANIFEST_PATH, MANIFEST_START, clear)
+    await clearFile(MANIFEST_PATH, MANIFEST_START)
   }
-  await clearFile(store, SUCCESS_PATH, '', clear)
-  await clearFile(store, SUMMARY_PAGE_PATH, SUMMARY_PAGE_START, clear)
+  await clearFile(SUCCESS_PATH, '')
+  await clearFile(SUMMARY_PAGE_PATH, SUMMARY_PAGE_START)
   // Before the shards that they name.
   await removeTables(store, await tableOwner(store))
   if (state !== null) await clearManifest()
@@ -67,24 +72,9 @@ export async function clearDataSet(store: OwnedStore, log: Log): Promise<void> {
   await emptyLog(store, state?.logEnd.file ?? 0)
   await clearManifest()
   // What it names is known as Spillway's own.
-  await clearFile(store, CHECKPOINT_PATH, CHECKPOINT_START, clear)
+  await clearFile(CHECKPOINT_PATH, CHECKPOINT_START)
   await store.remove(CLEARING_PATH)
   if (aside.length === 0) return
   const more = aside.length > 1 ? ` and ${aside.length - 1} more` : ''
   log('warn', `what is not known to be spillway's own was kept: ${aside[0]}${more}`)
-}
-
-/** Removes what is left of a data set that was given up. */
-export function finishClearing(store: OwnedStore): Promise<void> {
-  return clearDataSet(store, () => {})
-}
-
-type Clear = (path: string, isOurs: boolean) => Promise<void>
-
-/** @param start the beginning of Spillway's own file; '': it is empty */
-async function clearFile(store: Store, path: string, start: string, clear: Clear): Promise<void> {
-  const size = await store.size(path)
-  if (size === null) return
-  const isOurs = start === '' ? size === 0 : await beginsWith(store, path, start)
-  await clear(path, isOurs)
 }

@@ -15,7 +15,7 @@ import {
 } from '../../state/index.ts'
 import { invalidationOf, redoEntry } from '../redo/invalidate.ts'
 import { publishCommitted, removeSealed, unmark } from '../settle/publish.ts'
-import { finishClearing } from './clear-data-set.ts'
+import { clearDataSet } from './clear-data-set.ts'
 import { findState, requireSuppression } from './find-state.ts'
 import { requireShards } from './look.ts'
 
@@ -33,7 +33,7 @@ export async function openChecked<Header extends HeaderEntry | null>(
   for (;;) {
     const { found, manifest, state: before, isClearing } = await findState(store)
     if (isClearing) {
-      await finishClearing(store)
+      await clearDataSet(store)
       continue
     }
     const goes = await accept(before)
