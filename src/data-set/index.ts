@@ -1,4 +1,4 @@
-export { requireFit } from './admission.ts'
+export { admit, columnChanges, requireFit } from './admission.ts'
 export { bringTables, type TableSummary } from './commands/bring-tables.ts'
 export { type CompactResult, compactDataSet, manySmallShards } from './commands/compact.ts'
 export { type ForgetResult, forgetPeople } from './commands/forget/forget.ts'
@@ -30,7 +30,7 @@ export {
 } from './commands/warehouse/query.ts'
 export { DataSet, type Use } from './data-set.ts'
 export { clearDataSet } from './open/clear-data-set.ts'
-export { type OwnSchema, openOwnJournal } from './open/open-checkpoint.ts'
+export { openChecked } from './open/open-checked.ts'
 export { type QuerySecrets, readyToRun } from './open/ready-to-run.ts'
 export { recordFailedStart, removeFailedStart } from './open/record-start.ts'
 export {
@@ -56,7 +56,8 @@ export {
   type StatusResult,
 } from './plan/status.ts'
 export { readVerdict } from './plan/verdict.ts'
-export { invalidationOf, planRedo, redoEntry } from './redo/invalidate.ts'
+export { newNames } from './queries.ts'
+export { type Invalidation, invalidationOf, planRedo, redoEntry } from './redo/invalidate.ts'
 export { writingOf } from './rewriting.ts'
 export {
   type CatalogComparison,

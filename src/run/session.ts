@@ -1,20 +1,44 @@
+import { randomUUID } from 'node:crypto'
 import type { NamedPipeline, OwnedStore } from '../core/index.ts'
 import {
+  admit,
+  columnChanges,
+  type Invalidation,
   invalidationOf,
   isOfCatalog,
-  type OwnSchema,
-  openOwnJournal,
+  newNames,
+  openChecked,
+  planRedo,
   redoEntry,
   settle,
   unmark,
   writingOf,
 } from '../data-set/index.ts'
 import { lostShards, ShardSet } from '../load/index.ts'
-import type { Schema } from '../rows/index.ts'
-import { isInOrder, type Journal, manifestShard, presentOf } from '../state/index.ts'
+import { frozenSettings } from '../pipeline/index.ts'
+import { joined, type Schema, schemaDifference, schemaOf, withSchema } from '../rows/index.ts'
+import {
+  bringSuppression,
+  type CheckpointState,
+  changedSettings,
+  type HeaderEntry,
+  isInOrder,
+  type Journal,
+  manifestShard,
+  maskKeySetting,
+  presentOf,
+  schemaToJson,
+} from '../state/index.ts'
 import type { Decoder } from '../transform/index.ts'
 import { decodersOf } from './decoding.ts'
 import type { RunOptions } from './options.ts'
+
+/** The columns of what a run exports from now on. */
+type OwnSchema = {
+  /** Its number: the newest of the data set, or the next. */
+  readonly number: number
+  readonly schema: Schema
+}
 
 /** What a run holds open on its data set. */
 export type Session = {
@@ -31,22 +55,37 @@ export type Session = {
   close(): Promise<void>
 }
 
-/** Opens the data set. What needs lost bytes of the log is invalidated. @throws ExportError `config` or `damaged` */
+/**
+ * Opens the data set, or begins it. What `redo` names, and what needs lost bytes of the log, is exported again.
+ * @throws ExportError `config` or `damaged`
+ */
 export async function openSession(
   pipeline: NamedPipeline,
   store: OwnedStore,
   options: RunOptions,
 ): Promise<Session> {
-  const { journal, suppress, own } = await openOwnJournal(pipeline, store, options)
+  let redo: Invalidation | null = null
+  const journal = await openChecked(store, headerOf(pipeline, options), async (found) => {
+    await admit('run', { pipeline, store, state: found, ...options })
+    redo = await redone(pipeline, found, options)
+    return redo?.former.map(({ shard }) => shard) ?? []
+  })
   try {
-    const schemas = [...journal.state.schemas]
+    const { state } = journal
+    const suppress = await bringSuppression(store, journal)
+    await journal.append([
+      ...(redo === null ? [] : [redoEntry(redo)]),
+      ...newNames(pipeline, state, options.maskKey),
+    ])
+    const own = ownSchema(pipeline, state)
+    const schemas = [...state.schemas]
     schemas[own.number] = own.schema
     const decoderOf = decodersOf(pipeline, schemas, options.maskKey, suppress)
     const { write } = writingOf(store, pipeline, schemas, options)
     const sealed = { shards: 0, bytes: 0 }
     await giveUpLost(journal, options)
     // What an earlier command has not finished.
-    if (!journal.state.isSettled) {
+    if (!state.isSettled) {
       await settle(pipeline, store, journal, options).catch((error: unknown) => {
         // A catalog out of reach keeps no row from being exported. The end of the run tries again.
         if (!isOfCatalog(error)) throw error
@@ -73,13 +112,72 @@ export async function openSession(
         onShard?.(manifestShard(entry))
       },
     })
-    let chains = journal.state.nextChain
+    let chains = state.nextChain
     const close = (): Promise<void> => shards.close().finally(() => journal.close())
     return { journal, sealed, own, schemas, decoderOf, shards, nextChain: () => chains++, close }
   } catch (error) {
     await journal.close().catch(() => {})
     throw error
   }
+}
+
+function headerOf(pipeline: NamedPipeline, { clock, maskKey }: RunOptions): HeaderEntry {
+  return {
+    kind: 'header',
+    version: 5,
+    pipeline: pipeline.name,
+    data_set_id: randomUUID(),
+    created_at: new Date(clock.now()).toISOString(),
+    settings: { ...frozenSettings(pipeline), ...maskKeySetting(maskKey) } as HeaderEntry['settings'],
+    schema: schemaToJson(schemaOf(pipeline)),
+  }
+}
+
+async function redone(
+  pipeline: NamedPipeline,
+  state: CheckpointState | null,
+  { redo: patterns, clock, onLog }: RunOptions,
+): Promise<Invalidation | null> {
+  // Before the lock, `runPipeline` has matched them with what a new data set will hold.
+  if (state === null || patterns.length === 0) return null
+  const redo = await planRedo(pipeline, state, patterns, clock.now())
+  requireColumnsKept(pipeline, state, redo)
+  if (redo === null) return null
+  const { partitions, rows, former } = redo
+  onLog('info', 'what is exported again stays until it is replaced', {
+    partitions: partitions.size,
+    rows,
+    shards: former.length,
+  })
+  return redo
+}
+
+/** A column that goes, or is another, may not stay in shards of what is no longer requested. */
+function requireColumnsKept(
+  pipeline: NamedPipeline,
+  state: CheckpointState,
+  redo: Invalidation | null,
+): void {
+  const changes = columnChanges(pipeline, state.schemas.at(-1)!)
+  if (changes.length === 0) return
+  const goes = new Set(redo?.former.map(({ shard }) => shard))
+  for (const { shard, path, rows } of state.shards) {
+    if (rows === 0 || goes.has(shard)) continue
+    throw changedSettings(
+      changes,
+      pipeline,
+      `${path} keeps its columns, since its query or window is no longer requested: put it back into the file, or write to another load.path.`,
+    )
+  }
+}
+
+/** Another order of columns is no change: added ones stand behind those that there are. */
+function ownSchema(pipeline: NamedPipeline, { schemas }: CheckpointState): OwnSchema {
+  const newest = schemas.at(-1)!
+  const { added, changed } = schemaDifference(withSchema(pipeline, newest), pipeline)
+  if (added.length + changed.length === 0) return { number: schemas.length - 1, schema: newest }
+  const schema = schemaOf(pipeline)
+  return { number: schemas.length, schema: changed.length === 0 ? joined(newest, schema) : schema }
 }
 
 /** If bytes in the log are lost, all that needs them is exported again. */
