@@ -18,7 +18,7 @@ import { knownState } from './open/find-state.ts'
 import { namingLocations, nothingExported, openStore, withLock } from './open-store.ts'
 import type { WriteOptions } from './options.ts'
 import { readVerdict } from './plan/verdict.ts'
-import { asToldBy, differences, plannedBy, toldByCheckpoint, toldByManifest, withChanges } from './told.ts'
+import { asToldBy, differences, plannedBy, toldByManifest, withChanges } from './told.ts'
 
 export type Place = {
   /** What the file says. Only the place, tables, `load.keep` and the name of the mask key are taken from it. */
@@ -52,11 +52,11 @@ export class DataSet {
 
   protected constructor({ pipeline, unknown, invalid, maskKey }: Place, store: Store, found: Found) {
     const { state, fault, listed } = found
-    const told = (listed && toldByManifest(listed.manifest)) ?? (state && toldByCheckpoint(state))
+    const told = listed === null ? state : toldByManifest(listed.manifest)
     if (told === null && unknown !== null) throw unknown
     const isKnown = told !== null && unknown === null
     const exported = told === null ? pipeline : asToldBy(pipeline, told)
-    const key = told !== null && isKeyOf(told.settings, maskKey) ? maskKey : null
+    const key = told !== null && isKeyOf(told.header.settings, maskKey) ? maskKey : null
     this.store = store
     this.state = state
     this.pipeline = isKnown ? withChanges(exported, pipeline) : exported

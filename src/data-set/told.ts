@@ -1,40 +1,32 @@
 import { numberOf, type Pipeline } from '../core/index.ts'
 import { withFrozen } from '../pipeline/index.ts'
-import { joined, type Schema, schemaOf, withSchema, withSchemas } from '../rows/index.ts'
+import { joined, schemaOf, withSchema } from '../rows/index.ts'
 import {
+  asExported,
   type CheckpointState,
   type Manifest,
   type Scope,
   type Settings,
   schemaFromJson,
-  usedSchemas,
 } from '../state/index.ts'
 import { columnChanges, settingsSince } from './admission.ts'
 import { otherScope, withScope } from './plan/scope.ts'
 import { withNames } from './queries.ts'
 
-/** What a data set says of itself. */
-export type Told = {
-  readonly name: string
-  readonly settings: Settings
-  readonly schemas: readonly Schema[]
-  /** Those of its shards. */
-  readonly used: readonly Schema[]
-  readonly scope: Scope | null
+/** What a data set says of itself: its checkpoint, or as much of it as the manifest has. */
+export type Told = Pick<CheckpointState, 'schemas' | 'scope'> & {
+  readonly header: { readonly pipeline: string; readonly settings: Settings }
+  readonly shards: Iterable<{ readonly schema?: number | undefined }>
 }
 
-export function toldByManifest({ pipeline: name, settings, scope, shards, ...manifest }: Manifest): Told {
-  const schemas = manifest.schema_settings.map(schemaFromJson)
-  return { name, settings, schemas, used: usedSchemas(schemas, shards), scope }
+export function toldByManifest(manifest: Manifest): Told {
+  const { scope, shards, schema_settings } = manifest
+  return { header: manifest, schemas: schema_settings.map(schemaFromJson), scope, shards }
 }
 
-export function toldByCheckpoint({ header, schemas, shards, scope }: CheckpointState): Told {
-  const used = usedSchemas(schemas, shards)
-  return { name: header.pipeline, settings: header.settings, schemas, used, scope }
-}
-
-export function asToldBy(given: Pipeline, { name, settings, used, scope }: Told): Pipeline {
-  const exported = withSchemas(withFrozen({ ...given, name }, settings), used)
+export function asToldBy(given: Pipeline, told: Told): Pipeline {
+  const { header, scope } = told
+  const exported = asExported(withFrozen({ ...given, name: header.pipeline }, header.settings), told)
   const unfiltered = { ...exported, extract: { ...exported.extract, unfiltered: null } }
   return scope === null ? unfiltered : withScope(unfiltered, scope)
 }
@@ -60,7 +52,7 @@ export function plannedBy(pipeline: Pipeline, given: Pipeline, maskKey: Uint8Arr
 
 export function differences(
   pipeline: Pipeline,
-  { name, settings, schemas, scope }: Told,
+  { header: { pipeline: name, settings }, schemas, scope }: Told,
   maskKey: Uint8Array | null,
 ): readonly string[] {
   const named = withNames(pipeline, maskKey)

@@ -15,10 +15,9 @@ import {
   type Journal,
   MANIFEST_PATH,
   manifestDigest,
-  parseManifest,
+  manifestShard,
   readHeader,
   readManifest,
-  schemaFromJson,
 } from '../../state/index.ts'
 import type { WriteOptions } from '../options.ts'
 import { readShard, type ShardFile } from '../read-shard.ts'
@@ -51,11 +50,11 @@ export async function updateTables(
   if (load.tables.formats.length === 0 && !mayHaveTables(await store.list(''))) return
   const bytes = await store.read(MANIFEST_PATH)
   if (bytes === null) return
-  const manifest = parseManifest(bytes)
-  const { data_set_id: dataSetId, shards, forgotten, schema_settings } = manifest
-  const schemas = schema_settings.map(schemaFromJson)
-  const columns = columnsOf(asExported(pipeline, { schemas, shards }))
-  const last = forgotten.at(-1)
+  const { state } = journal
+  const dataSetId = state.header.data_set_id
+  const columns = columnsOf(asExported(pipeline, state))
+  const shards = Array.from(state.shards, manifestShard).sort((a, b) => (a.path < b.path ? -1 : 1))
+  const last = state.erasures.at(-1)
   const forgottenMs = last === undefined ? null : Date.parse(last.at)
   const manifestSha256 = manifestDigest(bytes)
   // Loaded only here: most commands read no footers.
@@ -72,7 +71,7 @@ export async function updateTables(
       statisticsOf,
       nowMs: clock.now(),
       rebuild,
-      marks: () => journal.state.tables,
+      marks: () => state.tables,
       keepMarks: (format, marks) => journal.append([{ kind: 'table', format, marks }]),
       warn: (message) => onLog('warn', message),
       async onCommitted(states) {
