@@ -136,7 +136,7 @@ export function standsFor(shards: readonly SealedShard[]): [number, number][] {
 }
 
 /** The writer of shards, and their schemas by number. */
-export type ShardWriting = { readonly write: ShardWriter; readonly schemas: readonly Schema[] }
+type ShardWriting = { readonly write: ShardWriter; readonly schemas: readonly Schema[] }
 
 export function writingOf(
   store: OwnedStore,
@@ -172,7 +172,7 @@ export class FreeNumbers {
   }
 }
 
-export function encodeSettings(
+function encodeSettings(
   pipeline: Pipeline,
   { version, build }: Pick<WriteOptions, 'version' | 'build'>,
 ): EncodeSettings {

@@ -20,13 +20,14 @@ type FoundState = {
   readonly manifest: Manifest | null
   /** As one of these tells it; null: the data set has not begun. */
   readonly state: CheckpointState | null
-  /** Whether the data set was given up, and not all of it is gone: its state is then that of none. */
-  readonly isClearing: boolean
 }
 
-/** Changes nothing. @throws ExportError `damaged`; `config` if another version wrote it and there is no manifest */
-export async function findState(store: Store): Promise<FoundState> {
-  if (await isClearing(store)) return { found: null, manifest: null, state: null, isClearing: true }
+/**
+ * Changes nothing. @returns null: the data set was given up, and not all of it is gone
+ * @throws ExportError `damaged`; `config` if another version wrote it and there is no manifest
+ */
+export async function findState(store: Store): Promise<FoundState | null> {
+  if (await isClearing(store)) return null
   let otherVersion: ExportError | null = null
   const found = await findCheckpoint(store).catch((error: unknown) => {
     if (!isExportError(error, 'config') || error.where !== CHECKPOINT_PATH) throw error
@@ -35,11 +36,11 @@ export async function findState(store: Store): Promise<FoundState> {
   })
   const state: CheckpointState | null = found?.fold ?? null
   // A checkpoint that has only just begun may have been meant to take the place of a lost one.
-  if (state !== null && state.runs.length > 0) return { found, manifest: null, state, isClearing: false }
+  if (state !== null && state.runs.length > 0) return { found, manifest: null, state }
   const manifest = await readManifest(store)
   const isOfIt = state === null || state.header.data_set_id === manifest?.data_set_id
   if (manifest !== null && manifest.runs.length > 0 && isOfIt)
-    return { found, manifest, state: stateOfManifest(manifest), isClearing: false }
+    return { found, manifest, state: stateOfManifest(manifest) }
   if (otherVersion !== null) throw otherVersion
   if (state === null && (await hasCommits(store)) && (await store.size(CHECKPOINT_PATH)) === null)
     throw new ExportError({
@@ -48,7 +49,7 @@ export async function findState(store: Store): Promise<FoundState> {
       where: LOG_FOLDER,
       next: 'Restore _state from a backup, choose another load.path, or start over with --fresh.',
     })
-  return { found, manifest: null, state, isClearing: false }
+  return { found, manifest: null, state }
 }
 
 /** There from the moment at which a data set is given up until all of it is gone: any command removes the rest. */
@@ -59,7 +60,7 @@ export async function isClearing(store: Store): Promise<boolean> {
 }
 
 export async function readState(store: Store): Promise<CheckpointState | null> {
-  return (await findState(store)).state
+  return (await findState(store))?.state ?? null
 }
 
 /** Where the checkpoint cannot be read, the manifest stands in for it. */
@@ -82,10 +83,7 @@ export async function isBegun(store: Store): Promise<boolean> {
 }
 
 /** @throws ExportError `damaged` or `config` when the list of forgotten people is lost: they would come back */
-export async function requireSuppression(
-  store: Store,
-  { manifest, state }: Pick<FoundState, 'manifest' | 'state'>,
-): Promise<void> {
+export async function requireSuppression(store: Store, { manifest, state }: FoundState): Promise<void> {
   if ((await readSuppression(store, state)) !== null || !manifest?.forgotten.length) return
   throw new ExportError({
     kind: 'config',

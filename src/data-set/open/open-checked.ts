@@ -31,15 +31,16 @@ export async function openChecked<Header extends HeaderEntry | null>(
   accept: (found: CheckpointState | null) => Promise<readonly number[]> = async () => [],
 ): Promise<Journal | (Header & null)> {
   for (;;) {
-    const { found, manifest, state: before, isClearing } = await findState(store)
-    if (isClearing) {
+    const known = await findState(store)
+    if (known === null) {
       await clearDataSet(store)
       continue
     }
+    const { found, manifest, state: before } = known
     const goes = await accept(before)
     if (before === null) await requireShards(store, null, () => true)
     if (before === null && header === null) return header as Header & null
-    await requireSuppression(store, { manifest, state: before })
+    await requireSuppression(store, known)
     if (found === null) {
       await beginCheckpoint(store, manifest === null ? header! : headerOfManifest(manifest))
       continue

@@ -76,11 +76,12 @@ export async function readPlan(
     await requireReachable(pipeline)
     const store = openStore(pipeline)
     await requireOwnTables(pipeline, store, false)
-    const { state, manifest, isClearing } = await findState(store)
-    await admit('run', { pipeline, store, state, ...options })
+    const found = await findState(store)
     // The next command that changes a data set which is given up removes the rest.
-    if (isClearing) return null
-    await requireSuppression(store, { manifest, state })
+    if (found === null) return null
+    const { state } = found
+    await admit('run', { pipeline, store, state, ...options })
+    await requireSuppression(store, found)
     await requireShards(store, state)
     return state
   })
