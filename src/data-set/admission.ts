@@ -10,7 +10,7 @@ import {
   type Settings,
   settingChanges,
 } from '../state/index.ts'
-import { readState } from './open/find-state.ts'
+import { knownState } from './open/find-state.ts'
 import { openStore } from './open-store.ts'
 import { requireSameNames } from './queries.ts'
 import { requireOwnTables } from './settle/update-tables.ts'
@@ -64,8 +64,8 @@ export async function admit(
 
 /** @throws ExportError `config` where the data set is another pipeline's, or has other settings; the key is not compared */
 export async function requireFit(pipeline: Pipeline): Promise<void> {
-  const state = await readState(openStore(pipeline)).catch(nullIf())
-  if (state !== null) requireOwnCheckpoint(pipeline, state)
+  const known = await knownState(openStore(pipeline)).catch(nullIf())
+  if (known?.state) requireOwnCheckpoint(pipeline, known.state)
 }
 
 /** Refuses the checkpoint of another pipeline, or of other settings; the mask key is not compared. @throws ExportError */

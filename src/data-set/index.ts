@@ -43,8 +43,14 @@ export {
   withLock,
 } from './open-store.ts'
 export type { ChangeOptions, WriteOptions } from './options.ts'
-export { type LackingColumns, lackingColumns, lackingText } from './plan/lacking-columns.ts'
-export { allowedOf, leftOutText, sumOfReasons } from './plan/left-out.ts'
+export {
+  allowedOf,
+  type LackingColumns,
+  lackingColumns,
+  lackingText,
+  leftOutText,
+  sumOfReasons,
+} from './plan/left-out.ts'
 export { type PlanResult, readPlan, requestRate, withRest } from './plan/plan.ts'
 export { countPartitions, isDone, type PlanCounts, planFor, planOfFile } from './plan/plan-state.ts'
 export { scopeOf } from './plan/scope.ts'

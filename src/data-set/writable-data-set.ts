@@ -84,18 +84,18 @@ export class WritableDataSet extends DataSet {
 
   /**
    * Brings all in line, for a command that itself commits nothing. A catalog that is out of reach is tried again by the
-   * next command. @param work gets why it is behind; null: it is not @throws ExportError `config` when nothing is exported
+   * next command. @throws ExportError `config` when nothing is exported
    */
   async settled<T>(
     options: WriteOptions & Pick<SettleOptions, 'rebuild' | 'onTables'>,
-    work: (store: OwnedStore, failure: ExportError | null) => Promise<T>,
+    work: (at: SettledDataSet) => Promise<T>,
   ): Promise<T> {
     // Before the lock, which would create the folder, also if there is no data set.
     if ((await this.named(() => this.store.size(MANIFEST_PATH))) === null)
       throw nothingExported(this.pipeline)
     const pipeline = namePipeline(this.pipeline, options.maskKey)
     return this.#open('mark', pipeline, options, async ({ store, journal, catalog }) => {
-      if (journal === null) return work(store, null)
+      if (journal === null) return work({ store, state: null, failure: null })
       const failure = await settle(pipeline, store, journal, { ...options, catalog }).then(
         () => null,
         (error: unknown) => {
@@ -103,7 +103,7 @@ export class WritableDataSet extends DataSet {
           throw error
         },
       )
-      return work(store, failure)
+      return work({ store, state: journal.state, failure })
     })
   }
 
@@ -140,6 +140,14 @@ export type ChangedDataSet = Pick<Journal, 'read'> & {
   readonly store: Store
   /** null: nothing has begun. */
   readonly state: CheckpointState | null
+}
+
+export type SettledDataSet = {
+  readonly store: OwnedStore
+  /** null: nothing has begun. */
+  readonly state: CheckpointState | null
+  /** Why the catalog is behind; null: it is not. */
+  readonly failure: ExportError | null
 }
 
 type Opened = {

@@ -33,6 +33,7 @@ import {
   type CheckpointState,
   endEntry,
   type FoldedRun,
+  type Lock,
   MANIFEST_PATH,
   NEW_RUN,
   partitionCounts,
@@ -73,7 +74,7 @@ async function runOnDataSet(
     onLog('warn', message, { event: 'wait', for: 'lock', wait_ms: waitMs })
     onOpening?.({ kind: 'lock', untilMs: clock.now() + waitMs })
   }
-  const work = async ({ store, lost }: Held): Promise<RunSummary> => {
+  const work = async ({ store, lost }: Omit<Lock, 'release'>): Promise<RunSummary> => {
     onOpening?.({ kind: 'checkpoint' })
     // A run that has lost the lock cannot commit any more, so it does not wait.
     const signals = { stop: AbortSignal.any([stop, lost]), abort: AbortSignal.any([abort, lost]) }
@@ -92,8 +93,6 @@ async function runOnDataSet(
   }
   return withLock(pipeline, options, work, onWait)
 }
-
-type Held = Parameters<Parameters<typeof withLock>[2]>[0]
 
 async function carryOut(
   pipeline: NamedPipeline,

@@ -31,7 +31,7 @@ export function bringTables(
   const onTables = (committed: readonly TableState[]): void => {
     tables = committed
   }
-  return dataSet.settled({ ...options, rebuild, onTables }, async (_store, failure) => {
+  return dataSet.settled({ ...options, rebuild, onTables }, async ({ failure }) => {
     const inLine = failure === null
     const shown = tables.find(({ format }) => format === 'iceberg')?.metadataLocation ?? null
     const told = { metadataLocation: inLine ? shown : null, inLine, problem: null, failure: null }

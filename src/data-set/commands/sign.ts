@@ -1,5 +1,5 @@
 import { createPublicKey, type KeyObject } from 'node:crypto'
-import { ExportError, type OwnedStore, type Pipeline, runCommand, type Store } from '../../core/index.ts'
+import { ExportError, type Pipeline, runCommand, type Store } from '../../core/index.ts'
 import {
   type CheckpointState,
   fitsManifest,
@@ -17,7 +17,6 @@ import {
 import type { Evidence } from '../../summary/index.ts'
 import { requireOwnCheckpoint } from '../admission.ts'
 import type { DataSet } from '../data-set.ts'
-import { readState } from '../open/find-state.ts'
 import { requireShards } from '../open/look.ts'
 import { nothingExported, pathIn } from '../open-store.ts'
 import type { WriteOptions } from '../options.ts'
@@ -26,7 +25,7 @@ import { readVerdict } from '../plan/verdict.ts'
 import { isMarked } from '../settle/publish.ts'
 import { FORMER_PATH } from '../settle/replace-manifest.ts'
 import { inputOf, pages } from '../settle/summary-page.ts'
-import type { WritableDataSet } from '../writable-data-set.ts'
+import type { SettledDataSet, WritableDataSet } from '../writable-data-set.ts'
 
 export type Signed = {
   readonly pipeline: string
@@ -50,11 +49,15 @@ export function signDataSet(
   key: KeyObject,
   options: WriteOptions,
 ): Promise<Signed> {
-  return dataSet.settled(options, (store) => sign(dataSet, store, key))
+  return dataSet.settled(options, (at) => sign(dataSet, at, key))
 }
 
-async function sign({ pipeline, planned }: DataSet, store: OwnedStore, key: KeyObject): Promise<Signed> {
-  const { bytes, manifest, state } = await vouchedManifest(pipeline, store, await readState(store))
+async function sign(
+  { pipeline, planned }: DataSet,
+  { store, state: settled }: SettledDataSet,
+  key: KeyObject,
+): Promise<Signed> {
+  const { bytes, manifest, state } = await vouchedManifest(pipeline, store, settled)
   const size = await store.size(SIGNATURE_PATH)
   if (size !== null && size !== SIGNATURE_BYTES)
     throw new ExportError({

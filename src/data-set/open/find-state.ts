@@ -59,16 +59,12 @@ export async function isClearing(store: Store): Promise<boolean> {
   return (await store.size(CLEARING_PATH)) !== null
 }
 
-export async function readState(store: Store): Promise<CheckpointState | null> {
-  return (await findState(store))?.state ?? null
-}
-
 /** Where the checkpoint cannot be read, the manifest stands in for it. */
 export async function knownState(
   store: Store,
 ): Promise<{ readonly state: CheckpointState | null; readonly fault: ExportError | null }> {
   try {
-    return { state: await readState(store), fault: null }
+    return { state: (await findState(store))?.state ?? null, fault: null }
   } catch (error) {
     if (!isExportError(error, 'damaged', 'config')) throw error
     const manifest = await readManifest(store).catch(nullIf('damaged'))

@@ -25,7 +25,7 @@ import { readyToRun } from '../open/ready-to-run.ts'
 import { namingLocations, openStore, requireReachable } from '../open-store.ts'
 import type { WriteOptions } from '../options.ts'
 import { requireOwnTables } from '../settle/update-tables.ts'
-import { type LackingColumns, lackingColumns } from './lacking-columns.ts'
+import { type LackingColumns, lackingColumns } from './left-out.ts'
 import { countPartitions, planFor } from './plan-state.ts'
 import {
   type PartitionFilter,

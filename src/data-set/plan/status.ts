@@ -39,7 +39,7 @@ import { nothingExported, probe, withLocation } from '../open-store.ts'
 import { withNames } from '../queries.ts'
 import { isSignatureStale } from '../settle/replace-manifest.ts'
 import { isSummaryPageBehind } from '../settle/summary-page.ts'
-import { lackingColumns, lackingText } from './lacking-columns.ts'
+import { lackingColumns, lackingText } from './left-out.ts'
 import { countPartitions, planFor, planOfFile, retiredQueries } from './plan-state.ts'
 import { readVerdict } from './verdict.ts'
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { nullIf, type OwnedStore, type Pipeline, type Store } from '../../core/index.ts'
+import { getOrInsert, nullIf, type OwnedStore, type Pipeline, type Store } from '../../core/index.ts'
 import {
   mayHaveTables,
   type RestCatalog,
@@ -59,16 +59,16 @@ export async function updateTables(
   const manifestSha256 = manifestDigest(bytes)
   // Loaded only here: most commands read no footers.
   const { readStatistics } = await import('../../load/inspect/index.ts')
-  const statisticsOf = remembered(load.tables.formats.length, (shard: ShardFile) =>
-    // Of a footer nothing else is read.
-    readShard(store, shard, (reader) => readStatistics(reader, columns), 0),
-  )
+  // Of a footer nothing else is read.
+  const read = (shard: ShardFile) => readShard(store, shard, (reader) => readStatistics(reader, columns), 0)
+  const known = new Map<string, ReturnType<typeof read>>()
+  const readOnce = (shard: ShardFile) => getOrInsert(known, shard.path, () => read(shard))
   await updateAll(
     store,
     { ...load.tables, dataSetId },
     { columns, shards, manifestSha256, forgottenMs, runId: runId ?? null },
     {
-      statisticsOf,
+      statisticsOf: load.tables.formats.length > 1 ? readOnce : read,
       nowMs: clock.now(),
       rebuild,
       marks: () => state.tables,
@@ -91,21 +91,6 @@ export async function requireOwnTables(pipeline: Pipeline, store: Store, whereve
   const { tables } = pipeline.load
   if (tables.formats.length > 0)
     await requireOwn(store, { ...tables, ...(await tableOwner(store)) }, wherever)
-}
-
-/** Keeps each result until as many callers had it, so that no footer is read twice. */
-function remembered<T>(callers: number, read: (shard: ShardFile) => Promise<T>) {
-  const known = new Map<string, Promise<T>>()
-  return (shard: ShardFile): Promise<T> => {
-    const found = known.get(shard.path)
-    if (found === undefined) {
-      const reading = read(shard)
-      if (callers > 1) known.set(shard.path, reading)
-      return reading
-    }
-    known.delete(shard.path)
-    return found
-  }
 }
 
 /** One that has not begun owns no tables. */
