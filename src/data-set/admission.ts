@@ -15,51 +15,37 @@ import { openStore } from './open-store.ts'
 import { requireSameNames } from './queries.ts'
 import { requireOwnTables } from './settle/update-tables.ts'
 
-type Asked = {
-  readonly pipeline: NamedPipeline
-  readonly store: Store
-  readonly state: CheckpointState
-  /** What a run brings. */
-  readonly maskKey?: Uint8Array | null
-  readonly redo?: readonly string[]
-  /** Whether tables are made anew, wherever they were. */
-  readonly rebuild?: boolean
-}
-
-type Check = (asked: Asked) => void | Promise<void>
-
-const own: Check = ({ pipeline, state }) => requireOwnCheckpoint(pipeline, state)
-
-const goesOn: Check = ({ pipeline, state, maskKey = null, redo = [] }) => {
+/** What has to hold of a data set before pages come. @param redo patterns of what is exported again @throws ExportError */
+export function admitRun(
+  pipeline: NamedPipeline,
+  state: CheckpointState,
+  { maskKey, redo = [] }: { readonly maskKey: Uint8Array | null; readonly redo?: readonly string[] },
+): void {
   const columns = redo.includes(ALL) ? [] : columnChanges(pipeline, state.schemas.at(-1)!)
-  const changes = [...settingsSince(state.header.settings, pipeline, maskKey), ...columns]
-  checkContinues(pipeline, state, changes)
+  checkContinues(pipeline, state, [...settingsSince(state.header.settings, pipeline, maskKey), ...columns])
   requireSameNames(pipeline, state, maskKey)
 }
 
-const ownTables: Check = ({ pipeline, store, rebuild = false }) => requireOwnTables(pipeline, store, rebuild)
-
-const tablesFollow: Check = ({ pipeline, store, state }) =>
-  requireTablesToFollow(store, { ...pipeline.load.tables, dataSetId: state.header.data_set_id }, state.tables)
-
-/** What has to hold of a data set that is there before a command does this to it. */
-const ADMISSION = {
-  /** Pages come. */
-  run: [goesOn],
-  /** Shards change. */
-  change: [own, tablesFollow],
-  /** What is there is brought in line, listed or signed. */
-  mark: [own, ownTables],
-} as const satisfies Record<string, readonly Check[]>
-
-export type Admission = keyof typeof ADMISSION
-
-/** @param state null: nothing has begun @throws ExportError */
-export async function admit(
-  use: Admission,
-  { state, ...asked }: Omit<Asked, 'state'> & { readonly state: CheckpointState | null },
+/** The same before shards change. */
+export async function admitChange(
+  pipeline: Pipeline | NamedPipeline,
+  store: Store,
+  state: CheckpointState,
 ): Promise<void> {
-  if (state !== null) for (const check of ADMISSION[use]) await check({ ...asked, state })
+  requireOwnCheckpoint(pipeline, state)
+  const tables = { ...pipeline.load.tables, dataSetId: state.header.data_set_id }
+  await requireTablesToFollow(store, tables, state.tables)
+}
+
+/** The same before what is there is brought in line, listed or signed. @param rebuild whether tables are made anew */
+export async function admitMark(
+  pipeline: NamedPipeline,
+  store: Store,
+  state: CheckpointState,
+  rebuild: boolean,
+): Promise<void> {
+  requireOwnCheckpoint(pipeline, state)
+  await requireOwnTables(pipeline, store, rebuild)
 }
 
 /** @throws ExportError `config` where the data set is another pipeline's, or has other settings; the key is not compared */
@@ -69,7 +55,7 @@ export async function requireFit(pipeline: Pipeline): Promise<void> {
 }
 
 /** Refuses the checkpoint of another pipeline, or of other settings; the mask key is not compared. @throws ExportError */
-export function requireOwnCheckpoint(pipeline: Pipeline, found: CheckpointState): void {
+export function requireOwnCheckpoint(pipeline: Pipeline | NamedPipeline, found: CheckpointState): void {
   checkContinues(pipeline, found, settingsSince(found.header.settings, pipeline, null))
 }
 

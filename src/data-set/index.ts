@@ -1,4 +1,4 @@
-export { admit, columnChanges, requireFit } from './admission.ts'
+export { admitRun, columnChanges, requireFit } from './admission.ts'
 export { bringTables, type TableSummary } from './commands/bring-tables.ts'
 export { type CompactResult, compactDataSet, manySmallShards } from './commands/compact.ts'
 export { type ForgetResult, forgetPeople } from './commands/forget/forget.ts'

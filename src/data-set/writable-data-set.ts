@@ -14,7 +14,7 @@ import {
   readBlob,
   type SealedShard,
 } from '../state/index.ts'
-import { type Admission, admit } from './admission.ts'
+import { admitChange, admitMark } from './admission.ts'
 import { type Change, commitChange, writeFiles } from './change.ts'
 import { DataSet, type Place } from './data-set.ts'
 import { isBegun, knownState } from './open/find-state.ts'
@@ -63,13 +63,17 @@ export class WritableDataSet extends DataSet {
       const { result, files } = await this.named(async () => {
         const { store } = this
         const state = this.known()
-        await admit('change', { pipeline, store, state })
+        if (state !== null) await admitChange(pipeline, store, state)
         return plan({ pipeline, store, state, read: (ref) => readBlob(store, ref) })
       })
       // The lock would create the folder.
       if (dryRun || files.length === 0) return { result, came: [] }
     }
-    return this.#open('change', pipeline, options, async ({ store, journal, catalog }) => {
+    const accept: Accept = async (store, state) => {
+      await admitChange(pipeline, store, state)
+      return options.goes ?? []
+    }
+    return this.#open(pipeline, options, accept, async ({ store, journal, catalog }) => {
       if (journal === null) {
         const { result, files } = await plan({ pipeline, store, state: null, read: async () => null })
         await writeFiles(store, files)
@@ -94,7 +98,11 @@ export class WritableDataSet extends DataSet {
     if ((await this.named(() => this.store.size(MANIFEST_PATH))) === null)
       throw nothingExported(this.pipeline)
     const pipeline = namePipeline(this.pipeline, options.maskKey)
-    return this.#open('mark', pipeline, options, async ({ store, journal, catalog }) => {
+    const accept: Accept = async (store, state) => {
+      await admitMark(pipeline, store, state, options.rebuild ?? false)
+      return []
+    }
+    return this.#open(pipeline, options, accept, async ({ store, journal, catalog }) => {
       if (journal === null) return work({ store, state: null, failure: null })
       const failure = await settle(pipeline, store, journal, { ...options, catalog }).then(
         () => null,
@@ -112,18 +120,14 @@ export class WritableDataSet extends DataSet {
   }
 
   #open<T>(
-    use: Admission,
     pipeline: NamedPipeline,
-    options: WriteOptions & { readonly rebuild?: boolean; readonly goes?: readonly number[] },
+    options: WriteOptions,
+    accept: Accept,
     work: (opened: Opened) => Promise<T>,
   ): Promise<T> {
-    const { rebuild = false, goes = [] } = options
     return this.hold(options, (store) =>
       withCatalog(pipeline, store, options, false, async (catalog) => {
-        const journal = await openChecked(store, null, async (state) => {
-          await admit(use, { pipeline, store, state, rebuild })
-          return goes
-        })
+        const journal = await openChecked(store, null, (state) => accept(store, state))
         try {
           return await work({ store, journal, catalog })
         } finally {
@@ -149,6 +153,9 @@ export type SettledDataSet = {
   /** Why the catalog is behind; null: it is not. */
   readonly failure: ExportError | null
 }
+
+/** Refuses a state, or gives the shards that go and need not be whole. */
+type Accept = (store: Store, state: CheckpointState) => Promise<readonly number[]>
 
 type Opened = {
   readonly store: OwnedStore

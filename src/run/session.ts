@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { NamedPipeline, OwnedStore } from '../core/index.ts'
 import {
-  admit,
+  admitRun,
   columnChanges,
   type Invalidation,
   invalidationOf,
@@ -66,7 +66,7 @@ export async function openSession(
 ): Promise<Session> {
   let redo: Invalidation | null = null
   const journal = await openChecked(store, headerOf(pipeline, options), async (found) => {
-    await admit('run', { pipeline, store, state: found, ...options })
+    admitRun(pipeline, found, options)
     redo = await redone(pipeline, found, options)
     return redo?.former.map(({ shard }) => shard) ?? []
   })
@@ -135,11 +135,11 @@ function headerOf(pipeline: NamedPipeline, { clock, maskKey }: RunOptions): Head
 
 async function redone(
   pipeline: NamedPipeline,
-  state: CheckpointState | null,
+  state: CheckpointState,
   { redo: patterns, clock, onLog }: RunOptions,
 ): Promise<Invalidation | null> {
   // Before the lock, `runPipeline` has matched them with what a new data set will hold.
-  if (state === null || patterns.length === 0) return null
+  if (patterns.length === 0) return null
   const redo = await planRedo(pipeline, state, patterns, clock.now())
   requireColumnsKept(pipeline, state, redo)
   if (redo === null) return null

@@ -28,7 +28,7 @@ import { requireShards } from './look.ts'
 export async function openChecked<Header extends HeaderEntry | null>(
   store: OwnedStore,
   header: Header,
-  accept: (found: CheckpointState | null) => Promise<readonly number[]> = async () => [],
+  accept: (found: CheckpointState) => Promise<readonly number[]> = async () => [],
 ): Promise<Journal | (Header & null)> {
   for (;;) {
     const known = await findState(store)
@@ -37,7 +37,7 @@ export async function openChecked<Header extends HeaderEntry | null>(
       continue
     }
     const { found, manifest, state: before } = known
-    const goes = await accept(before)
+    const goes = before === null ? [] : await accept(before)
     if (before === null) await requireShards(store, null, () => true)
     if (before === null && header === null) return header as Header & null
     await requireSuppression(store, known)

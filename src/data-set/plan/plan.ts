@@ -18,7 +18,7 @@ import {
 } from '../../core/index.ts'
 import type { Plan, PlannedChain } from '../../pipeline/index.ts'
 import { type CheckpointState, type PlanStates, searchesByMonth, type Verdict } from '../../state/index.ts'
-import { admit } from '../admission.ts'
+import { admitRun } from '../admission.ts'
 import { findState, requireSuppression } from '../open/find-state.ts'
 import { requireShards } from '../open/look.ts'
 import { readyToRun } from '../open/ready-to-run.ts'
@@ -80,7 +80,7 @@ export async function readPlan(
     // The next command that changes a data set which is given up removes the rest.
     if (found === null) return null
     const { state } = found
-    await admit('run', { pipeline, store, state, ...options })
+    if (state !== null) admitRun(pipeline, state, options)
     await requireSuppression(store, found)
     await requireShards(store, state)
     return state
