@@ -60,7 +60,7 @@ export type PlanResult = {
   /** What is exported without some columns of the pipeline; null: nothing is. */
   readonly lacking: LackingColumns | null
   readonly verdict: Verdict
-  /** The status of each partition, in the order of export; made on demand. */
+  /** The status of each partition, in the order of the plan; made on demand. */
   each(): Iterable<PartitionStatus>
   /** Totals of each query, over the wanted partitions (default: all). */
   queries(isWanted?: PartitionFilter): readonly QueryStatus[]

@@ -44,7 +44,7 @@ import { countPartitions, planFor, planOfFile, retiredQueries } from './plan-sta
 import { readVerdict } from './verdict.ts'
 
 export type StatusResult = {
-  /** In the order of export; made on demand. */
+  /** In the order of the plan; made on demand. */
   partitions(): Iterable<PartitionStatus>
   /** Totals of each query, over the wanted partitions (default: all). */
   queries(isWanted?: PartitionFilter): readonly QueryStatus[]

@@ -19,15 +19,15 @@ import { type Begun, chainsOf, type Named, type PlannedChain } from './chains.ts
 export type BegunQueries = (query: string) => Begun | null
 
 export type Plan = {
-  /** Every partition, in the order of export; made on demand, so that a million cost little. */
+  /** Every partition, query by query in the order of windows; made on demand, so that a million cost little. */
   partitions(): Iterable<Partition>
   /** The chains that export what is not done; made on demand. */
   chains(): Iterable<PlannedChain>
 }
 
 /**
- * Queries × windows, less what earlier runs have covered: no row is exported twice if `every` or `until` change. The
- * order is that of folders. @throws ExportError `config` when a partly exported window would have to be cut
+ * Queries × windows, less what earlier runs have covered: no row is exported twice if `every` or `until` change.
+ * @throws ExportError `config` when a partly exported window would have to be cut
  */
 export function planPartitions(pipeline: NamedPipeline, now: Micros, lookUp: BegunQueries): Plan {
   const begunOf: BegunQueries = (query) => withHeldWindows(lookUp(query))
@@ -41,25 +41,12 @@ export function planPartitions(pipeline: NamedPipeline, now: Micros, lookUp: Beg
     if (begun !== undefined && [...begun.keys()].some((name) => !common.has(name)))
       reshaped.set(query, fitWindows(wanted, begun, query.name, locationOf(pipeline, 'extract.windows')))
   }
-  function* byQuery(): Generator<Partition> {
-    for (const query of queries)
-      for (const { name, window } of reshaped.get(query) ?? wanted)
-        yield { key: `${query.name}/${name}`, query, window }
-  }
-  function* byWindow(): Generator<Partition> {
-    // Windows that only some queries have are sorted among the others by their beginning.
-    const all = new Map<string, Window | null>()
-    for (const windows of [wanted, ...reshaped.values()])
-      for (const { name, window } of windows) all.set(name, window)
-    const own = new Map(
-      [...reshaped].map(([query, windows]) => [query, new Set(windows.map(({ name }) => name))]),
-    )
-    for (const [name, window] of [...all].sort(([, a], [, b]) => (a?.from ?? 0) - (b?.from ?? 0)))
-      for (const query of queries)
-        if ((own.get(query) ?? common).has(name)) yield { key: `${query.name}/${name}`, query, window }
-  }
   return {
-    partitions: pipeline.load.partitionBy.join() === 'window' ? byWindow : byQuery,
+    *partitions() {
+      for (const query of queries)
+        for (const { name, window } of reshaped.get(query) ?? wanted)
+          yield { key: `${query.name}/${name}`, query, window }
+    },
     *chains() {
       const options = { order, perChain: settings?.perChain ?? null }
       for (const query of queries)
