@@ -55,7 +55,7 @@ export async function requireFit(pipeline: Pipeline): Promise<void> {
 }
 
 /** Refuses the checkpoint of another pipeline, or of other settings; the mask key is not compared. @throws ExportError */
-export function requireOwnCheckpoint(pipeline: Pipeline | NamedPipeline, found: CheckpointState): void {
+function requireOwnCheckpoint(pipeline: Pipeline | NamedPipeline, found: CheckpointState): void {
   checkContinues(pipeline, found, settingsSince(found.header.settings, pipeline, null))
 }
 

@@ -15,7 +15,6 @@ import {
   type Verdict,
 } from '../../state/index.ts'
 import type { Evidence } from '../../summary/index.ts'
-import { requireOwnCheckpoint } from '../admission.ts'
 import type { DataSet } from '../data-set.ts'
 import { requireShards } from '../open/look.ts'
 import { nothingExported, pathIn } from '../open-store.ts'
@@ -136,13 +135,12 @@ async function read(dataSet: DataSet, publicKey: KeyObject | null, version: stri
 
 /**
  * What may be signed: the manifest equals the checkpoint's to the byte, and every shard has its full length.
- * @throws ExportError `config` when nothing is exported or the pipeline is another one, `damaged` when a check fails
+ * @throws ExportError `config` when nothing is exported, `damaged` when a check fails
  */
 async function vouchedManifest(pipeline: Pipeline, store: Store, state: CheckpointState | null) {
   const bytes = await store.read(MANIFEST_PATH)
   if (bytes === null) throw nothingExported(pipeline)
   const manifest = parseManifest(bytes)
-  if (state !== null) requireOwnCheckpoint(pipeline, state)
   if (state === null || !isManifestOf(bytes, pipeline, state))
     throw new ExportError({
       kind: 'damaged',

@@ -51,16 +51,15 @@ export async function planRedo(
 }
 
 function requirePlanned(pipeline: Pipeline, plan: Plan, redo: Invalidation): void {
-  const planned = new Set<string>()
-  for (const { key } of plan.partitions()) if (redo.partitions.has(key)) planned.add(key)
-  for (const key of redo.partitions)
-    if (!planned.has(key))
-      throw new ExportError({
-        kind: 'config',
-        what: `${key} shares a shard with a partition to be exported anew, and the pipeline no longer requests it, so its rows would be lost`,
-        where: CHECKPOINT_PATH,
-        next: `Put its query and window back into ${pipeline.file}, or start over with --fresh; nothing was changed.`,
-      })
+  const left = new Set(redo.partitions)
+  for (const { key } of plan.partitions()) left.delete(key)
+  for (const key of left)
+    throw new ExportError({
+      kind: 'config',
+      what: `${key} shares a shard with a partition to be exported anew, and the pipeline no longer requests it, so its rows would be lost`,
+      where: CHECKPOINT_PATH,
+      next: `Put its query and window back into ${pipeline.file}, or start over with --fresh; nothing was changed.`,
+    })
 }
 
 /** Sealed shards and their rows stay until `swapRedone`; what is not finished is dropped. */
