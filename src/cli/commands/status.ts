@@ -80,7 +80,7 @@ function* jsonParts(
 ): Generator<string> {
   yield `{"pipeline":${plainJson(name)},"partitions":[`
   let separator = '\n'
-  for (const partition of result.partitions()) {
+  for (const partition of result.each()) {
     if (wanted !== null && !wanted(partition.query, partition.state)) continue
     yield separator + plainJson(partition)
     separator = ',\n'
@@ -131,8 +131,8 @@ function* statusLines(
   for (const sentence of result.overdue) yield `to do: ${plainLine(sentence)}`
   yield* statusTable(
     {
-      partitions: () => result.partitions(),
-      queries: (wanted) => result.queries(wanted),
+      partitions: result.each,
+      queries: result.queries,
       more: [
         { title: 'rows', value: ({ rows }) => rows },
         { title: 'requests', value: ({ requests }) => requests },

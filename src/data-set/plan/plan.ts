@@ -27,16 +27,10 @@ import type { WriteOptions } from '../options.ts'
 import { requireOwnTables } from '../settle/update-tables.ts'
 import { type LackingColumns, lackingColumns } from './left-out.ts'
 import { countPartitions, planFor } from './plan-state.ts'
-import {
-  type PartitionFilter,
-  type PartitionStatus,
-  type QueryStatus,
-  statusByQuery,
-  statusOfEach,
-} from './status.ts'
+import { type Listing, listingOf } from './status.ts'
 import { readVerdict } from './verdict.ts'
 
-export type PlanResult = {
+export type PlanResult = Listing & {
   /** `partial`: with committed rows, or the current ones of chains; `pending`: the others that are not done. */
   readonly partitions: Omit<PlanStates, 'failed'>
   /** At least one request for each chain. */
@@ -60,10 +54,6 @@ export type PlanResult = {
   /** What is exported without some columns of the pipeline; null: nothing is. */
   readonly lacking: LackingColumns | null
   readonly verdict: Verdict
-  /** The status of each partition, in the order of the plan; made on demand. */
-  each(): Iterable<PartitionStatus>
-  /** Totals of each query, over the wanted partitions (default: all). */
-  queries(isWanted?: PartitionFilter): readonly QueryStatus[]
 }
 
 /** Plans a run, changes nothing; works during one. @throws ExportError when a run could not begin, but for the lock */
@@ -114,8 +104,7 @@ export async function readPlan(
     searchesRemaining: state?.searchesRemaining ?? null,
     lacking: lackingColumns(pipeline, state),
     verdict: await readVerdict(openStore(pipeline), pipeline, state, { atWork: 'perhaps' }),
-    each: () => statusOfEach(plan, state),
-    queries: (isWanted = () => true) => statusByQuery(plan, state, isWanted),
+    ...listingOf(plan, state),
   }
 }
 

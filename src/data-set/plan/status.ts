@@ -43,11 +43,7 @@ import { lackingColumns, lackingText } from './left-out.ts'
 import { countPartitions, planFor, planOfFile, retiredQueries } from './plan-state.ts'
 import { readVerdict } from './verdict.ts'
 
-export type StatusResult = {
-  /** In the order of the plan; made on demand. */
-  partitions(): Iterable<PartitionStatus>
-  /** Totals of each query, over the wanted partitions (default: all). */
-  queries(isWanted?: PartitionFilter): readonly QueryStatus[]
+export type StatusResult = Listing & {
   /** Queries that the pipeline file no longer has; their shards stay. */
   readonly retired: readonly RetiredQuery[]
   readonly totals: PartitionStates &
@@ -91,8 +87,7 @@ export async function readStatus(dataSet: DataSet, nowMs: number): Promise<Statu
   const fault = invalid ?? (state === null ? null : await obstacleTo(given, store, state, isHeld))
   const verdict = await readVerdict(store, pipeline, state, { fault, atWork: isHeld })
   return {
-    partitions: () => statusOfEach(plan, state),
-    queries: (isWanted = () => true) => statusByQuery(plan, state, isWanted),
+    ...listingOf(plan, state),
     retired: state === null ? [] : retiredQueries(pipeline, state),
     totals: { partitions: total, done, partial, failed, pending, pruned, redo, ...sums(state) },
     service: { pageSize: state?.service.pageSize ?? null },
@@ -168,7 +163,20 @@ async function behindManifest(store: Store, isHeld: boolean): Promise<readonly s
   ]
 }
 
-export function* statusOfEach(plan: Plan, state: CheckpointState | null): Generator<PartitionStatus> {
+/** What is told of the partitions of a plan; made on demand. */
+export type Listing = {
+  /** In the order of the plan. */
+  readonly each: () => Iterable<PartitionStatus>
+  /** Totals of each query, over the wanted partitions (default: all). */
+  readonly queries: (isWanted?: PartitionFilter) => readonly QueryStatus[]
+}
+
+export function listingOf(plan: Plan, state: CheckpointState | null): Listing {
+  const each = () => statusOfEach(plan, state)
+  return { each, queries: (isWanted = () => true) => statusByQuery(each(), isWanted) }
+}
+
+function* statusOfEach(plan: Plan, state: CheckpointState | null): Generator<PartitionStatus> {
   const nextOf = new Map<string, string | null>()
   for (const { query, windows, watermark, next } of state?.chains.values() ?? []) {
     nextOf.set(partitionKey(query, windows.at(watermark)), next)
@@ -219,13 +227,9 @@ export type QueryStatus = PartitionStates & {
 
 export type PartitionFilter = (query: string, state: PartitionState) => boolean
 
-export function statusByQuery(
-  plan: Plan,
-  state: CheckpointState | null,
-  isWanted: PartitionFilter,
-): readonly QueryStatus[] {
+function statusByQuery(each: Iterable<PartitionStatus>, isWanted: PartitionFilter): readonly QueryStatus[] {
   const found = new Map<string, { -readonly [K in keyof QueryStatus]: QueryStatus[K] }>()
-  for (const { key, query, state: where, rows, requests, error } of statusOfEach(plan, state)) {
+  for (const { key, query, state: where, rows, requests, error } of each) {
     if (!isWanted(query, where)) continue
     const sum = getOrInsert(found, query, () => ({ ...NOTHING, query }))
     sum.partitions++
