@@ -183,16 +183,22 @@ export const ENTRY_SCHEMAS = {
     state: z
       .object({
         next: z.string().nullable(),
+        /** Number of its first windows that get no more rows, provided that rows come in order. */
         watermark: count,
         pages: count,
+        /** null: no item yet. */
         position: position.nullable(),
         requested: z.object({ from: z.number(), until: z.number() }).nullable(),
+        /** Set when it has lost its cursor: its requests begin at this instant. */
         since: int64.nullable(),
         /** Digests of the cursors before `next`, base64. */
         seen: z.string(),
         ids: z.array(blob),
+        /** Whether ids of some pages are not kept any more. */
         truncated: z.boolean(),
+        /** Nothing is known from which it can go on. */
         lost: z.literal(true).optional(),
+        /** Rows requested with its last page; null: no page yet. */
         size: count.nullable(),
       })
       .optional(),

@@ -25,8 +25,6 @@ export type Found = {
   /** Bytes of the commits after it. */
   readonly entryBytes: number
   readonly blobBytes: number
-  /** Numbers of all files in the log. */
-  readonly files: readonly number[]
 }
 
 /** The state of a data set, also during a run; null: none. @throws ExportError `damaged`, or `config`: other version */
@@ -63,7 +61,7 @@ async function find(store: Store, onSeen: (what: string) => void): Promise<Found
       for (const { bytes } of blobs) blobBytes += bytes
     }
   })
-  return { fold, saved: { file: logEnd.file, bytes }, entryBytes, blobBytes, files }
+  return { fold, saved: { file: logEnd.file, bytes }, entryBytes, blobBytes }
 }
 
 /** The first entry alone; null: no checkpoint. @throws ExportError as {@link readCheckpoint} */

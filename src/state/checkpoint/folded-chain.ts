@@ -1,39 +1,25 @@
-import { type Int64Json, type Window, WindowRun } from '../../core/index.ts'
-import { type PageIds, type Position, SeenCursors } from '../../rows/index.ts'
+import { WindowRun } from '../../core/index.ts'
+import { type PageIds, SeenCursors } from '../../rows/index.ts'
 import type { ChainEntry, FeedProgress, PageEntry } from '../journal-entry.ts'
 import { type BlobRef, blobRef, blobTuple } from '../log/commit.ts'
 import { afterFeedPage } from './folded-feed.ts'
 
+type Progress = NonNullable<ChainEntry['state']>
+
 /** A chain that has begun and not ended. */
-export type FoldedChain = {
-  readonly chain: number
-  readonly query: string
-  /** Its windows, without those that other chains took over. */
-  readonly windows: WindowRun
-  /** Number of its first windows that get no more rows, provided that rows come in order. */
-  readonly watermark: number
-  readonly next: string | null
-  readonly pages: number
-  /** null: no item yet. */
-  readonly position: Position | null
-  readonly requested: Window | null
-  /** Set when it has lost its cursor: its requests begin at this instant. */
-  readonly since: Int64Json | null
-  /** Cursors before `next`; null: none. */
-  readonly seen: SeenCursors | null
-  /** The ids of its last pages, in the log. */
-  readonly ids: readonly BlobRef[]
-  /** Whether ids of some pages are not kept any more. */
-  readonly truncated: boolean
-  /** Whether nothing is known from which it can go on. */
-  readonly lost: boolean
-  /** Rows requested with its last page; null: no page yet. */
-  readonly size: number | null
-  /** How far a feed is read; null: it is a search. */
-  readonly feed: FeedProgress | null
-  /** Number of the schema of its rows. */
-  readonly schema: number
-}
+export type FoldedChain = Pick<ChainEntry, 'chain' | 'query'> &
+  Omit<Progress, 'seen' | 'ids' | 'lost'> & {
+    /** Its windows, without those that other chains took over. */
+    readonly windows: WindowRun
+    /** Cursors before `next`; null: none. */
+    readonly seen: SeenCursors | null
+    /** The ids of its last pages, in the log. */
+    readonly ids: readonly BlobRef[]
+    readonly lost: boolean
+    /** How far a feed is read; null: it is a search. */
+    readonly feed: FeedProgress | null
+    readonly schema: number
+  }
 
 export function chainFromEntry(entry: ChainEntry): FoldedChain {
   const { chain, query, order, windows, feed = null, schema = 0, state } = entry

@@ -3,7 +3,7 @@ import type { Entry, JournalEntry, RunBy, RunEndEntry, RunFigures, RunStatus } f
 
 export type RunCounts = {
   readonly rows: number
-  /** With retries. */
+  /** With retries. After a kill: only those of committed pages and of failed partitions. */
   readonly requests: number
   readonly retries: number
   readonly quarantined: number
@@ -22,13 +22,11 @@ export const NO_RUN_COUNTS: RunCounts = {
   searchesRemaining: null,
 }
 
-export type FoldedRun = Omit<RunCounts, 'requests'> & {
+export type FoldedRun = RunCounts & {
   readonly run: string
   readonly started_at: string
   readonly finished_at: string | null
   readonly status: RunStatus | null
-  /** After a kill: only the requests of committed pages and of failed partitions. */
-  readonly requests: number
   readonly version: string
   readonly by: RunBy
   /** Months (UTC) after its first one, and the searches of the run before each. */

@@ -24,16 +24,12 @@ export class RecentBlobs {
       this.#blobs.delete(place)
       this.#bytes -= byteLength
     }
-    this.#add(ref, new Uint8Array(blob))
+    this.read(ref, new Uint8Array(blob))
   }
 
   /** Takes what was read, if there is room. */
   read(ref: BlobRef, blob: Uint8Array): void {
-    if (this.#bytes + ref.bytes <= this.#maxBytes) this.#add(ref, blob)
-  }
-
-  #add(ref: BlobRef, blob: Uint8Array): void {
-    if (this.#blobs.has(blobKey(ref))) return
+    if (this.#bytes + ref.bytes > this.#maxBytes || this.#blobs.has(blobKey(ref))) return
     this.#blobs.set(blobKey(ref), blob)
     this.#bytes += blob.byteLength
   }

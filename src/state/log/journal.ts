@@ -16,6 +16,7 @@ import {
   readBlob,
   requireReadable,
 } from './commit.ts'
+import { listLog } from './read-log.ts'
 
 // A checkpoint is saved when the log since it is as large, and at least this: else each page would save one.
 const MIN_ENTRY_BYTES = 1 << 20
@@ -46,7 +47,6 @@ type Waiting = CommitPart & {
 export class Journal implements CommitLog {
   readonly #store: OwnedStore
   readonly #fold: JournalFold
-  readonly #files: Set<number>
   /** Where the claim ends, and whether the checkpoint covers all before it. */
   #claim = { end: LOG_START, followsCheckpoint: false }
   #saved: { readonly file: number; readonly bytes: number }
@@ -64,7 +64,7 @@ export class Journal implements CommitLog {
   /** After a failed write the end of the log is unknown, so all later commits fail as well. */
   #failure: { readonly error: unknown } | null = null
 
-  private constructor(store: OwnedStore, { fold, saved, entryBytes, blobBytes, files }: Found) {
+  private constructor(store: OwnedStore, { fold, saved, entryBytes, blobBytes }: Found) {
     this.#store = store
     this.#recent = new RecentBlobs(store.extend === undefined ? RECENT_BYTES : 0)
     this.#fold = fold
@@ -72,7 +72,6 @@ export class Journal implements CommitLog {
     this.#ended = saved.file
     this.#entryBytes = entryBytes
     this.#blobBytes = blobBytes
-    this.#files = new Set(files)
   }
 
   /** Takes the next place in the log. @returns null: another claim has come first; read everything again */
@@ -94,12 +93,11 @@ export class Journal implements CommitLog {
   /** Removes files that nothing needs, after any earlier sweep. */
   sweep(): Promise<void> {
     return this.#sweeps(async () => {
+      const files = await listLog(this.#store)
+      // Of the state as it is after the list: commits go on.
       const needed = new Set(Array.from(blobsNeeded(this.state), ({ file }) => file))
-      const dead = [...this.#files].filter((file) => file <= this.#saved.file && !needed.has(file))
-      await sideBySide(dead, async (file) => {
-        await this.#store.remove(commitPath(file))
-        this.#files.delete(file)
-      })
+      const dead = files.filter((file) => file <= this.#saved.file && !needed.has(file))
+      await sideBySide(dead, (file) => this.#store.remove(commitPath(file)))
     })
   }
 
@@ -203,7 +201,6 @@ export class Journal implements CommitLog {
     const path = commitPath(file)
     if (file === logEnd.file) await this.#store.extend!(path, logEnd.bytes, commit.chunks)
     else if (!(await this.#store.create(path, commit.chunks))) return null
-    this.#files.add(file)
     for (const { entries, blobs } of commit.parts) this.#fold.apply(entries, commit.end, blobs)
     this.#entryBytes += commit.chunks[0]!.byteLength
     for (const [i, { blobs }] of commit.parts.entries()) {

@@ -1,3 +1,5 @@
+import type { Manifest } from './manifest.ts'
+
 /** Finds a manifest's lines without JSON, in POSIX (extended), RE2 and Java: one group, no backslash, any indent. */
 export const MANIFEST_LINES = {
   dataSet: '^[^"{]*"data_set_id": *"([^"]+)"',
@@ -13,24 +15,12 @@ export const MANIFEST_LINES = {
 /** Prints a line for each shard of a manifest, as `sha256sum --check` reads it. */
 export const SHA256SUMS_OF_MANIFEST = `sed -nE 's/${MANIFEST_LINES.path}.*${MANIFEST_LINES.sha256}.*/\\2  \\1/p' _manifest.json`
 
-type ShardOfLine = {
-  readonly path: string
-  readonly rows: number
-  readonly sha256: string
-  readonly partitions: readonly string[]
-  readonly imported_at: unknown
-  readonly schema?: number | undefined
-}
-
-export function shardLine(shard: ShardOfLine): string {
+export function shardLine(shard: object): string {
   return `    ${JSON.stringify(shard)}`
 }
 
 /** The lines that {@link MANIFEST_LINES} find, for engines that cannot read the file. */
-export function manifestLines(manifest: {
-  readonly data_set_id: string
-  readonly shards: readonly ShardOfLine[]
-}): readonly string[] {
+export function manifestLines(manifest: Pick<Manifest, 'data_set_id' | 'shards'>): readonly string[] {
   const listed = manifest.shards.map(({ path, rows, sha256, partitions, schema }) =>
     shardLine({ path, rows, sha256, partitions, imported_at: null, schema: schema || undefined }),
   )
