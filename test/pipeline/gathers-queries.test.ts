@@ -53,7 +53,7 @@ test('every invalid line of a domains file is reported, in order', async () => {
     expect.stringMatching(/^list\.txt:5001:1: (?!.*hunter2).* an e-mail address$/),
     expect.stringMatching(/^list\.txt:5002:1: (?!.*hunter2).* a URL$/),
     `list.txt:9999:1: ${expected} ".hunter2": an empty label`,
-    `list.txt:10000:1: ${expected} "${'a'.repeat(60)}…": 254 characters`,
+    `list.txt:10000:1: ${expected} "${'a'.repeat(60)}…": more than 253 characters`,
   ])
 })
 
@@ -167,8 +167,8 @@ test.each([
   ['*.acme.com', 'a wildcard'],
   ['acme.com:443', 'the character ":"'],
   ['acme..com', 'an empty label'],
-  [`${'a'.repeat(64)}.com`, '64 characters between two dots; 63 are the most'],
-  [`${'ü'.repeat(60)}.com`, '66 characters between two dots; 63 are the most'],
+  [`${'a'.repeat(64)}.com`, 'more than 63 characters between two dots'],
+  [`${'ü'.repeat(60)}.com`, 'more than 63 characters between two dots'],
   ['x-.acme.com', 'a - at the beginning or end of a label'],
   ['acme.c', 'a single character after the last dot'],
 ])('%s is no domain: %s', async (domain, fault) => {

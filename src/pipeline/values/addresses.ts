@@ -1,14 +1,10 @@
-import { isIP } from 'node:net'
 import { domainToASCII } from 'node:url'
 import { isLoopback } from '../../core/index.ts'
 
-const DOMAIN = /^[\p{L}\p{M}\p{N}_-]+(?:\.[\p{L}\p{M}\p{N}_-]+)*$/u
 const NO_DOMAIN_CHARACTER = /[^\p{L}\p{M}\p{N}_.-]/u
-/** URL parsers read a host that ends like this as an IPv4 address, also in short or hexadecimal form. */
-const NUMBER_AT_END = /(?:^|\.)(?:\d+|0x[0-9a-f]*)$/i
-/** RFC 1035, section 2.3.4: 255 bytes with the length byte and the root, and 63 for a label. */
+/** 255 bytes with the length byte and the root. */
 const MAX_LENGTH = 253
-const MAX_LABEL = 63
+const TOO_LONG = `more than ${MAX_LENGTH} characters`
 /** Unicode composition shortens a text to a quarter at most. For many marks in a row it takes quadratic time. */
 const MAX_RAW_LENGTH = 4 * MAX_LENGTH
 
@@ -16,7 +12,7 @@ export const DOMAIN_EXPECTED = `a domain name (letters, digits, -, _ and dots, a
 
 /** As the service knows it: lower case, punycode, no trailing dot; null: no domain, so a search would find nothing. */
 export function parseDomain(text: string): string | null {
-  return faultOf(text) === null ? asciiOf(text) : null
+  return faultOf(text) === null ? domainToASCII(normalise(text)) : null
 }
 
 /** Why a text is no domain. Does not quote the text. */
@@ -30,6 +26,11 @@ const MISTAKES = {
     [/^[a-z][a-z0-9+.-]*:\/\/|^\/\//i, 'a URL'],
     [/@/, 'an e-mail address'],
     [/^\*\./, 'a wildcard'],
+    // Of version 6; and what URL parsers read as one of version 4, also in short or hexadecimal form.
+    [
+      /^\[?[0-9a-f]*:[0-9a-f.]*:|(?:^|\.)(?:\d+|0x[0-9a-f]*)$/i,
+      'an IP address; only domains can be searched for',
+    ],
   ],
   email: [
     [/[<>]/, 'an address in angle brackets; write the address alone'],
@@ -50,42 +51,26 @@ export function mistakeIn(kind: keyof typeof MISTAKES, text: string): string | n
   return MISTAKES[kind].find(([pattern]) => pattern.test(text.trim()))?.[1] ?? null
 }
 
+/** Of a domain in ASCII. RFC 1035, section 2.3.4, bounds the lengths; RFC 952 and 1123 forbid hyphens there. */
+const FAULTS: readonly (readonly [RegExp, string])[] = [
+  [/^$/, 'letters that no domain can have'],
+  [/(?:^|\.)(?:\.|$)/, 'an empty label'],
+  [/^[^.]*$/, 'a name without a dot; write the domain in full, such as acme.com'],
+  [/^.{254}/, TOO_LONG],
+  [/[^.]{64}/, 'more than 63 characters between two dots'],
+  [/(?:^|\.)-|-(?:\.|$)/, 'a - at the beginning or end of a label'],
+  [/\.[^.]$/, 'a single character after the last dot'],
+]
+
 function faultOf(text: string): string | null {
-  if (text.length > MAX_RAW_LENGTH) return `${text.length} characters`
+  if (text.length > MAX_RAW_LENGTH) return TOO_LONG
   const domain = normalise(text)
   const mistake = mistakeIn('domain', domain)
   if (mistake !== null) return mistake
-  if (isAddress(domain.replace(/^\[|\]$/g, '')) || NUMBER_AT_END.test(domain)) {
-    return 'an IP address; only domains can be searched for'
-  }
   const unexpected = NO_DOMAIN_CHARACTER.exec(domain)
   if (unexpected !== null) return `the character ${JSON.stringify(unexpected[0])}`
-  if (domain.length > MAX_LENGTH) return `${domain.length} characters`
-  if (!DOMAIN.test(domain)) return 'an empty label'
-  if (!domain.includes('.')) return 'a name without a dot; write the domain in full, such as acme.com'
-  return faultOfLabels(asciiOf(text))
-}
-
-/** The first two tests are cheap, and `isIP` prepares long patterns when it is first called. */
-function isAddress(text: string): boolean {
-  return (text.includes(':') || NUMBER_AT_END.test(text)) && isIP(text) > 0
-}
-
-function faultOfLabels(ascii: string): string | null {
-  if (ascii === '') return 'letters that no domain can have'
-  if (ascii.length > MAX_LENGTH) return `${ascii.length} characters in punycode`
-  const labels = ascii.split('.')
-  const longest = Math.max(...labels.map((label) => label.length))
-  if (longest > MAX_LABEL) return `${longest} characters between two dots; ${MAX_LABEL} are the most`
-  // RFC 952 and 1123 forbid it. The service would search for it and find nothing.
-  if (labels.some((label) => label.startsWith('-') || label.endsWith('-'))) {
-    return 'a - at the beginning or end of a label'
-  }
-  return labels.at(-1)!.length < 2 ? 'a single character after the last dot' : null
-}
-
-function asciiOf(text: string): string {
-  return domainToASCII(normalise(text))
+  const ascii = domainToASCII(domain)
+  return FAULTS.find(([pattern]) => pattern.test(ascii))?.[1] ?? null
 }
 
 function normalise(text: string): string {
