@@ -125,8 +125,9 @@ function exchange(request: HttpRequest, limits: HttpLimits, memory: BodyMemory, 
   let resolve: (response: HttpResponse | null) => void
   let reject: (error: unknown) => void
   /** null: the request was withheld. */
-  const response = new Promise<HttpResponse | null>((...settle) => {
-    ;[resolve, reject] = settle
+  const response = new Promise<HttpResponse | null>((onResponse, onError) => {
+    resolve = onResponse
+    reject = onError
   })
   let isSettled = false
   /** Null until the request is written. */
