@@ -7,7 +7,7 @@ export {
   readPipeline,
   readPlace,
 } from './read-pipeline.ts'
-export { checkRequirements, requireConsent, warningsFor } from './requirements.ts'
+export { checkRequirements, requireConsent } from './requirements.ts'
 export { serviceFromEnvironment } from './resolve/resolve-service.ts'
 export { resolvedSettings } from './resolved-settings.ts'
 export { parseWindowLength } from './schema/extract-keys.ts'

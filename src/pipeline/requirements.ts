@@ -2,22 +2,13 @@ import {
   ExportError,
   isExportError,
   keySet,
-  LEFT_OUT,
   locationOf,
   type Pipeline,
   SECRET_POLICIES,
   SECRET_POLICY_NAMES,
   type SecretPolicy,
 } from '../core/index.ts'
-import {
-  type Environment,
-  needsMaskKey,
-  readMaskKey,
-  readSecret,
-  requestSecrets,
-  secretVariables,
-  variable,
-} from './secrets/secrets.ts'
+import { type Environment, needsMaskKey, readMaskKey, requestSecrets, variable } from './secrets/secrets.ts'
 
 type Dependencies = {
   readonly env: Environment
@@ -73,20 +64,4 @@ export function requireConsent(
   const others = SECRET_POLICY_NAMES.filter((each) => !SECRET_POLICIES[each].shows)
   const next = `Add --allow-plaintext, or choose ${others.join(', ')}.`
   throw new ExportError({ kind: 'config', what, where, next })
-}
-
-/** Ordinary words contain shorter ones, and every text that repeats a secret is left out. */
-const MIN_SECRET = 8
-
-/** The warnings before a run, which does what is rarely intended. None of them stops it. */
-export async function warningsFor(pipeline: Pipeline, env: Environment): Promise<readonly string[]> {
-  const warnings: string[] = []
-  for (const name of new Set(secretVariables(pipeline))) {
-    const secret = await readSecret(name, env).catch(() => null)
-    if (secret === null || secret.length >= MIN_SECRET) continue
-    warnings.push(
-      `${name} holds fewer than ${MIN_SECRET} characters: messages that contain them become "${LEFT_OUT}"; make sure that it is whole`,
-    )
-  }
-  return warnings
 }

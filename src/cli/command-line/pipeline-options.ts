@@ -108,21 +108,20 @@ export async function openedDataSet<Of extends Use>(
   return opened as Promise<Opened<Of>>
 }
 
-/** Checks what a run needs besides the pipeline file, and logs warnings. @throws ExportError `config` */
+/** Checks what a run needs besides the pipeline file. @throws ExportError `config` */
 export async function requireToRun(
   pipeline: Pipeline,
   { allowPlaintext }: { readonly allowPlaintext: boolean },
-  { env, log }: Io,
+  { env }: Io,
   sendsNothing = false,
 ): Promise<void> {
-  const { warningsFor, checkRequirements } = await import('../../pipeline/index.ts')
+  const { checkRequirements } = await import('../../pipeline/index.ts')
   await checkRequirements(pipeline, { env, allowPlaintext, sendsNothing }).catch(async (error: unknown) => {
     // A key would not help a file that does not fit the data set.
     const { requireFit } = await import('../work/data-set.ts')
     await requireFit(pipeline)
     throw error
   })
-  for (const message of await warningsFor(pipeline, env)) log('warn', message)
 }
 
 export function overridesFrom(flags: OverrideFlags): Overrides {

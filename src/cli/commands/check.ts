@@ -13,7 +13,6 @@ import {
   readMaskKey,
   readSecret,
   resolvedSettings,
-  warningsFor,
 } from '../../pipeline/index.ts'
 import { requireRoom, type SearchPath, type TokenTest, testService, testToken } from '../../run/index.ts'
 import { runOptions } from '../../run-options.ts'
@@ -61,7 +60,6 @@ export const check = command({
       await io.stdout.line(`${verdict}  ${name.padEnd(11)}  ${plainLine(finding)}`)
     }
     let code = DONE
-    for (const message of await warningsFor(pipeline, io.env)) io.log('warn', message)
     for (const [name, step] of stepsOf(pipeline, args, io)) {
       try {
         const finding = await step()

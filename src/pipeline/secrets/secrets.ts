@@ -114,25 +114,21 @@ export function secretVariables(pipeline: Pipeline): readonly string[] {
 
 /** The secrets that requests need: the variable of each, the key of the file that names it, and how it is read. */
 export function requestSecrets(pipeline: Pipeline) {
-  const { auth } = pipeline.service
   const { catalog } = pipeline.load
+  const searched = pipeline.extract.queries.flatMap((query) =>
+    query.type === 'secret' ? [query.secretEnv] : [],
+  )
   return [
     {
-      name: auth.secretIn,
+      name: pipeline.service.auth.secretIn,
       key: keySet(pipeline, ...AUTH_KEYS, 'service'),
       read: requireCredential,
     },
-    ...pipeline.extract.queries.flatMap((query) =>
-      query.type === 'secret'
-        ? [
-            {
-              name: query.secretEnv,
-              key: pipeline.secretKeys[query.secretEnv] ?? 'extract.queries',
-              read: requireSecret,
-            },
-          ]
-        : [],
-    ),
+    ...searched.map((name) => ({
+      name,
+      key: pipeline.secretKeys[name] ?? 'extract.queries',
+      read: requireSecret,
+    })),
     ...catalogVariables(catalog).map((name) => ({
       name,
       key: 'load.catalog',
