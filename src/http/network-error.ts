@@ -1,4 +1,4 @@
-import { codeOf, ExportError, isExportError, plainError } from '../core/index.ts'
+import { codeOf, type ErrorKind, ExportError, isExportError, plainError } from '../core/index.ts'
 
 /** No connection was made, so the request was not sent. */
 export class UnreachableError extends ExportError {}
@@ -13,39 +13,25 @@ export function networkError(error: Error, { url, where }: NetworkRequest, addre
     return new Kind({ ...plainError(error), where })
   }
   const code = errorCode(error)
+  const fail = (kind: ErrorKind, what: string, next: string): ExportError =>
+    new ExportError({ kind, what, where, next })
   if (CERTIFICATE_CODE.test(code)) {
-    return new ExportError({
-      kind: 'refused',
-      what: `The certificate of ${authorityOf(url)} is not accepted: ${code}`,
-      where,
-      next:
-        CERTIFICATE_ADVICE[code] ??
-        `Check ${addressKey}. An authority of your own is made known with NODE_EXTRA_CA_CERTS=<file>.`,
-    })
+    const what = `The certificate of ${authorityOf(url)} is not accepted: ${code}`
+    const advice = `Check ${addressKey}. An authority of your own is made known with NODE_EXTRA_CA_CERTS=<file>.`
+    return fail('refused', what, CERTIFICATE_ADVICE[code] ?? advice)
   }
   if (NO_TLS.has(code)) {
-    return new ExportError({
-      kind: 'config',
-      what: 'The address begins with https, but the server there does not use TLS',
-      where,
-      next: `Correct ${addressKey}: http:// for a server without TLS, or use its TLS port.`,
-    })
+    const what = 'The address begins with https, but the server there does not use TLS'
+    const next = `Correct ${addressKey}: http:// for a server without TLS, or use its TLS port.`
+    return fail('config', what, next)
   }
   const unreachable = unreachableAs(code, url)
-  if (unreachable !== null) {
-    return new UnreachableError({
-      kind: 'transient',
-      what: `${unreachable} (${code})`,
-      where,
-      next: `Check host and port of ${addressKey}. If they are right, run again later.`,
-    })
+  if (unreachable === null) {
+    const what = `${MEANINGS[code] ?? 'The request failed'} (${code})`
+    return fail('transient', what, 'Run again later: the export resumes where it stopped.')
   }
-  return new ExportError({
-    kind: 'transient',
-    what: `${MEANINGS[code] ?? 'The request failed'} (${code})`,
-    where,
-    next: 'Run again later: the export resumes where it stopped.',
-  })
+  const next = `Check host and port of ${addressKey}. If they are right, run again later.`
+  return new UnreachableError({ kind: 'transient', what: `${unreachable} (${code})`, where, next })
 }
 
 const CERTIFICATE_ADVICE: Readonly<Record<string, string>> = {
