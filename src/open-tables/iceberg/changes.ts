@@ -110,7 +110,7 @@ async function writeManifest(
   { root, dataSetId, schema, snapshot, write }: ChangeContext,
 ): Promise<CurrentManifest> {
   const path = avroPath(dataSetId, randomUUID())
-  const bytes = encodeManifest(schema, tracked)
+  const bytes = await encodeManifest(schema, tracked)
   await write(path, bytes)
   const of = (status: number): readonly TrackedShard[] =>
     tracked.filter(({ entry }) => entry.status === status)

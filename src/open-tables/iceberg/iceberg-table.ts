@@ -178,7 +178,7 @@ class IcebergTable {
     const parent = metadata?.['current-snapshot-id'] ?? null
     const list = avroPath(dataSetId, `${id}-list`)
     const lines = manifests.map(({ file }) => file)
-    await create(list, encodeManifestList({ id, parent, sequence }, lines))
+    await create(list, await encodeManifestList({ id, parent, sequence }, lines))
     // Readers refuse a table whose time goes back.
     const now = Math.max(update.nowMs, (metadata?.['last-updated-ms'] ?? 0) + 1)
     const snapshot: Snapshot = {
@@ -297,12 +297,12 @@ async function readFiles(store: Store, version: number, areAll: boolean) {
   const current = metadata.snapshots.filter((each) => each['snapshot-id'] === metadata['current-snapshot-id'])
   await sideBySide(areAll ? metadata.snapshots : current, async (snapshot) => {
     const list = await read(relative(at, snapshot['manifest-list']))
-    lists.set(snapshot['snapshot-id'], decodeManifestList(list))
+    lists.set(snapshot['snapshot-id'], await decodeManifestList(list))
   })
   const paths = new Set([...lists.values()].flat().map(({ manifest_path }) => manifest_path))
   const tracked = new Map<string, readonly TrackedShard[]>()
   await sideBySide(paths, async (path) => {
-    tracked.set(path, decodeManifest(await read(relative(at, path))))
+    tracked.set(path, await decodeManifest(await read(relative(at, path))))
   })
   await sideBySide(areAll ? metadata['metadata-log'] : [], async (each) => {
     await read(relative(at, each['metadata-file']))

@@ -1,6 +1,9 @@
-import type { Schema } from 'avsc'
+import { randomBytes } from 'node:crypto'
+import { Readable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
+import { pipeline } from 'node:stream/promises'
+import avro, { type Schema } from 'avsc'
 import { type ColumnStatistics, fieldId } from '../../rows/index.ts'
-import { avroFormat, readAvro, writeAvro } from '../avro.ts'
 import { type TableShard, withBounds } from '../table.ts'
 import type { IcebergSchema } from './metadata.ts'
 
@@ -29,7 +32,7 @@ export type ManifestFile = {
 
 export type TrackedShard = { readonly entry: ManifestEntry; readonly sha256: string }
 
-export function encodeManifest(schema: IcebergSchema, tracked: readonly TrackedShard[]): Uint8Array {
+export function encodeManifest(schema: IcebergSchema, tracked: readonly TrackedShard[]): Promise<Uint8Array> {
   return writeAvro(
     MANIFEST,
     {
@@ -50,9 +53,9 @@ const DIGESTS = 'spillway.sha256'
 const DIGEST_CHARACTERS = 64
 
 /** @throws Error when it is no manifest of Spillway */
-export function decodeManifest(bytes: Uint8Array): readonly TrackedShard[] {
-  const { metadata, rows } = readAvro(MANIFEST, bytes)
-  const digests = Buffer.from(metadata[DIGESTS] ?? '', 'base64').toString('hex')
+export async function decodeManifest(bytes: Uint8Array): Promise<readonly TrackedShard[]> {
+  const { metadata, rows } = await readAvro(MANIFEST, bytes)
+  const digests = Buffer.from(String(metadata[DIGESTS] ?? ''), 'base64').toString('hex')
   if (digests.length !== rows.length * DIGEST_CHARACTERS) throw new Error('It lacks digests')
   return rows.map((entry, i) => ({
     entry: entry as ManifestEntry,
@@ -63,7 +66,7 @@ export function decodeManifest(bytes: Uint8Array): readonly TrackedShard[] {
 export function encodeManifestList(
   snapshot: { readonly id: number; readonly parent: number | null; readonly sequence: number },
   manifests: readonly ManifestFile[],
-): Uint8Array {
+): Promise<Uint8Array> {
   return writeAvro(
     LIST,
     {
@@ -77,8 +80,36 @@ export function encodeManifestList(
 }
 
 /** @throws Error when it is no manifest list of Spillway */
-export function decodeManifestList(bytes: Uint8Array): readonly ManifestFile[] {
-  return readAvro(LIST, bytes).rows as readonly ManifestFile[]
+export async function decodeManifestList(bytes: Uint8Array): Promise<readonly ManifestFile[]> {
+  return (await readAvro(LIST, bytes)).rows as readonly ManifestFile[]
+}
+
+/** @param metadata of the file, besides schema and codec */
+function writeAvro(
+  schema: Schema,
+  metadata: Readonly<Record<string, string>>,
+  rows: readonly unknown[],
+): Promise<Uint8Array> {
+  const entries = Object.entries(metadata).map(([key, value]) => [key, Buffer.from(value)])
+  const options = {
+    codec: 'deflate',
+    metadata: Object.fromEntries(entries),
+    syncMarker: randomBytes(16),
+    writeHeader: true,
+  }
+  return pipeline(rows, new avro.streams.BlockEncoder(schema, options), buffer)
+}
+
+/** Reads a file that {@link writeAvro} wrote with this schema. @throws Error when it is another file */
+async function readAvro(schema: Schema, bytes: Uint8Array) {
+  const decoder = new avro.streams.BlockDecoder()
+  let metadata: Readonly<Record<string, Buffer>> = {}
+  decoder.once('metadata', (_type, _codec, { meta }) => {
+    metadata = meta
+  })
+  const rows: readonly unknown[] = await Readable.from([bytes]).pipe(decoder).toArray()
+  if (String(metadata['avro.schema']) !== JSON.stringify(schema)) throw new Error('It has another schema')
+  return { metadata, rows }
 }
 
 /** @param root address of the data set */
@@ -132,7 +163,7 @@ function optional(id: number, name: string, type: Schema) {
   return { ...field(id, name, ['null', type] as Schema), default: null }
 }
 
-const MANIFEST = avroFormat({
+const MANIFEST: Schema = {
   type: 'record',
   name: 'manifest_entry',
   fields: [
@@ -158,7 +189,7 @@ const MANIFEST = avroFormat({
       ],
     }),
   ],
-})
+}
 
 const LIST_FIELDS = {
   manifest_path: [500, 'string'],
@@ -176,8 +207,11 @@ const LIST_FIELDS = {
   deleted_rows_count: [514, 'long'],
 } as const
 
-const LIST = avroFormat({
+const LIST: Schema = {
   type: 'record',
   name: 'manifest_file',
   fields: Object.entries(LIST_FIELDS).map(([name, [id, type]]) => field(id, name, type)),
-})
+}
+
+// The streams generate code for a schema. Where that is forbidden, it is known before anything is requested.
+avro.Type.forSchema(LIST)
