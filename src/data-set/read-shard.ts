@@ -1,5 +1,6 @@
-import { ExportError, isExportError, plainError, type Store } from '../core/index.ts'
-import type { ShardReader } from '../load/index.ts'
+import { ExportError, type Format, isExportError, plainError, type Store } from '../core/index.ts'
+import type { ShardReader, Wanted } from '../load/index.ts'
+import type { ColumnSpec, RowBatch } from '../rows/index.ts'
 
 export type ShardFile = { readonly path: string; readonly bytes: number }
 
@@ -12,6 +13,27 @@ export async function readShard<T>(
 ): Promise<T> {
   try {
     return await read(shardReader(store, shard, wholeBytes))
+  } catch (error) {
+    throw namingShard(shard, error)
+  }
+}
+
+export const BATCH_ROWS = 10_000
+
+type Reading = { readonly batchRows?: number | undefined; readonly wanted?: Wanted | null }
+
+/** The rows of a shard. Errors of its contents get its path. */
+export async function* shardBatches(
+  store: Store,
+  shard: ShardFile,
+  format: Format,
+  columns: readonly ColumnSpec[],
+  { batchRows = BATCH_ROWS, wanted = null }: Reading = {},
+): AsyncGenerator<RowBatch> {
+  // Loaded here, so that other commands start faster.
+  const { readBatches } = await import('../load/inspect/index.ts')
+  try {
+    yield* readBatches(shardReader(store, shard), format, columns, batchRows, wanted)
   } catch (error) {
     throw namingShard(shard, error)
   }

@@ -24,9 +24,7 @@ import {
 import type { CheckpointState, SealedShard, ShardIdentity } from '../state/index.ts'
 import { valueColumn } from '../transform/index.ts'
 import type { WriteOptions } from './options.ts'
-import { namingShard, shardReader } from './read-shard.ts'
-
-export const BATCH_ROWS = 10_000
+import { BATCH_ROWS, namingShard, shardReader } from './read-shard.ts'
 
 /** A sealed shard, and the path at which it lies now. */
 export type Located = { readonly shard: SealedShard; readonly path: string }

@@ -3,7 +3,6 @@ export { DIALECT_NAMES, DIALECTS, type DialectName, SYNCS } from './ddl/index.ts
 export { tableMounts } from './ddl/table-mounts.ts'
 export { DuckdbWarehouse, lacksDuckdb } from './duckdb/duckdb.ts'
 export type { TargetWait } from './duckdb/duckdb-file.ts'
-export { findRows, LOOKUP, type ShardGroup } from './duckdb/find-rows.ts'
 export {
   type QueryOptions,
   type QueryRow,

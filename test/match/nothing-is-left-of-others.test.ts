@@ -51,7 +51,7 @@ it('of a data set that a run holds, in its state before the run', async () => {
   await run.result
 })
 
-it('of a data set in a bucket, of which shards are copied', async () => {
+it('of a data set in a bucket', async () => {
   const { env } = await bucketHere()
   const load = { path: `s3://${BUCKET}/acme`, format: 'csv', shard_rows: 1500 }
   await expectNothingLeft(await exportPlanted(ITEMS, { load }, env, 4000))

@@ -1,4 +1,4 @@
 export { type InspectedShard, inspectShard } from './inspect-shard.ts'
 export { readStatistics } from './parquet-reader.ts'
-export { readBatches } from './read-batches.ts'
+export { readBatches, type Wanted } from './read-batches.ts'
 export type { ShardReader } from './shard-reader.ts'

@@ -1,21 +1,30 @@
+import type { DecodedArray } from 'hyparquet'
 import { type CsvFormat, type Format, int64, parseTimestamp } from '../../core/index.ts'
 import { batchColumn, type ColumnSpec, type RowBatch, type RowValue, TYPE_NAMES } from '../../rows/index.ts'
-import { CsvReader, csvBytes, fieldText, indexesIn, PATTERNS, unescaped } from './csv-reader.ts'
+import { type CsvLine, CsvReader, csvBytes, fieldText, indexesIn, PATTERNS, unescaped } from './csv-reader.ts'
 import { openParquet } from './parquet-reader.ts'
 import { damaged, type ShardReader } from './shard-reader.ts'
 
-/** Nullable columns that a Parquet shard lacks are null. @param batchRows rows of a batch at most @throws ExportError `damaged` when the bytes are not valid in the format */
+/** Which rows are read, by their value in one of the columns. */
+export type Wanted = { readonly column: string; has(value: RowValue): boolean }
+
+/**
+ * Nullable columns that a Parquet shard lacks are null.
+ * @param batchRows rows of a batch at most @param wanted null: all rows
+ * @throws ExportError `damaged` when the bytes are not valid in the format
+ */
 export function readBatches(
   reader: ShardReader,
   format: Format,
   columns: readonly ColumnSpec[],
   batchRows: number,
+  wanted: Wanted | null = null,
 ): AsyncGenerator<RowBatch> {
   switch (format.kind) {
     case 'parquet':
-      return parquetBatches(reader, columns, batchRows)
+      return parquetBatches(reader, columns, batchRows, wanted)
     case 'csv':
-      return csvBatches(reader, format, columns, batchRows)
+      return csvBatches(reader, format, columns, batchRows, wanted)
   }
 }
 
@@ -23,29 +32,56 @@ async function* parquetBatches(
   reader: ShardReader,
   columns: readonly ColumnSpec[],
   batchRows: number,
+  wanted: Wanted | null,
 ): AsyncGenerator<RowBatch> {
   const { rowGroups, columns: own } = await openParquet(reader)
   const names = new Set(own.map(({ element }) => element.name))
+  const deciding = columns.find(({ name }) => name === wanted?.column)
   for (const rowGroup of rowGroups) {
-    const read: RowValue[][] = []
-    for (const spec of columns) {
+    const valuesOf = async (spec: ColumnSpec, rows: readonly number[] | null): Promise<RowValue[]> => {
       // The data set may have gained it since.
-      if (spec.nullable && !names.has(spec.name)) {
-        read.push(new Array<RowValue>(rowGroup.rows).fill(null))
-        continue
-      }
-      const arrays = await rowGroup.column(spec.name)
-      const checked = (value: unknown): RowValue => parquetValue(value, spec)
-      read.push(arrays.flatMap((values) => Array.from(values as ArrayLike<unknown>, checked)))
+      if (spec.nullable && !names.has(spec.name))
+        return new Array<RowValue>(rows?.length ?? rowGroup.rows).fill(null)
+      return picked(await rowGroup.column(spec.name), rows, (value) => parquetValue(value, spec))
     }
-    for (let at = 0; at < rowGroup.rows; at += batchRows) {
+    let rows: number[] | null = null
+    if (wanted !== null && deciding !== undefined) {
+      const values = await valuesOf(deciding, null)
+      rows = values.flatMap((value, row) => (wanted.has(value) ? row : []))
+    }
+    const count = rows?.length ?? rowGroup.rows
+    if (count === 0) continue
+    const read: RowValue[][] = []
+    for (const spec of columns) read.push(await valuesOf(spec, rows))
+    for (let at = 0; at < count; at += batchRows) {
       yield batchOf(
         columns,
         read.map((values) => values.slice(at, at + batchRows)),
-        Math.min(batchRows, rowGroup.rows - at),
+        Math.min(batchRows, count - at),
       )
     }
   }
+}
+
+/** The values of some rows of a column, in their order; null: of all. */
+function picked(
+  arrays: readonly DecodedArray[],
+  rows: readonly number[] | null,
+  checked: (value: unknown) => RowValue,
+): RowValue[] {
+  if (rows === null) return arrays.flatMap((values) => Array.from(values as ArrayLike<unknown>, checked))
+  const found: RowValue[] = []
+  let start = 0
+  for (const values of arrays) {
+    for (
+      let row = rows[found.length];
+      row !== undefined && row < start + values.length;
+      row = rows[found.length]
+    )
+      found.push(checked(values[row - start]))
+    start += values.length
+  }
+  return found
 }
 
 function parquetValue(value: unknown, { name, type }: ColumnSpec): RowValue {
@@ -72,6 +108,7 @@ async function* csvBatches(
   format: CsvFormat,
   columns: readonly ColumnSpec[],
   batchRows: number,
+  wanted: Wanted | null,
 ): AsyncGenerator<RowBatch> {
   const ready: RowBatch[] = []
   let values: RowValue[][] = columns.map(() => [])
@@ -86,12 +123,15 @@ async function* csvBatches(
       names,
       columns.map(({ name }) => name),
     )
+    const deciding = columns.findIndex(({ name }) => name === wanted?.column)
+    const valueIn = (line: CsvLine, i: number): RowValue => {
+      const text = fieldText(line, indexes[i]!)
+      const isEscaped = text !== null && format.escapeFormulas
+      return csvValue(isEscaped ? unescaped(text) : text, columns[i]!)
+    }
     return (line) => {
-      for (const [i, spec] of columns.entries()) {
-        const text = fieldText(line, indexes[i]!)
-        const isEscaped = text !== null && format.escapeFormulas
-        values[i]!.push(csvValue(isEscaped ? unescaped(text) : text, spec))
-      }
+      if (wanted !== null && deciding >= 0 && !wanted.has(valueIn(line, deciding))) return
+      for (const i of columns.keys()) values[i]!.push(valueIn(line, i))
       if (++rows === batchRows) finish()
     }
   })

@@ -13,7 +13,7 @@ export function damaged(what: string): ExportError {
     kind: 'damaged',
     what,
     where: '',
-    next: 'Restore the file from a copy, or start again with --fresh.',
+    next: 'Run `verify`, which names the damaged shards and prints the command that exports them again.',
   })
 }
 

@@ -55,25 +55,7 @@ export async function queryDataSet<T>(
   { temporary, stop }: QueryOptions,
   take: (result: QueryStream) => Promise<T>,
 ): Promise<T> {
-  const explain = (error: unknown): ExportError => notCarriedOut(error, source)
-  return connected(await openInstance(source), stop, explain, async (connection) => {
-    const statements = await extract(connection, sql)
-    if (source.kind === 'files') await source.download()
-    await shutIn(connection, source, temporary)
-    stop.throwIfAborted()
-    const statement = await prepareQuestion(statements)
-    const { result, texts } = await runQuestion(connection, statement, sql)
-    return take({ columns: result.deduplicatedColumnNames(), batches: batchesOf(result, texts) })
-  })
-}
-
-/** @param stop interrupts statements; its reason is thrown @param explain makes an error that quotes no row */
-export async function connected<T>(
-  instance: DuckDBInstance,
-  stop: AbortSignal,
-  explain: (error: unknown) => ExportError,
-  work: (connection: DuckDBConnection) => Promise<T>,
-): Promise<T> {
+  const instance = await openInstance(source)
   const connection = await instance.connect()
   let interrupting: NodeJS.Timeout | undefined
   const interrupt = (): void => {
@@ -84,10 +66,16 @@ export async function connected<T>(
   stop.addEventListener('abort', interrupt)
   try {
     stop.throwIfAborted()
-    return await work(connection)
+    const statements = await extract(connection, sql)
+    if (source.kind === 'files') await source.download()
+    await shutIn(connection, source, temporary)
+    stop.throwIfAborted()
+    const statement = await prepareQuestion(statements)
+    const { result, texts } = await runQuestion(connection, statement, sql)
+    return await take({ columns: result.deduplicatedColumnNames(), batches: batchesOf(result, texts) })
   } catch (error) {
     if (stop.aborted) throw stop.reason
-    throw error instanceof ExportError ? error : explain(error)
+    throw error instanceof ExportError ? error : notCarriedOut(error, source)
   } finally {
     stop.removeEventListener('abort', interrupt)
     clearInterval(interrupting)
@@ -163,7 +151,7 @@ async function runQuestion(
 const RESULT = 'spillway_result'
 
 /** Values as of {@link QueryRow}. @param texts columns with strings as bytes */
-export async function* batchesOf(
+async function* batchesOf(
   result: DuckDBResult,
   texts: ReadonlySet<number>,
 ): AsyncGenerator<readonly QueryRow[]> {
@@ -218,7 +206,7 @@ const IS_ABOUT_VALUES: ReadonlySet<string> = new Set([
   'Out of Range',
 ])
 
-export function notAShard(file: string): ExportError {
+function notAShard(file: string): ExportError {
   return new ExportError({
     kind: 'damaged',
     what: 'DuckDB cannot read the shard',

@@ -32,28 +32,21 @@ export function shardRows(
 /** The column with the path of the file that a row is read from. */
 const FILE = 'spillway_file'
 
-/** The same rows of a whole data set, without these two. @param maxLineBytes of CSV: a longer line cannot be read */
+/** The same rows of a whole data set, without these two. */
 export function dataSetRows(
   source: ShardSource,
   columns: readonly ColumnSpec[],
   paths: readonly string[],
-  maxLineBytes = MAX_LINE_BYTES,
 ): string {
   const terms = columns.map((column) => `${typedValue(column, source.format)} AS ${identifier(column.name)}`)
-  if (paths.length > 0)
-    return `SELECT ${terms.join(', ')} FROM ${readerOf(source, paths, columns, maxLineBytes)} s`
+  if (paths.length > 0) return `SELECT ${terms.join(', ')} FROM ${readerOf(source, paths, columns)} s`
   const nulls = columns.map(({ name, type }) => `NULL::${DUCKDB_TYPES[type]} AS ${identifier(name)}`)
   return `SELECT ${nulls.join(', ')} LIMIT 0`
 }
 
 const MAX_LINE_BYTES = 1 << 28
 
-function readerOf(
-  source: ShardSource,
-  paths: readonly string[],
-  columns: readonly ColumnSpec[],
-  maxLineBytes = MAX_LINE_BYTES,
-): string {
+function readerOf(source: ShardSource, paths: readonly string[], columns: readonly ColumnSpec[]): string {
   const file = `[${paths.map((path) => literal(duckdbPath(join(source.root, path)))).join(', ')}]`
   const common = `hive_partitioning = false, filename = ${literal(FILE)}`
   if (source.format.kind === 'parquet') {
@@ -64,7 +57,7 @@ function readerOf(
   const types = columns.map(({ name }) => `${literal(name)}: 'VARCHAR'`).join(', ')
   // By default DuckDB reads "" as null, guesses types and, by the name, the compression, and takes sixteen times the
   // longest line for a buffer.
-  return `read_csv(${file}, compression = ${literal(source.format.compression)}, header = true, auto_detect = false, columns = {${types}}, delim = ',', quote = '"', escape = '"', new_line = '\\n', nullstr = '', allow_quoted_nulls = false, max_line_size = ${maxLineBytes}, buffer_size = ${maxLineBytes}, parallel = false, ${common})`
+  return `read_csv(${file}, compression = ${literal(source.format.compression)}, header = true, auto_detect = false, columns = {${types}}, delim = ',', quote = '"', escape = '"', new_line = '\\n', nullstr = '', allow_quoted_nulls = false, max_line_size = ${MAX_LINE_BYTES}, buffer_size = ${MAX_LINE_BYTES}, parallel = false, ${common})`
 }
 
 /** A column of a shard, cast to the type of the table. */

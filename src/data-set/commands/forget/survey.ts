@@ -29,8 +29,8 @@ import {
   splitPath,
 } from '../../../state/index.ts'
 import type { ChangeOptions } from '../../options.ts'
-import { readShard } from '../../read-shard.ts'
-import { BATCH_ROWS, changedShard, type Located, valuesOf } from '../../rewriting.ts'
+import { BATCH_ROWS, readShard } from '../../read-shard.ts'
+import { changedShard, type Located, valuesOf } from '../../rewriting.ts'
 import { stopped, UNCHANGED } from '../../settle/settle.ts'
 import type { People } from './people.ts'
 import { itemsOfPeople, lostInLog, type OtherItems } from './rejected-items.ts'

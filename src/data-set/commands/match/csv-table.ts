@@ -17,7 +17,7 @@ type CsvRow = { readonly cells: readonly string[]; readonly line: number }
 export async function readCsvTable(source: AsyncIterable<Uint8Array>, where: string): Promise<CsvTable> {
   const texts = decoded(source, where)
   let head = ''
-  while (!HEADER.test(head)) {
+  while (head.length < HEAD_LENGTH) {
     const { value, done } = await texts.next()
     if (done === true) break
     head += value
@@ -53,9 +53,10 @@ const NO_MARK = [
   'Export it in UTF-8, or convert it.',
 ] as const
 const LINE_END = /\r\n|\n|\r/
-/** Lines that PowerShell's Export-Csv and Excel may write before the header, and empty ones; and a text with the whole header. */
+/** Lines that PowerShell's Export-Csv and Excel may write before the header, and empty ones. */
 const OWN_LINES = /^(?:(?:(?:#TYPE |sep=)[^\r\n]*)?(?:\r\n|\n|\r))*/
-const HEADER = /^(?:(?:(?:#TYPE |sep=)[^\r\n]*)?(?:\r\n|\n|\r))*(?!#TYPE |sep=)[^\r\n]+(?:\r.|\n)/s
+/** Such lines and the header are shorter. */
+const HEAD_LENGTH = 1 << 16
 
 /** That which the header has most of. */
 function delimiterOf(header: string): string {
@@ -71,22 +72,24 @@ async function* recordsOf(
   skipped: number,
   where: string,
 ): AsyncGenerator<CsvRow> {
+  let last = skipped
   const parser = parse({
     delimiter,
     record_delimiter: ['\r\n', '\n', '\r'],
-    info: true,
     relax_column_count_less: true,
     skip_empty_lines: true,
+    // Spreadsheets have rows of nothing at their end.
+    skip_records_with_empty_values: true,
+    info: true,
+    on_record(record, { lines }) {
+      last = lines + skipped
+      return record
+    },
   })
-  let last = skipped
   try {
     // Errors are thrown by the iteration, so the callback has nothing to do.
     const records: AsyncIterable<CsvRecord> = pipeline(Readable.from(text), parser, () => {})
-    for await (const { record, info } of records) {
-      last = info.lines + skipped
-      // Spreadsheets have rows of nothing at their end.
-      if (record.some((cell) => cell.trim() !== '')) yield { cells: record, line: last }
-    }
+    for await (const { record, info } of records) yield { cells: record, line: info.lines + skipped }
   } catch (error) {
     if (!(error instanceof CsvError)) throw error
     // A quote that is not closed is noticed at the end of the file.

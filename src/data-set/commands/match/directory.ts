@@ -1,6 +1,5 @@
 import { crc32 } from 'node:zlib'
-import { ExportError, linesText } from '../../../core/index.ts'
-import { columnIndices, fingerprintIn } from './columns.ts'
+import { ExportError, linesText, numberOf } from '../../../core/index.ts'
 import { readCsvTable } from './csv-table.ts'
 import { addressesIn, digestsIn } from './identities.ts'
 
@@ -94,21 +93,18 @@ export async function readDirectory(
     addresses,
     fingerprints: indices.map((i) => fingerprintIn(header[i]!)).filter((each) => each !== null),
     warnings: [
-      ...said(
-        unread,
-        (n) => `${n} ${n === 1 ? 'cell' : 'cells'} with something that is no ${one}, not looked for`,
-      ),
+      ...said(unread, (n) => `${numberOf(n, 'cell')} with something that is no ${one}, not looked for`),
       ...(bare === 0
         ? []
-        : [`${bare} ${bare === 1 ? 'person' : 'people'} without ${one === 'digest' ? 'a' : 'an'} ${one}`]),
+        : [`${numberOf(bare, 'person', 'people')} without ${hasDigests ? 'a digest' : 'an address'}`]),
       ...[...elsewhere].map(
         ([i, n]) =>
-          `column ${JSON.stringify(header[i])} has ${n} ${n === 1 ? 'address' : 'addresses'}, not looked for: --column ${JSON.stringify(header[i])} reads it${columns.length === 0 ? ', with --column for each of the others' : ''}`,
+          `column ${JSON.stringify(header[i])} has ${numberOf(n, 'address', 'addresses')}, not looked for: --column ${JSON.stringify(header[i])} reads it${columns.length === 0 ? ', with --column for each of the others' : ''}`,
       ),
       ...said(
         keysOfSeveral,
         (n) =>
-          `${n} ${n === 1 ? 'line repeats' : 'lines repeat'} a key with different other cells, and count as the same person: name a column with --key that differs (now ${JSON.stringify(header[keyIndex])})`,
+          `${numberOf(n, 'line repeats', 'lines repeat')} a key with different other cells, and count as the same person: name a column with --key that differs (now ${JSON.stringify(header[keyIndex])})`,
       ),
     ],
   }
@@ -165,4 +161,76 @@ function keyWithAddresses(key: string, line: number, where: string): ExportError
     where,
     next: 'Name a column without addresses with --key, such as an employee number.',
   })
+}
+
+export function digestColumn(fingerprint: string): string {
+  return `identity_hmac_${fingerprint}`
+}
+
+/**
+ * Columns in which directories have addresses of people: Active Directory, Entra ID, Exchange, Google Workspace, GAM,
+ * Okta and BambooHR. In the form of {@link folded}.
+ */
+const KNOWN_COLUMNS: ReadonlySet<string> = new Set([
+  ...['mail', 'userprincipalname', 'proxyaddresses', 'othermailbox', 'email', 'emailaddress'],
+  ...['othermails', 'othermail', 'alternateemailaddress', 'alternateemailaddresses', 'imaddresses'],
+  ...['primarysmtpaddress', 'emailaddresses', 'windowsemailaddress', 'windowsliveid', 'externalemailaddress'],
+  ...['microsoftonlineservicesid', 'signinname', 'primaryemail', 'newprimaryemail'],
+  ...['recoveryemail', 'homesecondaryemail', 'worksecondaryemail', 'secondaryemail', 'secondemail'],
+  ...['aliases.n', 'noneditablealiases.n', 'emails.n.address', 'login', 'user.login', 'user.email'],
+  ...['profile.login', 'profile.email', 'profile.secondemail', 'workemail', 'homeemail', 'personalemail'],
+  ...['alternateemail', 'emailaliases', 'smtpaddress', 'emailadresse', 'adresseemail', 'correoelectronico'],
+])
+
+function fingerprintIn(name: string): string | null {
+  return /^identity_hmac_([0-9a-f]{8})$/i.exec(name)?.[1]?.toLowerCase() ?? null
+}
+
+/** Of a name that several columns have, each. @throws ExportError `config` with the columns that are there */
+function columnIndices(
+  header: readonly string[],
+  names: readonly string[],
+  hasDigests: boolean,
+  where: string,
+): readonly number[] {
+  const indicesOf = (isIt: (other: string) => boolean): readonly number[] =>
+    header.flatMap((other, i) => (isIt(other) ? [i] : []))
+  if (names.length === 0) {
+    const digests = hasDigests ? indicesOf((name) => fingerprintIn(name) !== null) : []
+    if (digests.length > 0) return digests
+    const known = indicesOf((name) => KNOWN_COLUMNS.has(folded(name)))
+    if (known.length > 0) return known
+    throw noColumn(`No column is known to hold ${hasDigests ? 'digests' : 'addresses'}`, header, where)
+  }
+  return names.flatMap((name) => {
+    const exact = indicesOf((other) => other === name)
+    const found = exact.length > 0 ? exact : indicesOf((other) => other.toLowerCase() === name.toLowerCase())
+    if (found.length === 0) throw noColumn(`There is no column ${JSON.stringify(name)}`, header, where)
+    return found
+  })
+}
+
+/** Without what differs between exports: case, separators, marks such as ` [Required]`, the number in a list. */
+function folded(name: string): string {
+  return name
+    .toLowerCase()
+    .normalize('NFKD')
+    .replace(/\[.*\]|[\s_-]|\p{M}/gu, '')
+    .replace(/\.\d+/g, '.n')
+}
+
+function noColumn(what: string, header: readonly string[], where: string): ExportError {
+  const [first = ''] = header
+  const names = header.map((name) => JSON.stringify(name)).join(', ')
+  const hints: readonly (readonly [boolean, string])[] = [
+    [first.startsWith('#'), 'Line 1 seems to be a comment: remove it.'],
+    [
+      header.length === 1 && first.includes('|'),
+      'Its columns seem to be separated by |: export it with commas, semicolons or tabs.',
+    ],
+    [/^[0-9a-f]{64}$/i.test(first), 'It has no header: make it by `digest --column`.'],
+    [header.some((name) => fingerprintIn(name) !== null), 'It holds digests: add --digests.'],
+  ]
+  const [, next] = hints.find(([isIt]) => isIt) ?? [true, `Name one of ${names} with --column.`]
+  return new ExportError({ kind: 'config', what, where, next })
 }

@@ -1,21 +1,20 @@
 import {
   ExportError,
-  formatInstant,
   formatTimestamp,
   IDENTITY_POLICIES,
   type Int64,
-  int64,
   type Micros,
   type Pipeline,
 } from '../../../core/index.ts'
-import { type ColumnType, columnsOf } from '../../../rows/index.ts'
+import type { Wanted } from '../../../load/index.ts'
+import { columnsOf, type RowBatch, type RowValue } from '../../../rows/index.ts'
 import { checkFingerprint, checkMaskKey, type Manifest } from '../../../state/index.ts'
 import { normalIdentity } from '../../../transform/index.ts'
-import { findRows, LOOKUP } from '../../../warehouse/index.ts'
 import type { DataSet } from '../../data-set.ts'
+import { shardBatches } from '../../read-shard.ts'
+import { valuesOf } from '../../rewriting.ts'
 import type { Directory, DirectoryAddress } from './directory.ts'
 import { requireIdentities } from './identities.ts'
-import { shardGroups } from './shard-groups.ts'
 
 type MatchOptions = {
   /** Only rows that were imported then or later; null: all. */
@@ -62,29 +61,20 @@ async function matchedBy(
   options: MatchOptions,
 ): Promise<Matches> {
   const { pipeline, store } = dataSet
-  const { transform } = pipeline
+  const { transform, load } = pipeline
   checkMaskKey(manifest, options.maskKey, pipeline)
   for (const fingerprint of directory.fingerprints) checkFingerprint(manifest, fingerprint, pipeline)
   await dataSet.requireListed(manifest)
-  const columns = columnsOf(pipeline)
-  const types = new Map(columns.map(({ name, type }) => [name, type]))
-  const shown = ROW_COLUMNS.filter((name) => types.has(name))
-  const values = ['identity_name', ...shown].map((name) => VALUES[types.get(name)!]?.(name) ?? name)
-  const { isKeyed } = IDENTITY_POLICIES[transform.identity]
-  const where = conditionOf(isKeyed, options)
-  const sqlOf = (rows: string): string => `SELECT ${values.join(', ')} FROM (${rows}) WHERE ${where}`
-  const groups = shardGroups(pipeline, store, manifest, columns, sqlOf, options.stop)
-  const found = new Found(directory, options.plusTags, isKeyed, shown)
-  await findRows(directory.addresses.forms(), groups, options.stop, (rows) => {
-    for (const row of rows) found.add(row as Match['cells'])
-  })
+  const shown = ROW_COLUMNS.filter((name) => transform.columns.includes(name))
+  const columns = columnsOf(pipeline, ['identity_name', ...shown])
+  const found = new Found(directory, shown, IDENTITY_POLICIES[transform.identity].isKeyed, options)
+  for (const shard of manifest.shards) {
+    for await (const batch of shardBatches(store, shard, load.format, columns, { wanted: found })) {
+      options.stop.throwIfAborted()
+      found.add(batch)
+    }
+  }
   return { columns: [keyName(directory.key), 'identity', ...shown], matches: found.sorted() }
-}
-
-/** How values of a type come from DuckDB: strings as bytes, since its package drops a U+FEFF at their beginning. */
-const VALUES: { readonly [Type in ColumnType]?: (name: string) => string } = {
-  text: (name) => `encode(${name})`,
-  timestamp: (name) => `epoch_us(${name})`,
 }
 
 /** The key's column under its own name, unless it is one that follows. */
@@ -93,74 +83,65 @@ function keyName(key: string): string {
   return folded === 'identity' || ROW_COLUMNS.includes(folded) ? `directory_${key}` : key
 }
 
-/** DuckDB knows the normal form of plain ASCII; {@link normalIdentity} decides the rest, and anyway. */
-function conditionOf(isMasked: boolean, { since, plusTags }: MatchOptions): string {
-  const isIn = (form: string): string => `${form} IN (SELECT form FROM ${LOOKUP})`
-  const isAscii =
-    "strlen(identity_name) = length(identity_name) AND NOT contains(lower(identity_name), 'xn--')"
-  const isPlain = `${isAscii} AND NOT regexp_matches(identity_name, '${plusTags ? '[+]|' : ''}(?i:mailto:)|[.][\\s\\x0b]*$')`
-  const plain = isIn(`lower(trim(identity_name, ' ' || chr(9) || chr(10) || chr(11) || chr(12) || chr(13)))`)
-  const isTheirs = isMasked ? isIn('identity_name') : `CASE WHEN ${isPlain} THEN ${plain} ELSE true END`
-  return since === null ? isTheirs : `imported_at >= '${formatInstant(since)}'::TIMESTAMPTZ AND ${isTheirs}`
-}
-
-class Found {
+class Found implements Wanted {
+  readonly column = 'identity_name'
   readonly #matches: Match[] = []
   /** People with a password that the policy allows. */
   readonly #urgent = new Set<number>()
-  /** By person: ids of their credentials so far. */
-  readonly #ids = new Map<number, Set<unknown>>()
   /** Texts that many rows share, such as names of sources, each kept once. */
   readonly #texts = new Map<string, string>()
   readonly #directory: Directory
-  readonly #plusTags: boolean
+  readonly #shown: readonly string[]
   readonly #isMasked: boolean
-  readonly #id: number
-  readonly #importedAt: number
-  readonly #meets: number
-  readonly #shared: readonly number[]
+  readonly #options: MatchOptions
 
-  constructor(directory: Directory, plusTags: boolean, isMasked: boolean, shown: readonly string[]) {
+  constructor(directory: Directory, shown: readonly string[], isMasked: boolean, options: MatchOptions) {
     this.#directory = directory
-    this.#plusTags = plusTags
+    this.#shown = shown
     this.#isMasked = isMasked
-    this.#id = shown.indexOf('id')
-    this.#importedAt = shown.indexOf('imported_at')
-    this.#meets = shown.indexOf('secret_meets_policy')
-    this.#shared = ['source_id', 'source_name', 'domain', 'hash_type', 'secret_kind'].map((name) =>
-      shown.indexOf(name),
-    )
+    this.#options = options
   }
 
-  add([identity, ...values]: Match['cells']): void {
-    const theirs = this.#addressesOf(String(identity)).filter(
-      // Queries may share a credential; so may addresses of a person, by a plus tag.
-      ({ person }) => this.#id < 0 || this.#isNew(person, values[this.#id]),
-    )
-    if (theirs.length === 0) return
-    const at = values[this.#importedAt]
-    if (at != null) values[this.#importedAt] = formatTimestamp(microsOf(at as number | string))
-    for (const i of this.#shared) {
-      const text = values[i]
-      if (typeof text === 'string') values[i] = this.#once(text)
-    }
-    for (const { person, spelling } of theirs) {
-      if (values[this.#meets] === true) this.#urgent.add(person)
-      this.#matches.push({ person, cells: [this.#directory.people[person]!, spelling, ...values] })
+  /** Whether rows with this identity may be those of people. */
+  has(identity: RowValue): boolean {
+    return this.#addressesOf(identity).length > 0
+  }
+
+  add(batch: RowBatch): void {
+    const { since } = this.#options
+    const [identity, importedAt] = [valuesOf(batch, 'identity_name'), valuesOf(batch, 'imported_at')]
+    const meets = valuesOf(batch, 'secret_meets_policy')
+    const shown = this.#shown.map((name) => [name, valuesOf(batch, name)] as const)
+    for (let row = 0; row < batch.rows; row++) {
+      if (since !== null && (importedAt(row) as Int64) < since) continue
+      for (const { person, spelling } of this.#addressesOf(identity(row))) {
+        if (meets(row) === true) this.#urgent.add(person)
+        const cells = shown.map(([name, values]) => this.#cellOf(name, values(row)))
+        this.#matches.push({ person, cells: [this.#directory.people[person]!, spelling, ...cells] })
+      }
     }
   }
 
   sorted(): readonly Match[] {
     const rank = ({ person }: Match): number => (this.#urgent.has(person) ? 0 : 1)
-    return this.#matches.sort((a, b) => rank(a) - rank(b) || a.person - b.person)
+    this.#matches.sort((a, b) => rank(a) - rank(b) || a.person - b.person)
+    const id = this.#shown.indexOf('id')
+    // Queries may share a credential; so may addresses of a person, by a plus tag.
+    return id < 0 ? this.#matches : this.#matches.filter(isNew(id + 2))
   }
 
-  #addressesOf(identity: string): readonly DirectoryAddress[] {
+  #addressesOf(identity: RowValue): readonly DirectoryAddress[] {
     const { addresses } = this.#directory
-    const form = this.#isMasked ? identity : normalIdentity(identity)
+    const form = this.#isMasked ? String(identity) : normalIdentity(String(identity))
     const exact = addresses.of(form)
-    const untagged = this.#plusTags ? form.replace(/^([^+]+)\+.*(?=@[^@]*$)/, '$1') : form
+    const untagged = this.#options.plusTags ? form.replace(/^([^+]+)\+.*(?=@[^@]*$)/, '$1') : form
     return untagged === form ? exact : [...exact, ...addresses.of(untagged)]
+  }
+
+  #cellOf(name: string, value: RowValue): Match['cells'][number] {
+    if (value !== null && name === 'imported_at') return formatTimestamp(value as Int64)
+    if (typeof value === 'string') return SHARED.includes(name) ? this.#once(value) : value
+    return typeof value === 'bigint' ? String(value) : (value as number | boolean | null)
   }
 
   #once(text: string): string {
@@ -169,20 +150,23 @@ class Found {
     if (this.#texts.size < MAX_SHARED_TEXTS) this.#texts.set(text, text)
     return text
   }
+}
 
-  #isNew(person: number, id: unknown): boolean {
-    const ids = this.#ids.get(person) ?? new Set()
-    if (ids.has(id)) return false
-    this.#ids.set(person, ids.add(id))
+/** Whether a person has no credential of the same id before it. @param at where the id is in cells */
+function isNew(at: number): (match: Match) => boolean {
+  const ids = new Set<unknown>()
+  let last = -1
+  return ({ person, cells }) => {
+    if (person !== last) ids.clear()
+    last = person
+    if (ids.has(cells[at])) return false
+    ids.add(cells[at])
     return true
   }
 }
 
+const SHARED: readonly string[] = ['source_id', 'source_name', 'domain', 'hash_type', 'secret_kind']
 const MAX_SHARED_TEXTS = 10_000
-
-function microsOf(value: number | string): Int64 {
-  return typeof value === 'number' ? value : int64(BigInt(value))
-}
 
 function requireColumns(pipeline: Pipeline, { since, plusTags }: MatchOptions): void {
   const { transform } = pipeline
