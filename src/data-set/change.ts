@@ -7,7 +7,7 @@ import {
   splitPath,
 } from '../state/index.ts'
 import type { ChangeOptions } from './options.ts'
-import { FreeNumbers, type Located, rewriteShards, standsFor, type Without, writingOf } from './rewriting.ts'
+import { FreeNumbers, rewriteShards, standsFor, type Without, writingOf } from './rewriting.ts'
 import { stopped, UNCHANGED } from './settle/settle.ts'
 
 /** What a command does to a data set, as a value: the question, `--dry-run`, `--json` and the commit read the same one. */
@@ -23,7 +23,7 @@ export type Change<Result = unknown> = {
 }
 
 type Group = {
-  readonly of: readonly Located[]
+  readonly of: readonly SealedShard[]
   /** Whether no row is left of it, and no shard comes. */
   readonly isEmptied: boolean
 }
@@ -49,15 +49,14 @@ export async function commitChange(
   for (const { of, isEmptied } of groups) {
     if (options.stop.aborted) throw stopped(UNCHANGED)
     options.onShard?.(shards.length + 1, groups.length)
-    const all = of.map(({ shard }) => shard)
-    const [folder] = splitPath(all[0]!.path)
-    const identity = (): ReturnType<FreeNumbers['take']> => numbers.take(folder, all[0]!.schema ?? 0)
+    const { path, schema = 0 } = of[0]!
+    const identity = (): ReturnType<FreeNumbers['take']> => numbers.take(splitPath(path)[0], schema)
     const by = isEmptied ? null : await rewriteShards(store, pipeline, of, identity(), writing, without)
     // A table that has all rows of these needs no others.
     const isSame = by !== null && without === null
     shards.push({
-      of: all.map(({ shard }) => shard),
-      by: isSame ? { ...by, stands_for: standsFor(all) } : by,
+      of: of.map(({ shard }) => shard),
+      by: isSame ? { ...by, stands_for: standsFor(of) } : by,
     })
   }
   await writeFiles(store, files)

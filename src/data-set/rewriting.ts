@@ -26,9 +26,6 @@ import { valueColumn } from '../transform/index.ts'
 import type { WriteOptions } from './options.ts'
 import { BATCH_ROWS, namingShard, shardReader } from './read-shard.ts'
 
-/** A sealed shard, and the path at which it lies now. */
-export type Located = { readonly shard: SealedShard; readonly path: string }
-
 /**
  * Writes the rows in their order, under a name that was never used. All have the schema of `identity`. Damage must not get a new checksum.
  * @throws ExportError `damaged` when a shard is not what was sealed
@@ -36,8 +33,8 @@ export type Located = { readonly shard: SealedShard; readonly path: string }
 export async function rewriteShards(
   store: OwnedStore,
   pipeline: NamedPipeline,
-  shards: readonly Located[],
-  { partitions = shards.flatMap(({ shard }) => shard.partitions), ...identity }: RewrittenIdentity,
+  shards: readonly SealedShard[],
+  { partitions = shards.flatMap((shard) => shard.partitions), ...identity }: RewrittenIdentity,
   { write, schemas }: ShardWriting,
   without: Without,
 ): Promise<SealedShard> {
@@ -63,19 +60,18 @@ type RewrittenIdentity = ShardIdentity & { readonly partitions?: readonly string
 async function* rowsOf(
   store: OwnedStore,
   pipeline: NamedPipeline,
-  shards: readonly Located[],
+  shards: readonly SealedShard[],
   without: Without,
 ): AsyncGenerator<PageRows> {
   const { readBatches } = await import('../load/inspect/index.ts')
   const columns = columnsOf(pipeline)
   // Names of sources and values of queries repeat.
   const values = columns.map(({ name, type }) => valueColumn(type, /^(?:source|query)_/.test(name)))
-  for (const { shard, path } of shards) {
-    const file = { path, bytes: shard.bytes }
-    const reader = shardReader(store, file)
+  for (const shard of shards) {
+    const reader = shardReader(store, shard)
     const hash = createHash('sha256')
     for await (const chunk of reader.stream()) hash.update(chunk)
-    if (hash.digest('hex') !== shard.sha256) throw changedShard(path)
+    if (hash.digest('hex') !== shard.sha256) throw changedShard(shard.path)
     try {
       for await (const batch of readBatches(reader, pipeline.load.format, columns, BATCH_ROWS)) {
         const identity = without === null ? null : valuesOf(batch, 'identity_name')
@@ -98,7 +94,7 @@ async function* rowsOf(
         )
       }
     } catch (error) {
-      throw namingShard(file, error)
+      throw namingShard(shard, error)
     }
   }
 }

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { parseWindow } from '../../src/core/index.ts'
-import { type OldPartitions, oldPartitions } from '../../src/data-set/commands/prune/old-partitions.ts'
+import { type OldPartitions, oldPartitions } from '../../src/data-set/commands/prune.ts'
 import {
   type CheckpointState,
   type JournalEntry,

@@ -31,10 +31,7 @@ export async function compactDataSet(
 
 function compaction({ pipeline, state }: ChangedDataSet, minShards: number): Change<CompactResult> {
   const all = state === null ? [] : groupsOf(state, pipeline, minShards)
-  const groups = all.map((group) => ({
-    of: group.map((shard) => ({ shard, path: shard.path })),
-    isEmptied: false,
-  }))
+  const groups = all.map((of) => ({ of, isEmptied: false }))
   return { ...NO_CHANGE, result: resultOf(pipeline, all), groups }
 }
 

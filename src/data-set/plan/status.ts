@@ -31,7 +31,7 @@ import {
   type Verdict,
 } from '../../state/index.ts'
 import { manySmallShards } from '../commands/compact.ts'
-import { oldPartitions } from '../commands/prune/old-partitions.ts'
+import { oldPartitions } from '../commands/prune.ts'
 import { tablesBehind } from '../commands/warehouse/loaded.ts'
 import type { DataSet } from '../data-set.ts'
 import { requireShards } from '../open/look.ts'

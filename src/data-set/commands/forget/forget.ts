@@ -24,7 +24,7 @@ import { type Change, NO_CHANGE } from '../../change.ts'
 import type { ChangeOptions } from '../../options.ts'
 import type { ChangedDataSet, WritableDataSet } from '../../writable-data-set.ts'
 import { People } from './people.ts'
-import { type OpenShardOfPeople, type ShardOfPeople, type Survey, survey } from './survey.ts'
+import { type ShardOfPeople, type Survey, survey } from './survey.ts'
 
 export type ForgetResult = {
   readonly pipeline: string
@@ -65,28 +65,37 @@ async function forgetting(
   const list = withDigests(given, people.digests(given.key))
   const isLonger = list !== given
   if (state === null) {
-    const result = { pipeline: pipeline.name, identities: people.count, rows: 0, shards: 0, quarantined: 0 }
     const note = `Nothing is exported in ${pipeline.load.path} yet; what is exported there from now on leaves them out.`
+    const counts = { identities: people.count, rows: 0, shards: 0, quarantined: 0 }
     return {
       ...NO_CHANGE,
-      result: { ...result, notes: [note, ...people.hints()] },
+      result: { pipeline: pipeline.name, ...counts, notes: [note, ...people.hints()] },
       files: isLonger ? [suppressionFileOf(list)] : [],
     }
   }
-  const found = await survey(store, at, pipeline, state, people, options)
-  const result = await resultOf(pipeline, store, state, people, found)
+  const found = await survey(at, state, people, options)
+  const { shards, open, items } = found
+  const counts = {
+    identities: people.count,
+    rows: [...shards, ...open].reduce((sum, { removed }) => sum + removed.total, 0),
+    shards: shards.length + open.length,
+    quarantined: items.reduce((sum, { removed }) => sum + removed, 0),
+  }
+  const notes = [
+    ...people.hints(),
+    ...queriesOfPeople(pipeline, state, people, found),
+    ...(await unread(store, state)),
+  ]
   const entries: JournalEntry[] = []
   const blobs: Uint8Array[] = []
-  if (result.rows > 0 || found.items.length > 0) {
+  if (counts.rows + counts.quarantined > 0) {
     const at = new Date(options.clock.now()).toISOString()
-    const { identities, rows, shards, quarantined } = result
-    const changes = changesOf(state, found, blobs)
-    entries.push({ kind: 'forget', at, identities, rows, shards, quarantined, changes })
+    entries.push({ kind: 'forget', at, ...counts, changes: changesOf(state, found, blobs) })
   }
   if (isLonger) entries.push(suppressionEntry(list))
   return {
-    result,
-    groups: groupsOf(state, found.shards),
+    result: { pipeline: pipeline.name, ...counts, notes },
+    groups: groupsOf(state, shards),
     without: people,
     // The key comes first: digests without it are those of nobody.
     files: isLonger ? [suppressionFileOf(given)] : [],
@@ -98,10 +107,10 @@ async function forgetting(
 /** The last shard of a data set stays, without rows: readers get the columns from it. */
 function groupsOf(state: CheckpointState, shards: readonly ShardOfPeople[]): Change['groups'] {
   let left = state.shards.length
-  return shards.map((each) => {
-    const isEmptied = each.removed.total === each.shard.rows && left > 1
+  return shards.map(({ shard, removed }) => {
+    const isEmptied = removed.total === shard.rows && left > 1
     if (isEmptied) left--
-    return { of: [each], isEmptied }
+    return { of: [shard], isEmptied }
   })
 }
 
@@ -112,8 +121,9 @@ function changesOf(
   blobs: Uint8Array[],
 ): NonNullable<ForgetEntry['changes']> {
   const add = (bytes: Uint8Array): number => blobs.push(bytes) - 1
-  const counts = ({ removed }: ShardOfPeople | OpenShardOfPeople, isRedo: (key: string) => boolean) =>
-    [...removed.counts].map(([partition, rows]) => ({
+  const only = (isRedo: boolean) => (isRedo ? { redo: true as const } : {})
+  const counts = ({ removed }: Pick<ShardOfPeople, 'removed'>, isRedo: (key: string) => boolean) =>
+    Array.from(removed.counts, ([partition, rows]) => ({
       ...{ partition, rows, quarantined: 0 },
       ...only(isRedo(partition)),
     }))
@@ -134,31 +144,6 @@ function changesOf(
   }
 }
 
-function only(redo: boolean): { readonly redo?: true } {
-  return redo ? { redo } : {}
-}
-
-async function resultOf(
-  pipeline: NamedPipeline,
-  store: Store,
-  state: CheckpointState,
-  people: People,
-  found: Survey,
-): Promise<ForgetResult> {
-  return {
-    pipeline: pipeline.name,
-    identities: people.count,
-    rows: found.rows,
-    shards: found.shards.length + found.open.length,
-    quarantined: found.quarantined,
-    notes: [
-      ...people.hints(),
-      ...queriesOfPeople(pipeline, state, people, found),
-      ...(await unread(store, state)),
-    ],
-  }
-}
-
 async function unread(store: Store, state: CheckpointState): Promise<readonly string[]> {
   const known = new Set([...state.partitions].map(([key]) => splitPath(quarantinePath(key))[1]))
   const unexpected = (await store.list(QUARANTINE_FOLDER)).filter((name) => !known.has(name))
@@ -171,31 +156,34 @@ async function unread(store: Store, state: CheckpointState): Promise<readonly st
 }
 
 /** Queries keep their values when rows go: in the file, folders, keys, manifest and the column `query_value`. */
-export function queriesOfPeople(
+function queriesOfPeople(
   pipeline: NamedPipeline,
   state: CheckpointState,
   people: People,
-  { queries: found }: Pick<Survey, 'queries'>,
+  { shards, open }: Survey,
 ): readonly string[] {
   const { extract, transform } = pipeline
   const queries = [...extract.queries, ...(extract.unfiltered?.queries ?? [])]
   const where = locationOf(pipeline, 'extract.queries')
-  const notes: string[] = []
   const isNamed = queries.some((query) => namesOneOf(people, query.type, queryLabel(query)))
   const isRetired =
     IDENTITY_POLICIES[transform.identity].shows &&
     [...state.partitions.branches.keys()].some((name) => isOf(people, name))
-  if (isNamed || isRetired) {
-    notes.push(
-      `A query names one of them (${isNamed ? where : 'one that the file no longer has'}): its value stays in folders, keys, manifest and query_value. Take it out of the file, export to another load.path with as: for such queries, and delete this data set.`,
-    )
-  }
-  if ([...found].some((name) => name.startsWith('secret.'))) {
-    notes.push(
-      `Rows of them were found by a query for a secret (${where}): the secret may be theirs. If it is, take the query out of the file and its variable out of the environment.`,
-    )
-  }
-  return notes
+  const isBySecret = [...shards, ...open].some(({ removed }) =>
+    [...removed.counts.keys()].some((key) => key.startsWith('secret.')),
+  )
+  return [
+    ...(isNamed || isRetired
+      ? [
+          `A query names one of them (${isNamed ? where : 'one that the file no longer has'}): its value stays in folders, keys, manifest and query_value. Take it out of the file, export to another load.path with as: for such queries, and delete this data set.`,
+        ]
+      : []),
+    ...(isBySecret
+      ? [
+          `Rows of them were found by a query for a secret (${where}): the secret may be theirs. If it is, take the query out of the file and its variable out of the environment.`,
+        ]
+      : []),
+  ]
 }
 
 /** Whether the name of a query, as in folders, names one of them. */

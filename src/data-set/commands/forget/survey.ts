@@ -1,14 +1,13 @@
 import {
+  ExportError,
   type Int64,
-  type NamedPipeline,
   nameQuery,
   type Pipeline,
   parseWindow,
   type Query,
   type Store,
-  type Window,
 } from '../../../core/index.ts'
-import { importedAt, takeRows } from '../../../load/index.ts'
+import { importedAt, QUARANTINE_FOLDER, quarantinePath, takeRows } from '../../../load/index.ts'
 import {
   type ColumnSpec,
   columnsOf,
@@ -26,39 +25,45 @@ import {
   type FoldedShard,
   type Journal,
   presentOf,
+  type SealedShard,
   splitPath,
 } from '../../../state/index.ts'
 import type { ChangeOptions } from '../../options.ts'
-import { BATCH_ROWS, readShard } from '../../read-shard.ts'
-import { changedShard, type Located, valuesOf } from '../../rewriting.ts'
+import { shardBatches } from '../../read-shard.ts'
+import { changedShard, valuesOf } from '../../rewriting.ts'
 import { stopped, UNCHANGED } from '../../settle/settle.ts'
+import type { ChangedDataSet } from '../../writable-data-set.ts'
 import type { People } from './people.ts'
-import { itemsOfPeople, lostInLog, type OtherItems } from './rejected-items.ts'
 
-export type ShardOfPeople = Located & { readonly removed: RemovedRows }
+/** What a data set has of people. */
+export type Survey = {
+  readonly shards: readonly ShardOfPeople[]
+  readonly open: readonly OpenShardOfPeople[]
+  /** What is left of the quarantine of partitions that have items of theirs, committed or not. */
+  readonly items: readonly OtherItems[]
+}
+
+export type ShardOfPeople = { readonly shard: SealedShard; readonly removed: RemovedRows }
 
 /** An open shard, and what is left of its batches in the log. */
-export type OpenShardOfPeople = {
+type OpenShardOfPeople = {
   readonly shard: FoldedShard
   readonly removed: RemovedRows
   readonly importedAt: Span | null
   readonly left: readonly { readonly batch: number; readonly rows: number; readonly bytes: Uint8Array }[]
 }
 
-export type Survey = {
-  readonly shards: readonly ShardOfPeople[]
-  readonly open: readonly OpenShardOfPeople[]
-  readonly rows: number
-  readonly quarantined: number
-  /** What is left of the quarantine of partitions that have items of theirs, committed or not. */
-  readonly items: readonly OtherItems[]
-  readonly queries: ReadonlySet<string>
+type OtherItems = {
+  readonly partition: string
+  /** The lines that are left of committed items. */
+  readonly lines: Buffer
+  readonly removed: number
+  /** Whether they are of what is exported of the partition again. */
+  readonly isRedo: boolean
 }
 
 export async function survey(
-  store: Store,
-  log: Pick<Journal, 'read'>,
-  pipeline: NamedPipeline,
+  { store, pipeline, read }: ChangedDataSet,
   state: CheckpointState,
   people: People,
   { stop, onShard }: Pick<ChangeOptions, 'stop' | 'onShard'>,
@@ -68,42 +73,36 @@ export async function survey(
   for (const [number, shard] of sealed.entries()) {
     if (stop.aborted) throw stopped(UNCHANGED)
     onShard?.(number + 1, sealed.length)
-    const removed = new RemovedRows(shard.partitions, (key) => state.partitions.get(key))
-    const found = { shard, path: shard.path, removed }
-    await findRows(store, pipeline, found, people)
-    if (removed.total > 0) shards.push(found)
+    const removed = await rowsOfPeople(store, pipeline, state, shard, people)
+    if (removed.total > 0) shards.push({ shard, removed })
   }
-  const open = await openOf(log, pipeline, state, people)
-  const items: OtherItems[] = []
-  for await (const some of itemsOfPeople(store, log, state, people)) items.push(some)
-  const quarantined = items.reduce((sum, { removed }) => sum + removed, 0)
-  const counts = [...shards, ...open].map((each) => each.removed)
-  const rows = counts.reduce((sum, { total }) => sum + total, 0)
-  const queries = new Set(counts.flatMap(({ counts }) => [...counts.keys()].map((key) => splitPath(key)[0])))
-  return { shards, open, rows, quarantined, items, queries }
+  return {
+    shards,
+    open: await openOf(read, pipeline, state, people),
+    items: await itemsOf(store, read, state, people),
+  }
 }
 
-async function findRows(
+async function rowsOfPeople(
   store: Store,
-  pipeline: NamedPipeline,
-  { shard, path, removed }: ShardOfPeople,
+  pipeline: Pipeline,
+  { partitions }: CheckpointState,
+  shard: SealedShard,
   people: People,
-): Promise<void> {
-  const columns = countedColumns(pipeline)
-  await readShard(store, { path, bytes: shard.bytes }, async (reader) => {
-    const { readBatches } = await import('../../../load/inspect/index.ts')
-    let rows = 0
-    for await (const batch of readBatches(reader, pipeline.load.format, columns, BATCH_ROWS)) {
-      rows += batch.rows
-      countRows(batch, people, removed)
-    }
-    if (rows !== shard.rows) throw changedShard(path)
-  })
+): Promise<RemovedRows> {
+  const removed = new RemovedRows(shard.partitions, (key) => partitions.get(key))
+  let rows = 0
+  for await (const batch of shardBatches(store, shard, pipeline.load.format, countedColumns(pipeline))) {
+    rows += batch.rows
+    countRows(batch, people, removed)
+  }
+  if (rows !== shard.rows) throw changedShard(shard.path)
+  return removed
 }
 
 async function openOf(
-  log: Pick<Journal, 'read'>,
-  pipeline: NamedPipeline,
+  read: Journal['read'],
+  pipeline: Pipeline,
   state: CheckpointState,
   people: People,
 ): Promise<readonly OpenShardOfPeople[]> {
@@ -113,7 +112,7 @@ async function openOf(
     const left: OpenShardOfPeople['left'][number][] = []
     let { importedAt: span } = shard
     for (const [batch, { rows, at }] of shard.batches.entries()) {
-      const recordBatch = decodeRecordBatch((await log.read(at)) ?? lostInLog('Rows'))
+      const recordBatch = decodeRecordBatch((await read(at)) ?? lostInLog('Rows'))
       const page = rowBatchOf(recordBatch, countedColumns(pipeline))
       const stay = countRows(page, people, removed)
       const times = timesOf(page)
@@ -154,18 +153,14 @@ function countRows(batch: RowBatch, people: People, removed: RemovedRows): Uint3
   return Uint32Array.from(others)
 }
 
-/** Where query and time do not tell a row's partition, another of its shard is counted: sums stay exact. */
+/** By partition. Where query and time do not tell that of a row, another of its shard is counted: sums stay exact. */
 class RemovedRows {
   readonly counts = new Map<string, number>()
-  readonly #partitions: readonly {
-    readonly key: string
-    readonly query: string
-    readonly window: Window | null
-  }[]
+  readonly #partitions
   readonly #foldedOf: (key: string) => FoldedPartition | undefined
 
   constructor(partitions: Iterable<string>, foldedOf: (key: string) => FoldedPartition | undefined) {
-    this.#partitions = [...partitions].map((key) => {
+    this.#partitions = Array.from(partitions, (key) => {
       const [query, window] = splitPath(key)
       return { key, query, window: parseWindow(window) }
     })
@@ -192,4 +187,56 @@ class RemovedRows {
     }
     this.counts.set(best.key, (this.counts.get(best.key) ?? 0) + 1)
   }
+}
+
+async function itemsOf(
+  store: Store,
+  read: Journal['read'],
+  state: CheckpointState,
+  people: People,
+): Promise<readonly OtherItems[]> {
+  const items: OtherItems[] = []
+  const names = new Set(await store.list(QUARANTINE_FOLDER))
+  for (const [partition, { quarantineEnd }] of [...state.partitions]) {
+    const path = quarantinePath(partition)
+    const hasFile = quarantineEnd > 0 && names.has(splitPath(path)[1])
+    const file = hasFile ? await store.read(path, 0, quarantineEnd) : null
+    for (const isRedo of [false, true]) {
+      const committed = isRedo || file === null ? [] : [file]
+      for (const ref of (isRedo ? state.redo : state).rejected.get(partition) ?? [])
+        committed.push((await read(ref)) ?? lostInLog('Rejected items'))
+      const { lines, removed } = others(Buffer.concat(committed), people, path)
+      if (removed > 0) items.push({ partition, lines, removed, isRedo })
+    }
+  }
+  return items
+}
+
+function others(bytes: Buffer, people: People, path: string): { lines: Buffer; removed: number } {
+  const lines = bytes.toString().split('\n').filter(Boolean)
+  const left = lines.filter((line) => !people.has(parsed(line, path).item?.identity_name))
+  const text = left.map((line) => `${line}\n`).join('')
+  return { lines: Buffer.from(text), removed: lines.length - left.length }
+}
+
+function parsed(line: string, path: string): { readonly item?: { readonly identity_name?: unknown } | null } {
+  try {
+    return JSON.parse(line)
+  } catch {
+    throw new ExportError({
+      kind: 'damaged',
+      what: 'The quarantine file has a line that cannot be read',
+      where: path,
+      next: 'Restore the file, or move it out of the data set, then run it again.',
+    })
+  }
+}
+
+function lostInLog(what: 'Rows' | 'Rejected items'): never {
+  throw new ExportError({
+    kind: 'damaged',
+    what: `${what} that wait in the log are lost or changed`,
+    where: '_state/log',
+    next: 'Run the pipeline first: it exports the partitions concerned anew. Then `forget` again.',
+  })
 }
