@@ -3,7 +3,7 @@ import { columnsOf, type RowBatch } from '../../rows/index.ts'
 import { MANIFEST_PATH, type ManifestShard, parseManifest } from '../../state/index.ts'
 import { DataSet, isSame } from '../data-set.ts'
 import { namingLocations, withLocation } from '../open-store.ts'
-import { namingShard, shardReader } from '../read-shard.ts'
+import { shardBatches } from '../read-shard.ts'
 
 export type ReadRowsOptions = {
   /** Columns to read. Default: all that the pipeline exports. */
@@ -20,19 +20,14 @@ export type ReadRowsOptions = {
  *   another command replaces shards after the first batch
  */
 export async function* readRows(given: Pipeline, options: ReadRowsOptions = {}): AsyncGenerator<RowBatch> {
-  const { batchRows = 10_000 } = options
   const { pipeline, store } = await DataSet.of(given)
   const columns = columnsToRead(pipeline, options.columns)
-  const { readBatches } = await import('../../load/inspect/index.ts')
   let hasBegun = false
   for (;;) {
     const bytes = await namingLocations(pipeline, () => store.read(MANIFEST_PATH))
-    let reading: ManifestShard | null = null
     try {
       for (const shard of shardsOf(bytes, options.shards)) {
-        reading = shard
-        const batches = readBatches(shardReader(store, shard), pipeline.load.format, columns, batchRows)
-        for await (const batch of batches) {
+        for await (const batch of shardBatches(store, shard, pipeline.load.format, columns, options)) {
           hasBegun = true
           yield batch
         }
@@ -42,9 +37,8 @@ export async function* readRows(given: Pipeline, options: ReadRowsOptions = {}):
       // Another command may have replaced the shard.
       const isSteady = isSame(bytes, await store.read(MANIFEST_PATH))
       if (!isSteady && !hasBegun) continue
-      const named =
-        reading === null ? error : namingShard(reading, isSteady ? error : changedMeanwhile(error))
-      throw isExportError(named) ? withLocation(pipeline, named) : named
+      const told = isSteady ? error : changedMeanwhile(error)
+      throw isExportError(told) ? withLocation(pipeline, told) : told
     }
   }
 }
@@ -53,7 +47,7 @@ function changedMeanwhile(cause: unknown): ExportError {
   return new ExportError({
     kind: 'locked',
     what: 'Another command replaced shards while they were read',
-    where: '',
+    where: MANIFEST_PATH,
     next: 'Read the rows again.',
     cause,
   })
