@@ -1,8 +1,7 @@
 import { createHash, type KeyObject } from 'node:crypto'
 import { kindOfRows, numberOf } from '../core/index.ts'
 import { keyDigest, type Manifest, SHA256SUMS_OF_MANIFEST, type Verdict } from '../state/index.ts'
-import { periodOf, reasonsOf } from './contents.ts'
-import { byText } from './words.ts'
+import { byText, periodOf, reasonsOf } from './contents.ts'
 
 export type Evidence = {
   readonly manifest: Manifest

@@ -1,24 +1,33 @@
-import { createHash } from 'node:crypto'
-import { counted, countText, kindOfRows, rulesOf, SUMMARY_PAGE_START } from '../core/index.ts'
+import {
+  counted,
+  countText,
+  IDENTITY_POLICIES,
+  kindOfRows,
+  rulesOf,
+  SECRET_POLICIES,
+  SUMMARY_PAGE_START,
+} from '../core/index.ts'
 import { allColumns } from '../rows/index.ts'
 import type { Manifest, Verdict } from '../state/index.ts'
+import { heatMap, heatTable, monthChart, monthsOf } from './charts.ts'
 import {
+  byText,
   failuresOf,
   figuresOf,
   type Groups,
+  maskingWords,
   naturally,
   periodOf,
   quarantineReasons,
   type RowFacts,
+  rangeText,
   reasonsOf,
   type SummaryInput,
+  time,
   whoFailed,
 } from './contents.ts'
-import { heatMap, heatTable, needsSearch, SEARCH_SCRIPT } from './heat-map.ts'
 import { Html, html, inlineJson } from './html.ts'
-import { monthChart, monthsOf } from './months.ts'
 import { STYLE } from './style.ts'
-import { byText, maskingWords, rangeText, time } from './words.ts'
 
 const MAX_QUERIES = 50
 const MAX_RUNS = 20
@@ -28,18 +37,14 @@ const MAX_FIELDS = 50
 
 const ROWS_START = '<script type="application/json" id="rows">'
 
-/** The complete page: it needs no network, and permits no script but the search for queries. */
+/** The complete page: it needs no network, and permits no script. */
 export function summaryPage(input: SummaryInput): string {
   const { manifest, rows, verdict } = input
-  const map = heatMap(manifest)
-  const script = needsSearch(map) ? SEARCH_SCRIPT : null
-  const policy =
-    script === null ? '' : `; script-src 'sha256-${createHash('sha256').update(script).digest('base64')}'`
   const { text } = html`<html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'${new Html(policy)}">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 <meta name="referrer" content="no-referrer">
 ${titleOf(manifest.pipeline, verdict)}
 <style>${new Html(STYLE)}</style>
@@ -50,7 +55,7 @@ ${headOf(manifest.pipeline, verdict)}
 ${tiles(figuresOf(input))}
 ${failures(manifest)}
 ${rowsByTime(manifest, rows)}
-${heat(map, manifest)}
+${heat(manifest)}
 ${rows === null ? '' : factsOf(rows)}
 ${groups('Why items were quarantined', 'field', { groups: quarantineReasons(manifest), more: 0, others: 0 }, 'items in all runs')}
 ${runs(manifest)}
@@ -58,7 +63,6 @@ ${scope(input)}
 ${shards(manifest)}
 </main>
 ${rows === null ? '' : html`${new Html(ROWS_START)}${inlineJson(rows)}</script>`}
-${script === null ? '' : html`<script>${new Html(script)}</script>`}
 </body>
 </html>
 `
@@ -132,11 +136,11 @@ function comparison(months: RowFacts['months']): Html | string {
   )
 }
 
-function heat(map: ReturnType<typeof heatMap>, { totals }: Manifest): Html | string {
+function heat(manifest: Manifest): Html | string {
+  const map = heatMap(manifest)
   if (map.lines.length === 0) return ''
-  const waiting = map.rows - totals.rows
+  const waiting = map.rows - manifest.totals.rows
   return html`<section aria-labelledby="heat"><h2 id="heat">Rows by query and window</h2>
-${needsSearch(map) ? html`<p hidden><label for="find">Find a query</label> <input id="find" type="search" autocomplete="off"></p>` : ''}
 ${scroll('Rows by query and window', heatTable(map))}${waiting > 0 ? html`<p class="soft">${counted(waiting, 'row')} of these ${waiting === 1 ? 'is' : 'are'} in no file yet.</p>` : ''}</section>`
 }
 
@@ -205,7 +209,7 @@ function scope(input: SummaryInput): Html {
 ${retired.length > 0 ? html`<dt>Retired queries</dt><dd>${countText(retired.length)}; their files are kept</dd>` : ''}
 <dt>Windows</dt><dd>${windows === null ? 'none: all there is' : `${rangeText(windows.from, windows.until)}${windows.every === null ? '' : `, every ${windows.every}`}`}</dd>
 ${partitions === 0 ? '' : html`<dt>Pruned</dt><dd>${counted(partitions, 'partition')}, the last before ${time(prunes.at(-1)!.before)}</dd>`}
-${!rulesOf(resource).holdsPeople ? '' : html`<dt>E-mail addresses</dt><dd>${maskingWords(masking).identity}</dd><dt>Passwords</dt><dd>${maskingWords(masking).secret}</dd>`}
+${!rulesOf(resource).holdsPeople ? '' : html`<dt>E-mail addresses</dt><dd>${maskingWords(IDENTITY_POLICIES, masking.identity)}</dd><dt>Passwords</dt><dd>${maskingWords(SECRET_POLICIES, masking.secret)}</dd>`}
 ${notExported(manifest)}
 <dt>Format</dt><dd>${kindOfRows(resource)}, as ${format}, columns ${columns.map(({ name }) => name).join(', ')}</dd>
 <dt>Service</dt><dd>${service}</dd>
@@ -263,5 +267,5 @@ function table(
 
 /** Content that may be wider than the screen; it can then be scrolled by keyboard. */
 function scroll(label: string, content: Html): Html {
-  return html`<div class="wide"><div class="scroll" role="region" tabindex="0" aria-label="${label}, table">${content}</div></div>`
+  return html`<div class="scroll" role="region" tabindex="0" aria-label="${label}, table">${content}</div>`
 }
