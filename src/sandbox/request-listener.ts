@@ -6,13 +6,11 @@ import { gzip } from 'node:zlib'
 import { fraction } from './data/words.ts'
 import {
   findRoute,
-  jsonBody,
   type LoggedRequest,
   quotaHeaders,
   type Reply,
   type RequestLog,
   type Route,
-  routes,
   type Service,
 } from './http/routes.ts'
 import type { Settings } from './options.ts'
@@ -29,7 +27,6 @@ export function requestListener(
   closed: AbortSignal,
   intercept: (request: LoggedRequest) => Interception | null,
 ): (request: IncomingMessage, response: ServerResponse) => void {
-  const table = routes()
   const limits = {
     search: rateLimit(settings.requestsPerSecond),
     basic: rateLimit(settings.basicRequestsPerSecond),
@@ -41,9 +38,9 @@ export function requestListener(
     const method = request.method ?? 'GET'
     const { authorization } = request.headers
     const url = new URL(path, 'http://sandbox')
-    const found = attempt(() => findRoute(table, method, url.pathname))
+    const found = attempt(() => findRoute(method, url.pathname))
     const route = found instanceof ServiceError ? null : found[0]
-    const inPace = limits[route?.tier ?? 'basic'].take(at)
+    const inPace = limits[route?.tier ?? 'basic'](at)
     const raw = await text(request)
     const body = attempt(() => parseBody(raw, request, route))
     const parsed = body instanceof ServiceError ? undefined : body
@@ -73,18 +70,15 @@ export function requestListener(
     if (wait > 0) await sleep(wait, undefined, { signal: closed }).catch(() => {})
     if (closed.aborted || response.destroyed) return
     logged.status = encoded.status
-    const dated = withDate(encoded, settings.now())
+    // Its own clock may be another than the machine's, which Node.js would name.
+    const date = new Date(settings.now()).toUTCString()
+    const dated = { ...encoded, headers: { date, ...encoded.headers } }
     if (intercepted) await intercepted.send(response, dated, closed)
     else send(response, dated)
   }
   return (request, response) => {
     handle(request, response).catch(() => response.socket?.destroy())
   }
-}
-
-/** Its own clock may be another than the machine's, which Node.js would name. */
-function withDate({ headers, ...rest }: SandboxResponse, nowMs: number): SandboxResponse {
-  return { ...rest, headers: { date: new Date(nowMs).toUTCString(), ...headers } }
 }
 
 function attempt<T>(action: () => T): T | ServiceError {
@@ -112,16 +106,15 @@ function isUnlucky({ seed, errorRate }: Settings, { kind, ordinal }: LoggedReque
 }
 
 function toResponse(reply: Reply | ServiceError, route: Route | null, service: Service): SandboxResponse {
-  const type = { 'content-type': 'application/json' }
-  if (!(reply instanceof ServiceError)) {
-    return { status: 200, headers: { ...type, ...reply.headers }, body: reply.body }
-  }
+  const isError = reply instanceof ServiceError
   const quota =
-    route?.tier === 'search' && reply.status !== 401 ? quotaHeaders(service.search.remaining(), false) : {}
+    isError && route?.tier === 'search' && reply.status !== 401
+      ? quotaHeaders(service.search.remaining(), false)
+      : {}
   return {
-    status: reply.status,
-    headers: { ...type, ...quota, ...reply.headers },
-    body: jsonBody(reply.body),
+    status: isError ? reply.status : 200,
+    headers: { 'content-type': 'application/json', ...quota, ...reply.headers },
+    body: Buffer.from(JSON.stringify(reply.body)),
   }
 }
 
@@ -150,17 +143,17 @@ function waitMs({ latencyMs, msPerRow, seed }: Settings, logged: LoggedRequest):
 /** How much too early a request may come: a client that keeps to the rate is at the mercy of timers and sockets. */
 const TOLERANCE_MS = 50
 
-/** A bucket of one token. What comes a touch early (timers jitter) is lent, not given. @param perSecond 0: unlimited */
-export function rateLimit(perSecond: number) {
+/**
+ * A bucket of one token. What comes a touch early (timers jitter) is lent, not given. @param perSecond 0: unlimited
+ * @returns takes the token; false: it comes too early, which costs nothing
+ */
+function rateLimit(perSecond: number): (nowMs: number) => boolean {
   let readyAtMs = Number.NEGATIVE_INFINITY
-  return {
-    /** @returns false when it comes too early, which costs nothing */
-    take(nowMs: number): boolean {
-      if (perSecond === 0) return true
-      if (nowMs < readyAtMs - TOLERANCE_MS) return false
-      readyAtMs = Math.max(nowMs, readyAtMs) + 1000 / perSecond
-      return true
-    },
+  return (nowMs) => {
+    if (perSecond === 0) return true
+    if (nowMs < readyAtMs - TOLERANCE_MS) return false
+    readyAtMs = Math.max(nowMs, readyAtMs) + 1000 / perSecond
+    return true
   }
 }
 

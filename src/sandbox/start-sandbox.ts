@@ -2,8 +2,6 @@ import { setMaxListeners } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { credentials } from './data/credentials.ts'
-import { sources } from './data/sources.ts'
-import { timeline } from './data/timeline.ts'
 import { DEMO_DOMAINS } from './data/words.ts'
 import { type LoggedRequest, PREFIX, requestLog, type Service } from './http/routes.ts'
 import { tokens } from './http/tokens.ts'
@@ -34,8 +32,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
 
 /** The service, and the data that it serves. @param orderOf in which order the feeds get it */
 export function makeService(settings: Settings, orderOf = importOrder) {
-  const { seed, domains, records, from, until } = settings
-  const data = credentials(settings, timeline(seed, domains.length, records, from, until), sources(settings))
+  const data = credentials(settings)
   const arrived = arrivals(settings, data, orderOf(settings, data))
   const service = {
     search: search(settings, data),

@@ -55,7 +55,10 @@ export async function startSandbox({
         ignoreFilters ? { ...(body as object), filters: null } : body,
         endpoint,
       )
-      return lastNext === 'missing' ? { ...found, body: withoutNull(found.body) } : found
+      const { items, next } = found.body
+      return lastNext === 'missing' && next === null
+        ? { ...found, body: { items } as unknown as typeof found.body }
+        : found
     },
   }
   const sandbox = await serve(settings, { ...service, search }, faulty(faults, settings.seed))
@@ -68,15 +71,6 @@ export async function startSandbox({
       for (let i = 0; i < length; i++) yield arrived.item(at(i)) as FeedItem
     },
   }
-}
-
-const NULL_NEXT = ',"next":null}'
-
-function withoutNull(page: Buffer): Buffer {
-  const end = page.length - NULL_NEXT.length
-  return page.subarray(end).toString() === NULL_NEXT
-    ? Buffer.concat([page.subarray(0, end), Buffer.from('}')])
-    : page
 }
 
 const [LATE, LATE_BY] = [601, 602]
@@ -124,11 +118,11 @@ function* expectedCredentials(data: Credentials, search: ExpectedSearch): Genera
   const gte = search.from === undefined ? null : bound(search.from)
   const lte = search.until === undefined ? null : bound(search.until) - 1
   const { low, high } = indexRange(data, selection, { gte, lte })
-  const include = new Set(search.include ?? []) as ReadonlySet<IncludeValue>
+  const include = (search.include ?? []) as readonly IncludeValue[]
   for (let index = low; index < high; index++) {
     const position = selection.positionAt(index)
     if (selection.matches === null || selection.matches(position))
-      yield JSON.parse(data.json(position, include)) as CredentialJson
+      yield JSON.parse(JSON.stringify(data.item(position, include))) as CredentialJson
   }
 }
 

@@ -1,6 +1,5 @@
 import type { Settings } from '../options.ts'
-import { NO_TEXT, NULL_SOURCE_TEXT, type Sources, type SourceText } from './sources.ts'
-import { formatTimestamp, type Timeline } from './timeline.ts'
+import { formatTimestamp, type Timeline, timeline as timelineOf } from './timeline.ts'
 import {
   atSubdomain,
   COMMON_PASSWORDS,
@@ -10,6 +9,7 @@ import {
   localPart,
   NASTY_TEXTS,
   PASSWORD_WORDS,
+  SOURCE_PLACES,
   SUBDOMAIN_LABEL,
 } from './words.ts'
 
@@ -18,17 +18,12 @@ const BYTES = Array.from({ length: 65_536 }, (_, i) => i.toString(16).padStart(4
 
 export type IncludeValue = 'known_password_id' | 'auth_domains' | 'urls'
 
-/** A credential in two parts: `head` up to the source, `tail` the source, shared and encoded. */
-type CredentialText = { readonly head: string; readonly ascii: boolean; readonly tail: SourceText }
-
 /** The credentials of all domains, each computed from its position on the shared timeline. */
 export type Credentials = {
   readonly settings: Settings
   readonly timeline: Timeline
-  /** One credential as JSON text, fields as in spec 2.2 in the published order. */
-  json(position: number, include: ReadonlySet<IncludeValue>): string
-  /** The same in two parts, for building pages fast. */
-  text(position: number, include: ReadonlySet<IncludeValue>): CredentialText
+  /** A credential as it is sent, fields as in spec 2.2 in the published order. By `invalidRate` it is none. */
+  item(position: number, include: readonly IncludeValue[]): unknown
   identityName(position: number): string
   secretText(position: number): string | null
   loginHosts(position: number): readonly string[]
@@ -40,10 +35,11 @@ const [ID, PERSON, NASTY, NASTY_KIND, NULL_DOMAIN, NULL_SOURCE, HOSTS, INVALID, 
 ] as const
 
 /** Source: spec 2.2 and 2.3; nullability, `auth_domains`, `urls` and ids above 2^31 from the public documentation. */
-export function credentials(settings: Settings, timeline: Timeline, sources: Sources): Credentials {
-  const { seed, domains, nastyRate, nullRate, invalidRate } = settings
-  const people = Math.max(1, Math.ceil(settings.records / 3))
-  const subdomains = domains.map((domain) => `${SUBDOMAIN_LABEL}.${domain}`)
+export function credentials(settings: Settings): Credentials {
+  const { seed, domains, records, nastyRate, nullRate, invalidRate } = settings
+  const timeline = timelineOf(seed, domains.length, records, settings.from, settings.until)
+  const people = Math.max(1, Math.ceil(records / 3))
+  const sources = Array.from({ length: settings.sources }, (_, i) => sourceAt(i, settings))
 
   const personAt = (position: number): number => {
     const share = fraction(seed, position, PERSON)
@@ -54,17 +50,14 @@ export function credentials(settings: Settings, timeline: Timeline, sources: Sou
     nastyRate > 0 && fraction(seed, position, NASTY) < nastyRate
       ? (hash32(seed, position, NASTY_KIND) >>> 4) % NASTY_TEXTS.length
       : -1
-  const nastyNameAt = (position: number, nasty: number): boolean =>
-    nasty >= 0 && hash32(seed, position, NASTY_KIND) % 4 === 0
-  const domainAt = (position: number, person: number): string =>
+  const subdomains = domains.map((domain) => `${SUBDOMAIN_LABEL}.${domain}`)
+  const domainOf = (person: number, position: number): string =>
     (atSubdomain(seed, person) ? subdomains : domains)[position % domains.length]!
-
-  const identityName = (position: number): string => {
-    const person = personAt(position)
-    const nasty = nastyAt(position)
-    const plain = `${localPart(person)}@${domainAt(position, person)}`
-    return nastyNameAt(position, nasty) ? NASTY_TEXTS[nasty] + plain : plain
+  const nameOf = (person: number, nasty: number, position: number): string => {
+    const before = nasty >= 0 && hash32(seed, position, NASTY_KIND) % 4 === 0 ? NASTY_TEXTS[nasty]! : ''
+    return `${before}${localPart(person)}@${domainOf(person, position)}`
   }
+  const identityName = (position: number): string => nameOf(personAt(position), nastyAt(position), position)
   const secretText = (position: number): string | null => {
     const nasty = nastyAt(position)
     return nasty >= 0 ? NASTY_TEXTS[nasty]! : secretOf(seed, position, nullRate).text
@@ -77,53 +70,49 @@ export function credentials(settings: Settings, timeline: Timeline, sources: Sou
     return Array.from({ length: bits % 4 }, (_, i) => LOGIN_HOSTS[(first + i) % LOGIN_HOSTS.length]!)
   }
 
-  const text = (position: number, include: ReadonlySet<IncludeValue>): CredentialText => {
+  /** A few sources carry most of the credentials. */
+  const sourceOf = (position: number): Source => {
+    const share = fraction(seed, position, SOURCE + 1)
+    return sources[Math.floor(share * share * sources.length)]!
+  }
+
+  const item = (position: number, include: readonly IncludeValue[]): unknown => {
+    const chance = (field: number): number => fraction(seed, position, field)
     const person = personAt(position)
     const nasty = nastyAt(position)
-    const domain = domainAt(position, person)
     const secret = secretOf(seed, position, nullRate)
-    const source = sources.pick(position)
+    const source = sourceOf(position)
     const style = hash32(seed, position, STYLE)
-    const hash = nasty >= 0 ? NASTY_JSON[nasty]! : secret.text === null ? 'null' : `"${secret.text}"`
-    const name = `${localPart(person)}@${domain}`
     // Shuffled in blocks of 1024 (389 is odd, so nothing collides): ids do not reveal the order.
     const serial = position - (position & 1023) + ((position * 389 + 71) & 1023)
-    let head = `{"id":${ID_BASE + serial * 3 + (hash32(seed, position, ID) % 3)}`
-    head += fraction(seed, position, NULL_DOMAIN) < nullRate / 10 ? ',"domain":null' : `,"domain":"${domain}"`
-    head += nastyNameAt(position, nasty)
-      ? `,"identity_name":${JSON.stringify(NASTY_TEXTS[nasty] + name)}`
-      : `,"identity_name":"${name}"`
-    head += `,"hash":${hash},"hash_type":${secret.type === null ? 'null' : `"${secret.type}"`}`
-    head += `,"imported_at":"${importedAt(timeline.at(position), style)}"`
-    if (include.has('known_password_id')) {
-      const known = nasty < 0 && secret.common >= 0 ? 5_000_000_000 + secret.common : null
-      head += `,"known_password_id":${known}`
+    const found: Loose = {
+      id: ID_BASE + serial * 3 + (hash32(seed, position, ID) % 3),
+      domain: chance(NULL_DOMAIN) < nullRate / 10 ? null : domainOf(person, position),
+      identity_name: nameOf(person, nasty, position),
+      hash: nasty >= 0 ? NASTY_TEXTS[nasty]! : secret.text,
+      hash_type: secret.type,
+      imported_at: importedAt(timeline.at(position), style),
     }
-    if (include.has('auth_domains')) head += `,"auth_domains":${JSON.stringify(loginHosts(position))}`
-    if (include.has('urls')) {
-      head += `,"urls":${JSON.stringify(loginHosts(position).map((host) => `https://${host}/login?next=%2F`))}`
-    }
+    if (include.includes('known_password_id'))
+      found.known_password_id = nasty < 0 && secret.common >= 0 ? 5e9 + secret.common : null
+    if (include.includes('auth_domains')) found.auth_domains = loginHosts(position)
+    if (include.includes('urls'))
+      found.urls = loginHosts(position).map((host) => `https://${host}/login?next=%2F`)
     if (settings.publicFields) {
-      const hasNone = fraction(seed, position, NO_EVENT) < nullRate
-      head += `,"credential_hash":"${hex(seed, serial, 4, DIGEST)}","event_uid":${hasNone ? null : `"leak/ev-${serial}"`}`
+      found.credential_hash = hex(seed, serial, 4, DIGEST)
+      found.event_uid = chance(NO_EVENT) < nullRate ? null : `leak/ev-${serial}`
     }
-    if (settings.unknownFields) head += `,"confidence":0.${style % 90},"x_ingest":{"shard":${style % 8}}`
-    head += `,"source_id":"${sources.ids[source]}","source":`
-    const tail =
-      fraction(seed, position, NULL_SOURCE) < nullRate / 20 ? NULL_SOURCE_TEXT : sources.texts[source]!
-    if (invalidRate > 0 && fraction(seed, position, INVALID) < invalidRate) {
-      const broken = breakCredential(head + tail.text, hash32(seed, position, INVALID + 100))
-      return { head: broken, ascii: false, tail: NO_TEXT }
+    if (settings.unknownFields) {
+      found.confidence = Number(`0.${style % 90}`)
+      found.x_ingest = { shard: style % 8 }
     }
-    return { head, ascii: nasty < 0, tail }
+    found.source_id = source.id
+    found.source = chance(NULL_SOURCE) < nullRate / 20 ? null : source
+    if (chance(INVALID) >= invalidRate) return found
+    return WAYS[hash32(seed, position, INVALID + 100) % WAYS.length]!(found)
   }
 
-  const json = (position: number, include: ReadonlySet<IncludeValue>): string => {
-    const { head, tail } = text(position, include)
-    return head + tail.text
-  }
-
-  return { settings, timeline, json, text, identityName, secretText, loginHosts }
+  return { settings, timeline, item, identityName, secretText, loginHosts }
 }
 
 /** The instant in one of the spellings that ISO 8601 allows: mostly `+00:00` with microseconds. */
@@ -134,7 +123,7 @@ function importedAt(micros: number, style: number): string {
 }
 
 type Secret = {
-  /** The leaked value as stored: plain text or a digest. ASCII, without anything that JSON escapes. */
+  /** The leaked value as stored: plain text or a digest. */
   text: string | null
   type: string | null
   /** Index into COMMON_PASSWORDS, or -1. */
@@ -171,36 +160,61 @@ function hex(seed: number, position: number, words: number, field = DIGITS): str
   return text
 }
 
+type Source = ReturnType<typeof sourceAt>
+
+const SOURCE = 200
+const YEAR_MICROS = 365 * 86_400_000_000
+
+/** Source: spec 2.3. Now and then a field is null where the documentation allows it. Leaks precede all imports. */
+function sourceAt(i: number, { seed, from, nastyRate, publicFields }: Settings) {
+  const bits = hash32(seed, i, SOURCE + 2)
+  const forum = SOURCE_PLACES[bits % SOURCE_PLACES.length]!
+  const breached = Math.floor(from - YEAR_MICROS * (1 + 6 * fraction(seed, i, SOURCE + 3)))
+  const leaked = breached + Math.floor(YEAR_MICROS * fraction(seed, i, SOURCE + 4))
+  const year = new Date(leaked / 1000).getUTCFullYear()
+  // Every seventh has an awkward name: there are few sources, so chance would mostly leave none.
+  const awkward = nastyRate > 0 && i % 7 === 5 ? ` ${NASTY_TEXTS[Math.floor(i / 7) % 28]}` : ''
+  return {
+    id: `leak_${hash32(seed, i, SOURCE).toString(36)}_${i}`,
+    name: i % 50 === 13 ? null : `${forum} ${year}${awkward}`,
+    description_en:
+      i % 50 === 17 ? null : `Credentials collected from ${forum} in ${year}.${awkward} Invented for tests.`,
+    description_fr:
+      i % 10 === 3 ? null : `Identifiants relevés sur ${forum} en ${year}.${awkward} Données inventées.`,
+    is_alert_enabled: bits % 5 !== 0,
+    breached_at: i % 3 === 1 ? null : formatTimestamp(breached - (breached % 1_000_000), '+00:00', true),
+    leaked_at: i % 4 === 1 ? null : formatTimestamp(leaked, i % 8 === 2 ? 'Z' : '+00:00', true),
+    ...(publicFields ? publicFieldsOf(i) : {}),
+  }
+}
+
+/** Required by the public documentation, and null now and then. */
+function publicFieldsOf(i: number): { url: string | null; pii_tags: readonly string[] | null } {
+  const tags = ['email', 'password', 'phone number', 'date of birth']
+  return {
+    url: i % 9 === 4 ? null : `https://leaks.tarnhollow.io/${i}`,
+    pii_tags: i % 11 === 6 ? null : tags.slice(0, i % 5),
+  }
+}
+
+type Loose = Record<string, unknown>
+
+/** Each breaks one rule of the schema. The secret, where it survives, still must not reach a log. */
 const WAYS: ReadonlyArray<(item: Loose) => unknown> = [
   (item) => ({ ...item, id: String(item.id) }),
-  (item) => without(item, 'imported_at'),
+  (item) => ({ ...item, imported_at: undefined }),
   (item) => ({ ...item, imported_at: 'yesterday' }),
   (item) => ({ ...item, imported_at: 1_721_676_352 }),
   (item) => ({ ...item, identity_name: null }),
-  (item) => without(item, 'identity_name'),
+  (item) => ({ ...item, identity_name: undefined }),
   (item) => ({ ...item, hash: { value: item.hash } }),
   (item) => ({ ...item, hash_type: 5 }),
   (item) => ({ ...item, source_id: 77 }),
   (item) => ({ ...item, source: 'a leak' }),
   (item) => ({ ...item, source: { ...(item.source as Loose | null), is_alert_enabled: 'yes' } }),
   (item) => ({ ...item, id: 0.5 }),
-  (item) => without(item, 'id'),
+  (item) => ({ ...item, id: undefined }),
   (item) => [item],
   () => null,
   (item) => String(item.hash),
 ]
-
-/** The same as JSON text. A lone surrogate travels as an escape (`\ud83d`), as it does on the wire. */
-const NASTY_JSON: readonly string[] = NASTY_TEXTS.map((text) => JSON.stringify(text))
-
-type Loose = Record<string, unknown>
-
-/** Breaks one rule of the schema, chosen by `bits`. The secret, where it survives, still must not reach a log. */
-function breakCredential(text: string, bits: number): string {
-  return JSON.stringify(WAYS[bits % WAYS.length]!(JSON.parse(text) as Loose))
-}
-
-function without(item: Loose, key: string): Loose {
-  const { [key]: _dropped, ...rest } = item
-  return rest
-}

@@ -65,17 +65,19 @@ export function timeline(
     return Math.min(micros, until - 1)
   }
 
-  const firstAtOrAfter = (micros: number): number => {
-    let low = 0
-    let high = total
-    while (low < high) {
-      const middle = Math.floor((low + high) / 2)
-      if (at(middle) < micros) low = middle + 1
-      else high = middle
-    }
-    return low
+  return { total, at, firstAtOrAfter: (micros) => firstIndex(total, (position) => at(position) >= micros) }
+}
+
+/** The first index from which on a test holds, by bisection; `length`: it holds for none. */
+export function firstIndex(length: number, holds: (index: number) => boolean): number {
+  let low = 0
+  let high = length
+  while (low < high) {
+    const middle = Math.floor((low + high) / 2)
+    if (holds(middle)) high = middle
+    else low = middle + 1
   }
-  return { total, at, firstAtOrAfter }
+  return low
 }
 
 function monthStarts(from: number, until: number): number[] {
@@ -89,8 +91,6 @@ function monthStarts(from: number, until: number): number[] {
 }
 
 const DAY_MICROS = 86_400_000_000
-
-const TWO = Array.from({ length: 100 }, (_, i) => String(i).padStart(2, '0'))
 
 const ISO = /^(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?(Z|[+-]\d\d:?\d\d)?)?$/i
 
@@ -112,28 +112,13 @@ export function parseTimestamp(text: string, round: 'up' | 'down' = 'down'): num
   return ms * 1000 + seconds * 1_000_000 + micros - offsetMinutes(offset) * 60_000_000
 }
 
-let cachedDay = Number.NaN
-
-let cachedDate = ''
-
 /** As Python's `isoformat` writes it: the published sample looks like it. @param bare no fraction where it is zero */
 export function formatTimestamp(micros: number, offset = '+00:00', bare = false): string {
-  const local = micros + (offset === '+00:00' || offset === 'Z' ? 0 : offsetMinutes(offset) * 60_000_000)
-  const day = Math.floor(local / DAY_MICROS)
-  // Records come in order of time: nearly always it is the same day as the one before.
-  if (day !== cachedDay) {
-    cachedDay = day
-    cachedDate = `${new Date(day * 86_400_000).toISOString().slice(0, 10)}T`
-  }
-  const inDay = local - day * DAY_MICROS
-  const seconds = Math.floor(inDay / 1_000_000)
-  const micro = inDay - seconds * 1_000_000
-  const minutes = Math.floor(seconds / 60)
-  const clock = `${TWO[Math.floor(minutes / 60)]}:${TWO[minutes % 60]}:${TWO[seconds % 60]}`
-  if (bare && micro === 0) return `${cachedDate}${clock}${offset}`
-  const high = Math.floor(micro / 10_000)
-  const middle = Math.floor(micro / 100) % 100
-  return `${cachedDate}${clock}.${TWO[high]}${TWO[middle]}${TWO[micro % 100]}${offset}`
+  const local = micros + offsetMinutes(offset) * 60_000_000
+  const ms = Math.floor(local / 1000)
+  const text = new Date(ms).toISOString()
+  const fraction = `${text.slice(20, 23)}${String(local - ms * 1000).padStart(3, '0')}`
+  return `${text.slice(0, 19)}${bare && fraction === '000000' ? '' : `.${fraction}`}${offset}`
 }
 
 function offsetMinutes(offset: string): number {

@@ -18,8 +18,8 @@ type Call = {
   readonly logged: LoggedRequest
 }
 
-/** `body` is UTF-8 JSON. */
-export type Reply = { readonly body: Buffer; readonly headers: Readonly<Record<string, string>> }
+/** `body` is sent as JSON. */
+export type Reply = { readonly body: unknown; readonly headers: Readonly<Record<string, string>> }
 
 export type Route = {
   readonly kind: RequestKind
@@ -36,65 +36,64 @@ export type Route = {
 /** The segment of the base URL. */
 export const PREFIX = '/firework'
 
+const V4 = `^${PREFIX}/v4`
+
 /** The endpoints. Source: spec 4 and the public documentation. */
-export function routes(): Route[] {
-  const v4 = `^${PREFIX}/v4`
-  return [
-    {
-      kind: 'search',
-      tier: 'search',
-      method: 'POST',
-      pattern: new RegExp(`${v4}/credentials/global/_search$`),
-      handle({ search }, { body, logged }) {
-        const result = search.respond(body, 'global')
-        logged.items = result.items
-        return { body: result.body, headers: quotaHeaders(search.remaining(), result.batchReached) }
-      },
+const ROUTES: readonly Route[] = [
+  {
+    kind: 'search',
+    tier: 'search',
+    method: 'POST',
+    pattern: new RegExp(`${V4}/credentials/global/_search$`),
+    handle({ search }, { body, logged }) {
+      const { body: page, batchReached } = search.respond(body, 'global')
+      logged.items = page.items.length
+      return { body: page, headers: quotaHeaders(search.remaining(), batchReached) }
     },
-    {
-      kind: 'search',
-      tier: 'basic',
-      method: 'POST',
-      pattern: /^\/astp\/v2\/credentials\/_search$/,
-      handle({ search }, { body, logged }) {
-        const result = search.respond(body, 'second')
-        logged.items = result.items
-        return { body: result.body, headers: {} }
-      },
+  },
+  {
+    kind: 'search',
+    tier: 'basic',
+    method: 'POST',
+    pattern: /^\/astp\/v2\/credentials\/_search$/,
+    handle({ search }, { body, logged }) {
+      const { body: page } = search.respond(body, 'second')
+      logged.items = page.items.length
+      return plain(page)
     },
-    {
-      kind: 'reports',
-      tier: 'basic',
-      method: 'GET',
-      pattern: new RegExp(`${v4}/threat_flow/reports/?$`),
-      handle: ({ reports }, { url }) => plain(reports.list(url.searchParams)),
-    },
-    {
-      kind: 'reports',
-      tier: 'basic',
-      method: 'GET',
-      pattern: new RegExp(`${v4}/threat_flow/reports/([^/]+)$`),
-      handle: ({ reports }, _, match) => plain(reports.one(match[1]!)),
-    },
-    feedRoute(new RegExp(`^${PREFIX}/v2/me/feed/credentials$`)),
-    feedRoute(new RegExp(`^${PREFIX}/v3/identifiers/([^/]+)/feed/credentials$`)),
-    {
-      kind: 'tokens',
-      tier: 'basic',
-      method: 'POST',
-      isOpen: true,
-      pattern: /^\/tokens\/generate$/,
-      handle: ({ tokens }, { authorization, body }) => plain(tokens.exchange(authorization, body)),
-    },
-    {
-      kind: 'tokens',
-      tier: 'basic',
-      method: 'GET',
-      pattern: /^\/tokens\/test$/,
-      handle: ({ tokens }) => plain(tokens.describe()),
-    },
-  ]
-}
+  },
+  {
+    kind: 'reports',
+    tier: 'basic',
+    method: 'GET',
+    pattern: new RegExp(`${V4}/threat_flow/reports/?$`),
+    handle: ({ reports }, { url }) => plain(reports.list(url.searchParams)),
+  },
+  {
+    kind: 'reports',
+    tier: 'basic',
+    method: 'GET',
+    pattern: new RegExp(`${V4}/threat_flow/reports/([^/]+)$`),
+    handle: ({ reports }, _, match) => plain(reports.one(match[1]!)),
+  },
+  feedRoute(new RegExp(`^${PREFIX}/v2/me/feed/credentials$`)),
+  feedRoute(new RegExp(`^${PREFIX}/v3/identifiers/([^/]+)/feed/credentials$`)),
+  {
+    kind: 'tokens',
+    tier: 'basic',
+    method: 'POST',
+    isOpen: true,
+    pattern: /^\/tokens\/generate$/,
+    handle: ({ tokens }, { authorization, body }) => plain(tokens.exchange(authorization, body)),
+  },
+  {
+    kind: 'tokens',
+    tier: 'basic',
+    method: 'GET',
+    pattern: /^\/tokens\/test$/,
+    handle: ({ tokens }) => plain(tokens.describe()),
+  },
+]
 
 /** @param pattern with the identifier as its group; without one it is the feed of the tenant */
 function feedRoute(pattern: RegExp): Route {
@@ -112,9 +111,9 @@ function feedRoute(pattern: RegExp): Route {
 }
 
 /** @throws ServiceError 404 for an unknown path, 405 for a known one with another method */
-export function findRoute(all: readonly Route[], method: string, path: string): [Route, RegExpExecArray] {
+export function findRoute(method: string, path: string): [Route, RegExpExecArray] {
   let known = false
-  for (const route of all) {
+  for (const route of ROUTES) {
     const match = route.pattern.exec(path)
     if (match && route.method === method) return [route, match]
     known ||= match !== null
@@ -132,12 +131,8 @@ export function quotaHeaders(remaining: number, batchReached: boolean): Record<s
   }
 }
 
-function plain(value: unknown): Reply {
-  return { body: jsonBody(value), headers: {} }
-}
-
-export function jsonBody(value: unknown): Buffer {
-  return Buffer.from(JSON.stringify(value))
+function plain(body: unknown): Reply {
+  return { body, headers: {} }
 }
 
 /** Both search endpoints count as 'search'. */

@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import type { Credentials } from '../data/credentials.ts'
-import { formatTimestamp } from '../data/timeline.ts'
+import { firstIndex, formatTimestamp } from '../data/timeline.ts'
 import { fraction } from '../data/words.ts'
 import type { Settings } from '../options.ts'
 import { readCursor, writeCursor } from './cursor.ts'
@@ -50,15 +50,6 @@ export function importOrder({ domains }: Settings, { timeline }: Credentials): O
 
 export function arrivals({ seed, now, stateRate }: Settings, data: Credentials, order: Order): Arrivals {
   const { comesAt } = order
-  const visible = (all: Sequence): number => {
-    let [low, high] = [0, all.length]
-    while (low < high) {
-      const middle = (low + high) >> 1
-      if (comesAt(all.at(middle)) <= now() * 1000) low = middle + 1
-      else high = middle
-    }
-    return low
-  }
   /** When a state changed; null: it has not, or not yet. */
   const changedAt = (position: number, kind: number, rate: number): string | null => {
     if (stateRate === 0 || fraction(seed, position, STATE + 10 * kind) >= stateRate * rate) return null
@@ -67,7 +58,7 @@ export function arrivals({ seed, now, stateRate }: Settings, data: Credentials, 
     return at <= now() * 1000 ? formatTimestamp(at, '+00:00') : null
   }
   const item = (position: number): unknown => {
-    const found: unknown = JSON.parse(data.json(position, new Set(['known_password_id'])))
+    const found = data.item(position, ['known_password_id'])
     if (typeof found !== 'object' || found === null || Array.isArray(found)) return found
     const { hash_type: _, source, ...rest } = found as Record<string, unknown>
     return {
@@ -80,8 +71,8 @@ export function arrivals({ seed, now, stateRate }: Settings, data: Credentials, 
 
   return {
     soFar(identifier) {
-      const all = order.sequence(identifier)
-      return { length: visible(all), at: all.at }
+      const { length, at } = order.sequence(identifier)
+      return { length: firstIndex(length, (index) => comesAt(at(index)) > now() * 1000), at }
     },
     item,
   }

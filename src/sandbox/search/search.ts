@@ -7,12 +7,10 @@ import { readCursor, writeCursor } from './cursor.ts'
 import { collectPage, indexRange, query, type SearchQuery, select } from './selection.ts'
 import { serviceError, validate } from './service-error.ts'
 
-const COMMA = 0x2c
-
-/** About what a credential measures with its source. */
-const TYPICAL_BYTES = 700
-
-export type SearchResponse = { readonly body: Buffer; readonly items: number; readonly batchReached: boolean }
+type SearchResponse = {
+  readonly body: { readonly items: readonly unknown[]; readonly next: string | null }
+  readonly batchReached: boolean
+}
 
 export type Search = {
   /** Searches left this month. */
@@ -31,7 +29,7 @@ export function search(settings: Settings, data: Credentials): Search {
   const { seed, cursorKey } = settings
 
   const respond = (body: unknown, endpoint: 'global' | 'second'): SearchResponse => {
-    const { from, ...request } = searchRequest(body, endpoint)
+    const { from, request } = searchRequest(body, endpoint)
     const requestKey = JSON.stringify([endpoint, request])
     const selection = select(data, request.query)
     const range = indexRange(data, selection, request)
@@ -55,41 +53,10 @@ export function search(settings: Settings, data: Credentials): Search {
     const isUsedUp =
       endpoint === 'global' &&
       left.charge({ query: request.query, requestKey, cursor: from, before: point.rows, rows })
-    return {
-      body: renderPage(data, page.positions, new Set(request.include), `,"next":${JSON.stringify(next)}`),
-      items: page.positions.length,
-      batchReached: next !== null && isUsedUp,
-    }
+    const items = page.positions.map((position) => data.item(position, request.include))
+    return { body: { items, next }, batchReached: next !== null && isUsedUp }
   }
   return { remaining: left.remaining, respond }
-}
-
-/** One buffer: glued strings would be three copies of six megabytes. @param tail follows the items: `,"next":null` */
-function renderPage(
-  data: Credentials,
-  positions: readonly number[],
-  include: ReadonlySet<IncludeValue>,
-  tail: string,
-): Buffer {
-  let target = Buffer.allocUnsafe(1024 + positions.length * TYPICAL_BYTES)
-  let at = target.write('{"items":[', 'latin1')
-  for (let i = 0; i < positions.length; i++) {
-    const { head, ascii, tail: source } = data.text(positions[i]!, include)
-    const most = head.length * (ascii ? 1 : 3) + source.bytes.length + tail.length + 16
-    if (at + most > target.length) target = grown(target, at, most)
-    if (i > 0) target[at++] = COMMA
-    at += ascii ? target.write(head, at, 'latin1') : target.write(head, at)
-    target.set(source.bytes, at)
-    at += source.bytes.length
-  }
-  at += target.write(`]${tail}}`, at)
-  return target.subarray(0, at)
-}
-
-function grown(old: Buffer, used: number, more: number): Buffer<ArrayBuffer> {
-  const next = Buffer.allocUnsafe(old.length * 2 + more)
-  old.copy(next, 0, 0, used)
-  return next
 }
 
 /** The search of one request, and how many rows its sequence of cursors had before and has after it. */
@@ -155,17 +122,6 @@ function quota(settings: Settings) {
   }
 }
 
-/** A checked search, defaults filled in; bounds in microseconds since 1970, both inclusive. */
-type SearchRequest = {
-  readonly query: SearchQuery
-  readonly gte: number | null
-  readonly lte: number | null
-  readonly from: string | null
-  readonly size: number
-  readonly include: readonly IncludeValue[]
-  readonly order: 'asc' | 'desc'
-}
-
 const instant = (round: 'up' | 'down') =>
   z.string().transform((text, context) => {
     const micros = parseTimestamp(text, round)
@@ -195,16 +151,14 @@ const body = (includes: readonly IncludeValue[]) =>
 const GLOBAL_BODY = body(['known_password_id', 'auth_domains'])
 const SECOND_BODY = body(['known_password_id', 'auth_domains', 'urls'])
 
-/** Unknown keys are refused. @throws ServiceError 422 */
-function searchRequest(input: unknown, endpoint: 'global' | 'second'): SearchRequest {
-  const parsed = validate(endpoint === 'global' ? GLOBAL_BODY : SECOND_BODY, input, 'body')
-  return {
-    query: parsed.query,
-    gte: parsed.filters?.imported_at?.gte ?? null,
-    lte: parsed.filters?.imported_at?.lte ?? null,
-    from: parsed.from ?? null,
-    size: parsed.size,
-    include: [...new Set(parsed.include ?? [])].sort(),
-    order: parsed.order,
-  }
+/** Bounds in microseconds since 1970, both inclusive. Unknown keys are refused. @throws ServiceError 422 */
+function searchRequest(input: unknown, endpoint: 'global' | 'second') {
+  const { query, filters, from, size, include, order } = validate(
+    endpoint === 'global' ? GLOBAL_BODY : SECOND_BODY,
+    input,
+    'body',
+  )
+  const { gte = null, lte = null } = filters?.imported_at ?? {}
+  const request = { query, gte, lte, size, include: [...new Set(include ?? [])].sort(), order }
+  return { request, from: from ?? null }
 }
