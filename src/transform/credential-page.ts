@@ -6,56 +6,51 @@ import {
   type PageContext,
   type RejectedItem,
 } from '../rows/index.ts'
-import type { ChainIds } from './chain-ids.ts'
-import type { CredentialColumns } from './columns/credential-columns.ts'
-import type { ExtraReader } from './extra/extra-reader.ts'
-import type { Suppression } from './mask/suppression.ts'
+import { ChainIds } from './chain-ids.ts'
+import { CredentialColumns } from './columns/credential-columns.ts'
+import { ExtraReader } from './extra/extra-reader.ts'
+import { masksOf } from './mask/mask.ts'
+import { Suppression } from './mask/suppression.ts'
 import { ignoredFilter, PageRange } from './page-range.ts'
-import { type Quarantine, rejectedId, rejectedTime } from './quarantine.ts'
-import { type RowTexts, repeats } from './row-texts.ts'
+import { credentialQuarantine, type Quarantine, rejectedId, rejectedTime } from './quarantine.ts'
+import { RowTexts, repeats } from './row-texts.ts'
 import { CREDENTIAL_FIELDS, credentialSchema, SOURCE_FIELDS, UnknownFields, unknownNames } from './schema.ts'
 
-/** What all pages of a decoder share. `columns` and `ids` serve one page at a time. */
-export type PageTools = {
+/** Rows, rejected items and figures of one page at a time: columns and ids keep their memory for the next one. */
+export class CredentialPage {
   readonly columns: CredentialColumns
-  readonly ids: ChainIds
-  readonly quarantine: Quarantine
   readonly extras: ExtraReader | null
   readonly texts: RowTexts
   /** null: nobody is forgotten. */
   readonly suppression: Suppression | null
-}
-
-export class CredentialPage {
-  readonly range: PageRange
-  readonly unknown = new UnknownFields()
-  readonly columns: CredentialColumns
-  readonly suppression: Suppression | null
-  readonly #ids: ChainIds
+  range!: PageRange
+  unknown!: UnknownFields
+  readonly #order: DecodeSettings['order']
+  readonly #ids = new ChainIds()
   readonly #quarantine: Quarantine
-  readonly #extras: ExtraReader | null
-  readonly #texts: RowTexts
-  readonly #quarantined: RejectedItem[] = []
-  readonly #forgotten: (number | null)[] = []
+  #quarantined: RejectedItem[] = []
+  #forgotten: (number | null)[] = []
+  #context!: PageContext
 
-  readonly #context: PageContext
+  /** @throws ExportError 'config' when a policy needs a mask key and there is none */
+  constructor(settings: DecodeSettings) {
+    const masks = masksOf(settings)
+    this.columns = new CredentialColumns(settings, masks)
+    this.extras = settings.extras.length === 0 ? null : new ExtraReader(settings.extras)
+    this.texts = new RowTexts(settings)
+    this.suppression = Suppression.of(settings.suppress)
+    this.#order = settings.order
+    this.#quarantine = credentialQuarantine(masks, settings.extras, this.texts)
+  }
 
-  /** Empties columns and ids. */
-  constructor(
-    settings: Pick<DecodeSettings, 'order'>,
-    { columns, suppression, ids, quarantine, extras, texts }: PageTools,
-    context: PageContext,
-  ) {
+  begin(context: PageContext): void {
     this.#context = context
-    this.columns = columns
-    this.suppression = suppression
-    this.#ids = ids
-    this.#quarantine = quarantine
-    this.#extras = extras
-    this.#texts = texts
-    columns.reset()
-    ids.begin(context)
-    this.range = new PageRange(settings.order, context, ids)
+    this.columns.reset()
+    this.#ids.begin(context)
+    this.range = new PageRange(this.#order, context, this.#ids)
+    this.unknown = new UnknownFields()
+    this.#quarantined = []
+    this.#forgotten = []
   }
 
   /**
@@ -65,8 +60,8 @@ export class CredentialPage {
   add(item: unknown, index: number, body: Buffer, start: number): void {
     const result = credentialSchema.safeParse(item)
     const { hash, identity_name } = result.data ?? {}
-    const hidden = this.#texts.hidden([hash], identity_name)
-    const extras = this.#extras?.read(item, body, start, hidden) ?? null
+    const hidden = this.texts.hidden([hash], identity_name)
+    const extras = this.extras?.read(item, body, start, hidden) ?? null
     if (!result.success || (extras !== null && extras.issues.length > 0)) {
       const at = rejectedTime(item)
       // A request may cover more than this chain's windows: an invalid item there is rejected by the other chain.
@@ -81,7 +76,7 @@ export class CredentialPage {
       this.#quarantined.push(this.#quarantine(item, issues, index))
       return
     }
-    const credential = this.#texts.shown(result.data)
+    const credential = this.texts.shown(result.data)
     const verdict = this.range.admit(credential.id, credential.imported_at)
     if (verdict === 'outside') throw ignoredFilter(index, this.#context)
     if (verdict !== 'keep') return
@@ -121,7 +116,7 @@ export class CredentialPage {
     if (this.suppression === null || typeof item !== 'object' || item === null) return false
     const { identity_name: name, hash } = item as { identity_name?: unknown; hash?: unknown }
     if (typeof name !== 'string') return false
-    return this.suppression.has(this.#texts.identity(name, typeof hash === 'string' ? hash : null))
+    return this.suppression.has(this.texts.identity(name, typeof hash === 'string' ? hash : null))
   }
 }
 

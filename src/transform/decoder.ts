@@ -1,17 +1,8 @@
-import { ExportError, kindOfRows, type RowKind } from '../core/index.ts'
+import { kindOfRows, type RowKind } from '../core/index.ts'
 import type { DecodedPage, DecodeSettings, PageContext } from '../rows/index.ts'
-import { ChainIds } from './chain-ids.ts'
-import { CredentialColumns } from './columns/credential-columns.ts'
-import type { PageTools } from './credential-page.ts'
-import { ExtraReader } from './extra/extra-reader.ts'
-import { masksOf } from './mask/mask.ts'
-import { Suppression } from './mask/suppression.ts'
 import { PageReader } from './page-reader.ts'
-import { plainDecoder } from './plain-items.ts'
-import { credentialQuarantine } from './quarantine.ts'
-import { type Decode, pageLocation } from './response.ts'
-import { RowTexts } from './row-texts.ts'
-import { reportSchema } from './schema.ts'
+import { reportDecoder } from './reports.ts'
+import type { Decode } from './response.ts'
 
 /** Decodes the bytes of one response into a page. Nothing in the result points into them. */
 export type Decoder = (body: Uint8Array, context: PageContext) => DecodedPage
@@ -32,32 +23,6 @@ const DECODERS: Readonly<Record<RowKind, (settings: DecodeSettings) => Decode>> 
 }
 
 function credentialDecoder(settings: DecodeSettings): Decode {
-  const reader = new PageReader(settings, pageTools(settings))
+  const reader = new PageReader(settings)
   return (body, context) => reader.read(body, context)
-}
-
-export function pageTools(settings: DecodeSettings): PageTools {
-  const masks = masksOf(settings)
-  const texts = new RowTexts(settings)
-  return {
-    columns: new CredentialColumns(settings, masks),
-    ids: new ChainIds(),
-    quarantine: credentialQuarantine(masks, settings.extras, texts),
-    extras: settings.extras.length === 0 ? null : new ExtraReader(settings.extras),
-    texts,
-    suppression: Suppression.of(settings.suppress),
-  }
-}
-
-export function reportDecoder(settings: DecodeSettings): Decode {
-  return plainDecoder(settings, reportSchema, (id, context) => {
-    const { query } = context
-    if (query.type !== 'report' || id === query.id) return null
-    return new ExportError({
-      kind: 'data',
-      what: 'The response holds another report than the requested one',
-      where: pageLocation(context),
-      next: 'Check service.report_path, and proxies and caches before the service: a cache may mix up responses.',
-    })
-  })
 }

@@ -7,10 +7,9 @@ import {
   mayHoldManyValues,
   type PageContext,
 } from '../rows/index.ts'
-import type { CredentialColumns } from './columns/credential-columns.ts'
 import type { SourceTable } from './columns/source-table.ts'
 import type { ListList } from './columns/text-list.ts'
-import { CredentialPage, type PageTools } from './credential-page.ts'
+import { CredentialPage } from './credential-page.ts'
 import type { Verdict } from './page-range.ts'
 import { hasByteOrderMark, MAX_ITEMS, pageLocation, parseResponse, wrongShape } from './response.ts'
 import { type Hidden, type RowTexts, repeats } from './row-texts.ts'
@@ -40,14 +39,7 @@ import {
   skipString,
   skipValue,
 } from './scan/json-steps.ts'
-import {
-  fieldName,
-  SOURCE_FIELDS,
-  type Source,
-  sourceSchema,
-  type UnknownFields,
-  unknownNames,
-} from './schema.ts'
+import { fieldName, SOURCE_FIELDS, type Source, sourceSchema, unknownNames } from './schema.ts'
 
 const NO_BODY = Buffer.alloc(0)
 
@@ -56,21 +48,20 @@ const NO_BODY = Buffer.alloc(0)
  * JSON.parse and the schema. Without a walker, or with additional columns, all items are.
  */
 export class PageReader {
-  readonly #settings: DecodeSettings
-  readonly #tools: PageTools
+  readonly #page: CredentialPage
   #walker: ItemWalker<KnownSource> | null = null
   #body: Buffer = NO_BODY
   #pages = 0
   #items = 0
 
-  constructor(settings: DecodeSettings, tools: PageTools) {
-    this.#settings = settings
-    this.#tools = tools
+  /** @throws ExportError 'config' when a policy needs a mask key and there is none */
+  constructor(settings: DecodeSettings) {
+    this.#page = new CredentialPage(settings)
   }
 
   /** @throws ExportError as {@link parseResponse}; `data` also when an item was not requested */
   read(body: Buffer, context: PageContext): DecodedPage {
-    if (this.#tools.extras === null) this.#walker ??= itemWalker(readSource)
+    if (this.#page.extras === null) this.#walker ??= itemWalker(readSource)
     try {
       if (!isUtf8(body)) throw notUnderstood()
       return this.#readResponse(body, context)
@@ -95,7 +86,6 @@ export class PageReader {
     this.#body = body
     let at = skipSpace(body, (start ?? 0) + (hasByteOrderMark(response) ? 3 : 0))
     this.#require(at, OPEN_BRACE)
-    let page: CredentialPage | null = null
     let next: unknown = null
     const seen = new Set<string>()
     do {
@@ -110,11 +100,12 @@ export class PageReader {
         if (seen.has(name)) throw notUnderstood()
         seen.add(name)
       }
-      if (name === 'items' && body[value] === OPEN_BRACKET) {
-        page = new CredentialPage(this.#settings, this.#tools, context)
+      if (name === 'items') {
+        this.#require(value, OPEN_BRACKET)
+        this.#page.begin(context)
         this.#pages++
         this.#items = 0
-        at = this.#readItems(walker, value, page)
+        at = this.#readItems(walker, value)
       } else {
         at = skipValue(body, value)
         const parsed = this.#parse(value, at)
@@ -123,26 +114,26 @@ export class PageReader {
       at = skipSpace(body, at)
     } while (body[at] === COMMA)
     this.#require(at, CLOSE_BRACE)
-    if (skipSpace(body, at + 1) !== body.length || page === null) throw notUnderstood()
+    if (skipSpace(body, at + 1) !== body.length || !seen.has('items')) throw notUnderstood()
     if (next !== null && typeof next !== 'string') throw notUnderstood()
-    return page.finish(this.#items, next)
+    return this.#page.finish(this.#items, next)
   }
 
   /** @returns the position after the list at `start` */
-  #readItems(walker: ItemWalker<KnownSource> | null, start: number, page: CredentialPage): number {
+  #readItems(walker: ItemWalker<KnownSource> | null, start: number): number {
     const body = this.#body
     let at = skipSpace(body, start + 1)
     if (body[at] === CLOSE_BRACKET) return at + 1
     for (;;) {
       if (walker !== null) {
-        this.#addRecords(walker, walker.walk(at), page)
+        this.#addRecords(walker, walker.walk(at))
         const { status, position } = walker
         if (status === STATUS.last) return position
         at = position
         if (status === STATUS.full || (status === STATUS.newSource && walker.learn())) continue
       }
       const end = skipValue(body, at)
-      this.#addParsed(at, end, page)
+      this.#addParsed(at, end)
       this.#items++
       at = skipSpace(body, end)
       if (body[at] === CLOSE_BRACKET) return at + 1
@@ -151,9 +142,9 @@ export class PageReader {
     }
   }
 
-  #addParsed(start: number, end: number, page: CredentialPage): void {
+  #addParsed(start: number, end: number): void {
     if (this.#items >= MAX_ITEMS) throw notUnderstood()
-    page.add(this.#parse(start, end), this.#items, this.#body, start)
+    this.#page.add(this.#parse(start, end), this.#items, this.#body, start)
   }
 
   /** @throws SyntaxError also when it has too many values */
@@ -167,28 +158,29 @@ export class PageReader {
     if (this.#body[at] !== byte) throw notUnderstood()
   }
 
-  #addRecords(walker: ItemWalker<KnownSource>, records: number, page: CredentialPage): void {
+  #addRecords(walker: ItemWalker<KnownSource>, records: number): void {
     const { run } = walker
     if (this.#items + records > MAX_ITEMS) throw notUnderstood()
     for (let record = 0; record < records; record++) {
-      switch (this.#admit(walker, record, page)) {
+      switch (this.#admit(walker, record)) {
         case 'keep':
           run.keep(record)
           break
         case 'outside': {
           const start = walker.itemStart(record)
           // Adds the rows before it first, to keep their order.
-          this.#addRows(walker, page.columns)
-          this.#addParsed(start, skipValue(this.#body, start), page)
+          this.#addRows(walker)
+          this.#addParsed(start, skipValue(this.#body, start))
         }
       }
       this.#items++
     }
-    this.#addRows(walker, page.columns)
+    this.#addRows(walker)
   }
 
   /** Whether the item of a record becomes a row; 'outside' also when it breaks the schema. */
-  #admit(walker: ItemWalker<KnownSource>, record: number, page: CredentialPage): Verdict {
+  #admit(walker: ItemWalker<KnownSource>, record: number): Verdict {
+    const page = this.#page
     if (walker.isLine(record)) return 'outside'
     const verdict = page.range.admit(walker.id(record), walker.times[record]!)
     if (verdict !== 'keep') return verdict
@@ -196,17 +188,15 @@ export class PageReader {
       page.forget(walker.times[record]!)
       return 'drop'
     }
-    if (hasUnknown(walker, record)) this.#countUnknown(walker, record, page.unknown)
+    if (hasUnknown(walker, record)) this.#countUnknown(walker, record)
     return verdict
   }
 
-  #countUnknown(walker: ItemWalker<KnownSource>, record: number, unknown: UnknownFields): void {
+  #countUnknown(walker: ItemWalker<KnownSource>, record: number): void {
+    const { texts, unknown } = this.#page
     let hidden: Hidden | null = null
     const isHidden = (name: string): boolean => {
-      hidden ??= this.#tools.texts.hidden(
-        [textAt(walker, record * RECORD_SLOTS + HASH)],
-        identityOf(walker, record),
-      )
+      hidden ??= texts.hidden([textAt(walker, record * RECORD_SLOTS + HASH)], identityOf(walker, record))
       return repeats(name, hidden)
     }
     const { bytes } = walker
@@ -217,7 +207,8 @@ export class PageReader {
     unknown.countAll(sourceOf(walker, record)?.unknown ?? [], isHidden)
   }
 
-  #addRows(walker: ItemWalker<KnownSource>, columns: CredentialColumns): void {
+  #addRows(walker: ItemWalker<KnownSource>): void {
+    const { columns, texts } = this.#page
     const { run } = walker
     const { rows, kept } = run
     if (rows === 0) return
@@ -232,7 +223,7 @@ export class PageReader {
     for (let row = 0; row < rows; row++)
       columns.sources.addRow(this.#sourceEntry(walker, kept[row]!, columns.sources))
     addLists(columns.authDomains, walker, AUTH_DOMAINS, null)
-    addLists(columns.urls, walker, URLS, this.#tools.texts)
+    addLists(columns.urls, walker, URLS, texts)
     run.rows = 0
   }
 

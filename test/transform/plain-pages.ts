@@ -1,6 +1,6 @@
 import type { DecodeSettings } from '../../src/rows/index.ts'
 import { CredentialPage } from '../../src/transform/credential-page.ts'
-import { createDecoder, pageTools } from '../../src/transform/decoder.ts'
+import { createDecoder } from '../../src/transform/index.ts'
 import { type Decode, hasByteOrderMark, parseResponse } from '../../src/transform/response.ts'
 import {
   CLOSE_BRACKET,
@@ -13,10 +13,10 @@ import {
 
 /** Decodes pages by JSON.parse and the schema alone: what pages must come to, in the simplest way. */
 export function plainPages(plan: DecodeSettings): Decode {
-  const tools = pageTools(plan)
+  const page = new CredentialPage(plan)
   return (body, context) => {
     const { items, next } = parseResponse(body, context)
-    const page = new CredentialPage(plan, tools, context)
+    page.begin(context)
     const starts = itemStarts(body)
     for (const [index, item] of items.entries()) page.add(item, index, body, starts[index]!)
     return page.finish(items.length, next)
