@@ -1,4 +1,4 @@
-import { readFile, rm, writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { exits } from '../support/run-cli.ts'
@@ -134,16 +134,6 @@ describe('columns that a pipeline file adds', () => {
     await exits(0, here.call('verify', '--complete'))
   })
 
-  it('are known again from the manifest when _state is lost', async () => {
-    const here = await grown()
-    const shards = await shardsOf(here)
-    await rm(join(here.output, '_state'), { recursive: true })
-    await here.write(parts('2024-06-01', true))
-    await exits(0, here.run())
-    expect((await shardsOf(here)).slice(0, shards.length)).toEqual(shards)
-    await exits(0, here.call('verify', '--complete'))
-  })
-
   it('keep shards apart: compact joins those of one schema, and forget finds people in all', async () => {
     const here = await begun({ partition_by: ['query'] })
     await here.write(parts('2024-04-01', false, { partition_by: ['query'] }))
@@ -212,20 +202,6 @@ describe('columns that a pipeline file adds', () => {
 })
 
 describe('columns that a pipeline file takes away or changes', () => {
-  it('are refused with what to do, and nothing is changed', async () => {
-    const here = await grown()
-    const before = await manifestText(here)
-    const searches = here.searches().length
-    await here.write(parts('2024-06-01', false))
-    for (const command of ['run', 'plan']) {
-      const { stderr } = await exits(2, here.call(command))
-      expect(stderr).toContain('extract.include no longer has known_password_id')
-      expect(stderr).toContain("--redo '*'")
-    }
-    expect(here.searches().length).toBe(searches)
-    expect(await manifestText(here)).toBe(before)
-  })
-
   it('go with --redo of everything', async () => {
     const here = await grown()
     await here.write(parts('2024-05-01', false))
@@ -234,13 +210,5 @@ describe('columns that a pipeline file takes away or changes', () => {
     expect(stdout).not.toContain('event_uid')
     await exits(0, here.call('verify', '--complete'))
     await exits(0, here.cli('tables', PIPELINE))
-  })
-
-  it('and CSV shards cannot get further ones', async () => {
-    const csv = { format: 'csv', table_formats: [] }
-    const here = await begun(csv)
-    await here.write(parts('2024-05-01', true, csv))
-    const { stderr } = await exits(2, here.call('run'))
-    expect(stderr).toContain('which CSV shards cannot get')
   })
 })

@@ -6,11 +6,9 @@ import { change, flipped } from '../fault/damage.ts'
 import { diskFault, hashesBesideRecord, shardHashes } from '../fault/support.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
 import { shardPaths } from '../support/read-shards.ts'
-import { expectedOfDomains } from '../support/rows.ts'
 import { exits, runCli } from '../support/run-cli.ts'
-import { startSandbox } from '../support/sandbox.ts'
 import { some } from '../support/thorough.ts'
-import { newWorkspace, type PipelineParts, SMALL, type Workspace } from '../support/workspace.ts'
+import { newWorkspace, type PipelineParts, type Workspace } from '../support/workspace.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
 const RANGE = { from: '2024-01-01', until: '2024-04-01' }
@@ -59,23 +57,6 @@ it('--redo of one partition requests only that one and gives the same bytes, und
       : shard,
   )
   expect((await here.manifest()).shards).toEqual(renamed)
-  await holdsEverything(here)
-})
-
-const REDOS = [
-  { redo: 'domain.quillmere.net', months: ['01', '02', '03'] },
-  { redo: 'domain.quillmere.net/2024-0[23]*', months: ['02', '03'] },
-]
-
-it.each(some(REDOS, 1))('--redo $redo exports the matching partitions again', async ({ redo, months }) => {
-  const here = await exportedWorkspace(parts())
-  const sent = here.sandbox.requests.length
-  expect((await here.run('--redo', redo)).code).toBe(0)
-  // One chain over them, unless an idle slot takes a part of it.
-  const requested = queriesSince(here, sent)
-  expect(requested[0]).toBe(`quillmere.net 2024-${months[0]}-01`)
-  const allowed = months.map((month) => `quillmere.net 2024-${month}-01`)
-  for (const query of requested) expect(allowed).toContain(query)
   await holdsEverything(here)
 })
 
@@ -216,15 +197,3 @@ it.each(some(['query', 'none', ['query', 'window']], 1))(
     expect((await here.json('status')).value).toMatchObject({ totals: { redo: 0, done: 6 } })
   },
 )
-
-it('a service that has changed meanwhile replaces partitions by its new rows only when they are complete', async () => {
-  const here = await exportedWorkspace(parts({ partition_by: 'query', format: 'csv' }))
-  const later = await startSandbox({ ...SMALL, seed: 'later' })
-  const { run } = here.with({ SPILLWAY_BASE_URL: later.baseUrl, SPILLWAY_TOKEN: later.token })
-  const former = await here.rows()
-  await exits(4, run('--redo', '*', '--max-requests', '2', '--concurrency', '1'))
-  expect(await here.rows()).toEqual(former)
-  await exits(0, run())
-  await here.expectExactly(expectedOfDomains(later, DOMAINS, RANGE))
-  expect((await here.json('verify')).value).toMatchObject({ ok: true })
-})

@@ -1,10 +1,10 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { cp, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
-import { basename, join } from 'node:path'
+import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { diskFault, hashesBesideRecord, treeHashes } from '../fault/support.ts'
+import { hashesBesideRecord, treeHashes } from '../fault/support.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
 import { writeKeyPair } from '../support/key-pair.ts'
 import { quarantineOf } from '../support/quarantine.ts'
@@ -204,19 +204,6 @@ it.each(some(UNFINISHED, 2))(
     expect((await here.json('verify', '--complete')).value).toMatchObject({ ok: true })
   },
 )
-
-it('fails while their rows are still in the log, and the next command removes them', async () => {
-  const here = await newWorkspace(parts({ load: { format: 'csv' }, extract: { page_size: 9 } }))
-  await exits(4, here.run('--max-requests', '2'))
-  const [path, text] = [...(await textsIn(join(here.output, '_state/log')))].find(([, text]) => text !== '')!
-  const [, person] = /([a-z_.]+@[a-z.]+\.com)/.exec(text)!
-  const env = { ...here.env }
-  Object.assign(here.env, diskFault(here.output, `stuck:unlink _state/log/${basename(path)}`))
-  await exits(1, forget(here, [person!]))
-  Object.assign(here.env, { NODE_OPTIONS: '' }, env)
-  await exits(0, forget(here, [person!]))
-  await expectNowhere(here, [person!])
-})
 
 it('lines that are no identity are named by their numbers, which count empty lines, and are not counted', async () => {
   const here = await exportedWorkspace(parts({ load: { format: 'csv' } }), { nastyRate: 0 })

@@ -7,7 +7,7 @@ import { BUCKET, bucketHere, mirror } from '../support/bucket.ts'
 import { shardPaths, sql } from '../support/read-shards.ts'
 import type { Row } from '../support/rows.ts'
 import { exits } from '../support/run-cli.ts'
-import { some, THOROUGH } from '../support/thorough.ts'
+import { some } from '../support/thorough.ts'
 import { newWorkspace, type PipelineParts, SMALL, type Workspace } from '../support/workspace.ts'
 
 /** Folders by query alone, so that each run of two more months adds a shard to each. */
@@ -141,37 +141,3 @@ it('each small shard of a bucket is read by one request, and as many as fill one
   // What the data set is, and under the lock what is to be done.
   expect(double.requests({ operation: 'GetObject', key: /checkpoint\.jsonl$/ })).toHaveLength(2)
 })
-
-it.runIf(THOROUGH)('a load moves no row, and forget, prune and redo work on what was compacted', async () => {
-  const here = await ofFiveRuns()
-  const target = ['--to', `duckdb:${join(here.folder, 'w.duckdb')}`]
-  const loaded = async (): Promise<unknown> => (await here.json('load', ...target)).value
-  expect(await loaded()).toMatchObject({ shards: { loaded: 10 } })
-  await here.json('compact')
-  expect(await loaded()).toMatchObject({ shards: { loaded: 0, skipped: 2, replaced: 0 }, rows: 0 })
-
-  await here.write(parts('2025-01-01'))
-  expect((await here.run()).summary.rows).toBeGreaterThan(0)
-  const rows = await rowsIn(here)
-  const person = rows.find(({ identity_name }) => /^[\x21-\x7e]+@[a-z.]+$/.test(String(identity_name)))!
-  const gone = rows.filter(({ identity_name }) => identity_name === person.identity_name).length
-  await here.call('forget', '--yes', '--identities', await people(here, person))
-  expect(await rowsIn(here)).toHaveLength(rows.length - gone)
-  await here.run('--redo', 'domain.quillmere.net')
-  await here.json('compact', '--min-shards', '2')
-  expect(await rowsIn(here)).toHaveLength(rows.length - gone)
-  await loaded()
-  const file = `'${join(here.folder, 'w.duckdb')}'`
-  await sql(`attach ${file} as w (read_only)`)
-  const [counted] = await sql(
-    'select count(*)::int as n, count(distinct (id, query_value))::int as d from w.credentials',
-  )
-  await sql('detach w')
-  expect(counted).toEqual({ n: rows.length - gone, d: rows.length - gone })
-  expect((await here.json('verify')).value).toMatchObject({ ok: true })
-})
-
-async function people(here: Workspace, { identity_name }: Row): Promise<string> {
-  await writeFile(join(here.folder, 'people.txt'), `${identity_name}\n`)
-  return 'people.txt'
-}
