@@ -171,7 +171,7 @@ test.for(some(THOROUGH ? CASES : CASES.filter(([, layout]) => layout !== 'in a b
     const numbers = calls.map((_, index) => index + 1)
     const points = new Set([
       ...numbers.filter((number) => always?.test(calls[number - 1]!)),
-      ...some(numbers, layout === 'in a bucket' ? 3 : 6),
+      ...some(numbers, layout === 'in a bucket' ? 3 : 4),
     ])
     const known: Partial<Record<Idle, ReturnType<typeof treesOf>>> = {}
     let turn = 0
