@@ -158,7 +158,7 @@ it('rows without manifest and _state are refused by every command that changes; 
   for (const name of ['_manifest.json', '_state']) rmSync(join(here.output, name), { recursive: true })
   const before = await treeHashes(here.output)
   const [shard = ''] = await shardPaths(here.output)
-  for (const [command, ...flags] of [...WRITERS, ['plan']]) {
+  for (const [command, ...flags] of [...some(WRITERS, 4), ['plan']]) {
     const says = ['sign', 'tables'].includes(command) ? 'Nothing was exported yet' : shard
     await exits(2, here.call(command, ...flags), says)
   }
@@ -178,7 +178,7 @@ it('rows that a manifest of the day before does not name are refused, once the s
   // As a run that is killed before it replaces the manifest.
   writeFileSync(join(here.output, '_manifest.json'), manifest)
   rmSync(join(here.output, '_state'), { recursive: true })
-  for (const [command, ...flags] of WRITERS) {
+  for (const [command, ...flags] of some(WRITERS, 3)) {
     await exits(2, here.call(command, ...flags), 'import_window=2024-04-01/part-00000.parquet')
     expect(existsSync(join(here.output, '_SUCCESS'))).toBe(false)
   }

@@ -2,6 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { exits } from '../support/run-cli.ts'
+import { THOROUGH } from '../support/thorough.ts'
 import { newWorkspace, PIPELINE, type PipelineParts, type Workspace } from '../support/workspace.ts'
 
 const DOMAIN = 'scatterholt.com'
@@ -188,7 +189,7 @@ describe('columns that a pipeline file adds', () => {
     expect(schemas.map((match) => match[2]!.includes('event_uid'))).toEqual([false, true])
   })
 
-  it('make the table of a script anew where it is older', async () => {
+  it.runIf(THOROUGH)('make the table of a script anew where it is older', async () => {
     const here = await begun()
     await exits(0, here.call('load', '--to', 'duckdb:old.db'))
     await here.write(parts('2024-05-01', true))
@@ -202,7 +203,7 @@ describe('columns that a pipeline file adds', () => {
 })
 
 describe('columns that a pipeline file takes away or changes', () => {
-  it('go with --redo of everything', async () => {
+  it.runIf(THOROUGH)('go with --redo of everything', async () => {
     const here = await grown()
     await here.write(parts('2024-05-01', false))
     await exits(0, here.run('--redo', '*'))

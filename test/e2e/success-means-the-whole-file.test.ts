@@ -2,8 +2,9 @@ import { existsSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { inThisProcess } from '../support/in-this-process.ts'
 import { shardPaths, sql } from '../support/read-shards.ts'
-import { exits, runCli } from '../support/run-cli.ts'
+import { exits } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
 import { newWorkspace, type PipelineParts, type Workspace } from '../support/workspace.ts'
 
@@ -65,7 +66,7 @@ it('a query whose name needs the mask key counts as any other', async () => {
     expect((await here.call(command)).stdout).toContain('INCOMPLETE: 1 of 2 partitions not done')
   await exits(1, here.call('verify', '--complete'))
   const { SPILLWAY_MASK_KEY: _, ...env } = here.env
-  const { stderr } = await exits(0, runCli({ args: ['status', 'pipeline.yaml'], cwd: here.folder, env }))
+  const { stderr } = await exits(0, inThisProcess(['status', 'pipeline.yaml'], here.folder, env))
   expect(stderr).toContain('it was exported for 1 query, and the file has 2; the mask key tells which')
 })
 
