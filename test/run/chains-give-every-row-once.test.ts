@@ -33,7 +33,7 @@ const ids = async (here: World): Promise<number[]> => (await here.rows()).sort((
 const folder = (month: string) => `query=domain.acme.example/import_window=${month}-01`
 const inOrder = (order: Order, items: readonly Fields[]) => (order === 'asc' ? items : items.toReversed())
 
-describe.each<Order>(['asc', 'desc'])('rows in order, %s', (order) => {
+describe.each(some<Order>(['asc', 'desc'], 1))('rows in order, %s', (order) => {
   const extract = months('2024-01', '2024-04', order)
 
   it('quarantined items go to the files of their windows, and items without a time to that of the current window', async () => {

@@ -16,7 +16,7 @@ test('the same seed gives the same data, another seed other data', async () => {
 })
 
 test('the data has the values that careless exporters break on', async () => {
-  const all = await everything({ records: 20_000, nastyRate: 0.01 })
+  const all = await everything({ records: 6_000, nastyRate: 0.03 })
   const share = (test: (item: CredentialJson) => boolean) => all.filter(test).length / all.length
   expect(new Set(all.map((item) => item.id)).size).toBe(all.length)
   expect(all.every((item) => item.id > 2 ** 31 && Number.isSafeInteger(item.id))).toBe(true)
@@ -42,7 +42,7 @@ test('the data has the values that careless exporters break on', async () => {
   expect(all.some((item) => item.hash?.includes('\0') ?? false)).toBe(false)
   for (const spelling of [/\.\d{6}\+00:00$/, /:\d\d\+00:00$/, /\+02:00$/, /Z$/])
     expect(share((item) => spelling.test(item.imported_at))).toBeGreaterThan(0)
-  const own = all.slice(0, 20_000).map((item) => micros(item.imported_at))
+  const own = all.slice(0, 6_000).map((item) => micros(item.imported_at))
   expect(new Set(own).size).toBeLessThan(own.length)
   expect(own[0]! >= micros('2024-01-01T00:00:00Z') && own.at(-1)! < micros('2025-01-01T00:00:00Z')).toBe(true)
 })
