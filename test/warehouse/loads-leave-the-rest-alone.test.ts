@@ -4,6 +4,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { TableSpec } from '../../src/warehouse/table/table.ts'
 import { pgClient, pgRows } from '../support/postgres/client.ts'
 import { newDatabase } from '../support/postgres/database.ts'
+import { THOROUGH } from '../support/thorough.ts'
 import { columnOf, loadInto, loadValues, postgresAt, setInDatabase, tableWith } from './load-values.ts'
 
 const COLUMNS = [
@@ -86,7 +87,7 @@ describe('a load into PostgreSQL', () => {
     })
   })
 
-  it('takes identities of any length', async () => {
+  it.runIf(THOROUGH)('takes identities of any length', async () => {
     const url = await newDatabase()
     const long = randomBytes(6000).toString('hex')
     await load(url, { a: { rows: [row(long)] } })
@@ -107,19 +108,22 @@ describe('a load into PostgreSQL', () => {
     expect(await load(url, {})).toMatchObject({ removed: 1 })
   })
 
-  it('compares types, not how the server spells them, and takes columns of others that need no value', async () => {
-    const url = await newDatabase()
-    await setInDatabase(url, 'quote_all_identifiers = on')
-    await load(url)
-    await pgRows(
-      url,
-      'alter table credentials add column number bigint generated always as identity, add column seen timestamptz not null default now()',
-    )
-    await load(url, { a: { rows: [row('ada')] }, b: { rows: [row('bob')] } })
-    await pgRows(url, 'alter table credentials add column note text; update credentials set note = 0')
-    await pgRows(url, 'alter table credentials alter column note set not null')
-    await expect(load(url)).rejects.toThrow(/note may not be null, and the rows have no such column/)
-  })
+  it.runIf(THOROUGH)(
+    'compares types, not how the server spells them, and takes columns of others that need no value',
+    async () => {
+      const url = await newDatabase()
+      await setInDatabase(url, 'quote_all_identifiers = on')
+      await load(url)
+      await pgRows(
+        url,
+        'alter table credentials add column number bigint generated always as identity, add column seen timestamptz not null default now()',
+      )
+      await load(url, { a: { rows: [row('ada')] }, b: { rows: [row('bob')] } })
+      await pgRows(url, 'alter table credentials add column note text; update credentials set note = 0')
+      await pgRows(url, 'alter table credentials alter column note set not null')
+      await expect(load(url)).rejects.toThrow(/note may not be null, and the rows have no such column/)
+    },
+  )
 
   it.each([
     [
@@ -173,20 +177,23 @@ describe('a load into PostgreSQL', () => {
     },
   )
 
-  it('a trigger that keeps rows that are to go ends it, and their ledger entries stay', async () => {
-    const url = await newDatabase()
-    await loadInto(url, WITH_QUERY, { a: some(1, 2), b: some(3) })
-    await withTrigger(url, 'delete')
-    await expect(loadInto(url, WITH_QUERY, { b: some(3) })).rejects.toMatchObject({
-      kind: 'target',
-      what: expect.stringContaining('keeps rows that were to be deleted'),
-      where: 'public.credentials',
-    })
-    expect(await pgRows(url, 'select sum(rows)::int as n from spillway_loads')).toEqual([{ n: 3 }])
-    expect(await pgRows(url, 'select count(*)::int as n from credentials')).toEqual([{ n: 3 }])
-  })
+  it.runIf(THOROUGH)(
+    'a trigger that keeps rows that are to go ends it, and their ledger entries stay',
+    async () => {
+      const url = await newDatabase()
+      await loadInto(url, WITH_QUERY, { a: some(1, 2), b: some(3) })
+      await withTrigger(url, 'delete')
+      await expect(loadInto(url, WITH_QUERY, { b: some(3) })).rejects.toMatchObject({
+        kind: 'target',
+        what: expect.stringContaining('keeps rows that were to be deleted'),
+        where: 'public.credentials',
+      })
+      expect(await pgRows(url, 'select sum(rows)::int as n from spillway_loads')).toEqual([{ n: 3 }])
+      expect(await pgRows(url, 'select count(*)::int as n from credentials')).toEqual([{ n: 3 }])
+    },
+  )
 
-  it('a row that no partition takes is told as that', async () => {
+  it.runIf(THOROUGH)('a row that no partition takes is told as that', async () => {
     const url = await newDatabase()
     await load(url)
     await pgRows(
