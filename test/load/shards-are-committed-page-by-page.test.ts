@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
@@ -186,32 +186,6 @@ describe('a shard that has ended', () => {
     await shards.close()
   })
 
-  it.skipIf(process.platform !== 'linux')(
-    'has one of few files that are open, and leaves none if it fails',
-    async () => {
-      const { store, root } = await ownStore()
-      let most = 0
-      const encoder: ShardEncoder = {
-        ...textEncoder,
-        async encode(recordBatches) {
-          for (let turns = 0; turns < 5; turns++) await turn()
-          most = Math.max(most, openBelow(root).length)
-          return textEncoder.encode(recordBatches)
-        },
-        footer: failingAt(150, textEncoder.footer),
-      }
-      const folders = Array.from({ length: 200 }, (_, at) => `${FOLDER}-${at}`)
-      const { shards } = await shardSet(store, { encoder })
-      await shards.commit(commitOf(folders.flatMap((folder) => sliceOf(0, folder, 1))))
-      await expect(shards.seal(folders)).rejects.toThrow('the disk is full')
-      await shards.close()
-      expect(most).toBeGreaterThan(10)
-      expect(most).toBeLessThanOrEqual(40)
-      expect(openBelow(root)).toEqual([])
-      expect(await store.list('_state/sealed')).toEqual([])
-    },
-  )
-
   const FAILURES: readonly (readonly [string, (n: number) => Partial<ShardEncoder>])[] = [
     ['encoding', (n) => ({ encode: failingAt(n, textEncoder.encode) })],
     ['the end of a shard', (n) => ({ footer: failingAt(n, textEncoder.footer) })],
@@ -286,16 +260,4 @@ function failingAt<Args extends unknown[], T>(
 
 function losingRow<T extends { readonly rows: number }>(encoded: T): T {
   return { ...encoded, rows: encoded.rows - 1 }
-}
-
-/** Paths under a folder that this process holds open, on Linux. */
-function openBelow(folder: string): string[] {
-  const paths = readdirSync('/proc/self/fd').map((fd) => {
-    try {
-      return readlinkSync(`/proc/self/fd/${fd}`)
-    } catch {
-      return ''
-    }
-  })
-  return paths.filter((path) => path.startsWith(folder))
 }
