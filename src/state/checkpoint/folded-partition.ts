@@ -224,8 +224,7 @@ function shareEqual(): (folded: FoldedPartition) => FoldedPartition {
   const shared = new Map<string, FoldedPartition>()
   return (folded) => {
     if (!isOver(folded) || folded.error !== null) return folded
-    const { state, rows, pages, requests, quarantined, repeated, forgotten, quarantineEnd } = folded
-    const figures = `${state} ${rows} ${pages} ${requests} ${quarantined} ${repeated} ${forgotten} ${quarantineEnd}`
+    const figures = Object.values(folded).join(' ')
     const known = shared.get(figures)
     if (known !== undefined) return known
     if (shared.size < MAX_SHARED) shared.set(figures, folded)
