@@ -32,21 +32,13 @@ export async function fetchReport(service: Service, id: number): Promise<Report>
 }
 
 function parseReport(body: Uint8Array, id: number, where: string): Report {
-  const response = ReportResponse.safeParse(jsonBody(body, where))
-  if (response.success && response.data.report.id === id) return response.data.report
-  if (response.success) {
-    throw new ExportError({
-      kind: 'data',
-      what: 'The response holds another report than the requested one',
-      where,
-      next: 'Check service.report_path, and proxies and caches before the service: a cache may mix up responses.',
-    })
-  }
-  const fields = new Set(response.error.issues.map(({ path }) => path.join('.') || 'the response itself'))
-  throw new ExportError({
-    kind: 'data',
-    what: `The response is no report; wrong or missing: ${[...fields].join(', ')}`,
-    where,
-    next: 'Check service.report_path.',
-  })
+  const { data, error } = ReportResponse.safeParse(jsonBody(body, where))
+  if (data?.report.id === id) return data.report
+  const fields = error?.issues.map(({ path }) => path.join('.') || 'the response itself')
+  const what =
+    fields === undefined
+      ? 'The response holds another report than the requested one'
+      : `The response is no report; wrong or missing: ${[...new Set(fields)].join(', ')}`
+  const next = 'Check service.report_path, and proxies and caches before the service.'
+  throw new ExportError({ kind: 'data', what, where, next })
 }

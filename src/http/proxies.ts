@@ -103,19 +103,13 @@ export function unreachableProxy({ host, url, variable }: HttpProxy, error: Erro
   // A connection counts as one when the proxy has responded.
   const code = errorCode(error).replace('HEADERS_TIMEOUT', 'CONNECT_TIMEOUT')
   if (CERTIFICATE_CODE.test(code)) {
-    return new ExportError({
-      kind: 'refused',
-      what: `The certificate of the proxy ${host} is not accepted: ${code}`,
-      where: '',
-      next: `Check ${variable}; a private certificate authority is made known with NODE_EXTRA_CA_CERTS.`,
-    })
+    const what = `The certificate of the proxy ${host} is not accepted: ${code}`
+    const next = `Check ${variable}; a private certificate authority is made known with NODE_EXTRA_CA_CERTS.`
+    return new ExportError({ kind: 'refused', what, where: '', next })
   }
-  return new UnreachableError({
-    kind: 'transient',
-    what: `The proxy ${host} cannot be used: ${unreachableAs(code, url) ?? 'the connection broke'} (${code})`,
-    where: '',
-    next: `Check ${variable}, or name the service's host in NO_PROXY; then run again.`,
-  })
+  const what = `The proxy ${host} cannot be used: ${unreachableAs(code, url) ?? 'the connection broke'} (${code})`
+  const next = `Check ${variable}, or name the service's host in NO_PROXY; then run again.`
+  return new UnreachableError({ kind: 'transient', what, where: '', next })
 }
 
 /** Of a proxy that answers CONNECT with another status than 2xx. */
@@ -125,22 +119,15 @@ export function refusedBy(
   status: number,
 ): ExportError {
   if (status === 407) {
-    return new ExportError({
-      kind: 'credentials',
-      what:
-        authorization === null
-          ? `The proxy ${host} requires a user and a password (407)`
-          : `The proxy ${host} rejects the user or the password (407)`,
-      where: '',
-      next: `Put them into ${variable}: http://user:password@${host}`,
-    })
+    const how = authorization === null ? 'requires a user and a' : 'rejects the user or the'
+    const what = `The proxy ${host} ${how} password (407)`
+    const next = `Put them into ${variable}: http://user:password@${host}`
+    return new ExportError({ kind: 'credentials', what, where: '', next })
   }
-  return new ExportError({
-    kind: status >= 500 ? 'transient' : 'refused',
-    what: `The proxy ${host} does not connect to ${target}: it responded with ${status}`,
-    where: '',
-    next: `Have the proxy let ${target} through, or name the host in NO_PROXY; then run again.`,
-  })
+  const kind = status >= 500 ? 'transient' : 'refused'
+  const what = `The proxy ${host} does not connect to ${target}: it responded with ${status}`
+  const next = `Have the proxy let ${target} through, or name the host in NO_PROXY; then run again.`
+  return new ExportError({ kind, what, where: '', next })
 }
 
 /** For SDKs, which connect by Node.js's own means; null: no proxy. @throws ExportError `config`: no address */
