@@ -1,9 +1,7 @@
 /** Loaded only where a pipeline has a catalog: most have none. */
 export const loadCatalog = () => import('./catalog/rest-catalog.ts')
-export type { RestCatalog } from './catalog/rest-catalog.ts'
+export type { CatalogDeps, RestCatalog } from './catalog/rest-catalog.ts'
 export {
-  type CatalogDeps,
-  CatalogError,
   catalogTable,
   DELTA_FOLDER,
   ICEBERG_FOLDER,

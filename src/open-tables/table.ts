@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import {
   type CatalogSettings,
-  type Clock,
   type Compacted,
   ExportError,
   type OwnedStore,
@@ -37,23 +36,6 @@ export type TableShard = Compacted & {
   /** In hex. */
   readonly sha256: string
 }
-
-export type CatalogDeps = {
-  readonly clock: Clock
-  /** Reads a secret by the name of its variable; null when it is not set. */
-  readonly readSecret: (name: string) => Promise<string | null>
-  readonly stop: AbortSignal
-}
-
-/** The catalog does not do what it is asked for, or is out of reach. Rows are not concerned. */
-export class CatalogError extends ExportError {
-  constructor(error: ConstructorParameters<typeof ExportError>[0]) {
-    super(error.kind === 'config' ? error : { ...error, next: `${error.next} ${SAFE}` })
-  }
-}
-
-const SAFE =
-  'The rows are safe; the catalog shows the state before, and the next command that changes the data set, such as `spillway tables`, brings it in line.'
 
 export function catalogTable({ namespace, table }: CatalogSettings): string {
   return [...namespace, table].join('.')

@@ -24,8 +24,7 @@ import {
 import { LOADS_FOLDER } from '../commands/warehouse/loaded.ts'
 import { SUCCESS_PATH } from '../settle/publish.ts'
 import { beginsWith } from '../settle/summary-page.ts'
-import { tableOwner } from '../settle/update-tables.ts'
-import { CLEARING_PATH } from './find-state.ts'
+import { CLEARING_PATH, tableOwner } from './find-state.ts'
 import { LIKE_A_SHARD, rowFiles } from './look.ts'
 import { removeFailedStart } from './record-start.ts'
 

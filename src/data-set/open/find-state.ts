@@ -1,4 +1,6 @@
+import { randomUUID } from 'node:crypto'
 import { ExportError, isExportError, nullIf, ROW_FOLDERS, type Store } from '../../core/index.ts'
+import type { TableOwner } from '../../open-tables/index.ts'
 import {
   CHECKPOINT_PATH,
   type CheckpointState,
@@ -8,6 +10,7 @@ import {
   LOG_FOLDER,
   MANIFEST_PATH,
   type Manifest,
+  readHeader,
   readManifest,
   readSuppression,
   SUPPRESSION_PATH,
@@ -87,4 +90,14 @@ export async function requireSuppression(store: Store, { manifest, state }: Foun
     where: SUPPRESSION_PATH,
     next: 'Restore it from a backup: without it, their rows would come back. Or export to another load.path, and run `forget` there first.',
   })
+}
+
+/** Whose tables may be there: a data set that has not begun owns none. */
+export async function tableOwner(store: Store): Promise<TableOwner> {
+  const header = await readHeader(store).catch(nullIf('damaged', 'config', 'storage'))
+  if (header !== null) return { dataSetId: header.data_set_id }
+  const manifest = await readManifest(store).catch(nullIf('damaged', 'storage'))
+  if (manifest !== null) return { dataSetId: manifest.data_set_id }
+  const sizes = await Promise.all([CHECKPOINT_PATH, MANIFEST_PATH].map((path) => store.size(path)))
+  return { dataSetId: sizes.every((size) => size === null) ? randomUUID() : null }
 }

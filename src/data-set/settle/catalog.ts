@@ -1,14 +1,20 @@
-import { type ExportError, isExportError, nullIf, type Pipeline, type Store } from '../../core/index.ts'
+import {
+  ExportError,
+  isExportError,
+  nullIf,
+  type Pipeline,
+  plainError,
+  type Store,
+} from '../../core/index.ts'
 import {
   type CatalogDeps,
-  CatalogError,
   catalogTable,
   currentMetadata,
   loadCatalog,
   type RestCatalog,
 } from '../../open-tables/index.ts'
+import { tableOwner } from '../open/find-state.ts'
 import { openStore } from '../open-store.ts'
-import { tableOwner } from './update-tables.ts'
 
 export type CatalogComparison = {
   /** With its namespace. */
@@ -23,28 +29,21 @@ export type CatalogComparison = {
 }
 
 /**
- * Opens the catalog for a command, and refuses what its end would before anything is changed or paid for. A catalog out of
- * reach is no reason to do nothing.
- * @param fresh the data set starts over as another one: its table leaves the catalog now @param work null: there is none
+ * Refuses what the end of a command would, before anything is changed or paid for. A catalog out of reach is no reason to
+ * do nothing.
+ * @param fresh the data set starts over as another one: its table leaves the catalog now
  * @throws CatalogError; with `fresh` also when the catalog is out of reach
  */
-export async function withCatalog<T>(
-  { load: { catalog: settings } }: Pipeline,
+export async function requireCatalog(
+  pipeline: Pipeline,
   store: Store,
   deps: CatalogDeps,
   fresh: boolean,
-  work: (catalog: RestCatalog | null) => Promise<T>,
-): Promise<T> {
-  if (settings === null) return work(null)
-  const catalog = new (await loadCatalog()).RestCatalog(settings, deps)
-  try {
-    const { dataSetId } = await tableOwner(store)
-    if (fresh) await catalog.drop(dataSetId)
-    await catalog.look(dataSetId, true).catch(nullIf('transient'))
-    return await work(catalog)
-  } finally {
-    await catalog.close()
-  }
+): Promise<void> {
+  if (pipeline.load.catalog === null) return
+  const { dataSetId } = await tableOwner(store)
+  if (fresh) await inCatalog(pipeline, deps, false, (catalog) => catalog.drop(dataSetId))
+  await inCatalog(pipeline, deps, true, (catalog) => catalog.look(dataSetId, true)).catch(nullIf('transient'))
 }
 
 /** Changes nothing, and asks once. null: the pipeline has no catalog. */
@@ -54,25 +53,49 @@ export async function compareCatalog(
 ): Promise<CatalogComparison | null> {
   const { catalog, tables } = pipeline.load
   if (catalog === null) return null
-  const { RestCatalog, isSameAddress } = await loadCatalog()
-  const client = new RestCatalog(catalog, deps)
+  const { isSameAddress } = await loadCatalog()
   const result = { table: catalogTable(catalog), metadataLocation: null, inLine: null, failure: null }
   try {
     const store = openStore(pipeline)
     const { dataSetId } = await tableOwner(store)
     const own = await currentMetadata(store, tables)
-    const metadataLocation = await client.look(dataSetId, false)
+    const metadataLocation = await inCatalog(pipeline, deps, true, (client) => client.look(dataSetId, false))
     if (own === null && metadataLocation === null)
       return { ...result, problem: 'not there yet: the first run that has rows registers it' }
-    const inLine = own !== null && metadataLocation !== null && isSameAddress(own, metadataLocation)
+    const inLine = own !== null && isSameAddress(metadataLocation, own)
     const shown = metadataLocation === null ? 'it has no such table' : `it shows ${metadataLocation}`
     const problem = inLine ? null : `${shown}; the current metadata is ${own}`
     return { ...result, metadataLocation, inLine, problem }
   } catch (error) {
     if (!isExportError(error)) throw error
     return { ...result, inLine: false, problem: error.what, failure: error }
+  }
+}
+
+/** The catalog does not do what it is asked for, or is out of reach. Rows are not concerned. */
+class CatalogError extends ExportError {}
+
+const SAFE =
+  'The rows are safe; the catalog shows the state before, and the next command that changes the data set, such as `spillway tables`, brings it in line.'
+
+/** @param isOnce whether each request is sent once @returns null: the pipeline has no catalog @throws CatalogError */
+export async function inCatalog<T>(
+  { load: { catalog: settings } }: Pipeline,
+  deps: CatalogDeps,
+  isOnce: boolean,
+  work: (catalog: RestCatalog) => Promise<T>,
+): Promise<T | null> {
+  if (settings === null) return null
+  const catalog = new (await loadCatalog()).RestCatalog(settings, deps, isOnce)
+  try {
+    await catalog.configure()
+    return await work(catalog)
+  } catch (cause) {
+    if (!isExportError(cause) || cause.kind === 'interrupted') throw cause
+    const next = cause.kind === 'config' ? cause.next : `${cause.next} ${SAFE}`
+    throw new CatalogError({ ...plainError(cause), next, cause })
   } finally {
-    await client.close()
+    await catalog.close()
   }
 }
 

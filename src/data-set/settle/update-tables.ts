@@ -1,30 +1,18 @@
-import { randomUUID } from 'node:crypto'
-import { getOrInsert, nullIf, type OwnedStore, type Pipeline, type Store } from '../../core/index.ts'
+import { getOrInsert, type OwnedStore, type Pipeline, type Store } from '../../core/index.ts'
 import {
   mayHaveTables,
-  type RestCatalog,
   requireOwnTables as requireOwn,
-  type TableOwner,
   type TableState,
   updateTables as updateAll,
 } from '../../open-tables/index.ts'
 import { columnsOf } from '../../rows/index.ts'
-import {
-  asExported,
-  CHECKPOINT_PATH,
-  type Journal,
-  MANIFEST_PATH,
-  manifestDigest,
-  manifestShard,
-  readHeader,
-  readManifest,
-} from '../../state/index.ts'
+import { asExported, type Journal, MANIFEST_PATH, manifestDigest, manifestShard } from '../../state/index.ts'
+import { tableOwner } from '../open/find-state.ts'
 import type { WriteOptions } from '../options.ts'
 import { readShard, type ShardFile } from '../read-shard.ts'
+import { inCatalog } from './catalog.ts'
 
-export type TableOptions = Pick<WriteOptions, 'clock' | 'onLog'> & {
-  /** As the command has opened it; null: none. */
-  readonly catalog?: RestCatalog | null
+export type TableOptions = Pick<WriteOptions, 'clock' | 'stop' | 'readSecret' | 'onLog'> & {
   /** Of the run that changed shards; default: another command did. */
   readonly runId?: string
   /** Makes the tables anew, for readers that see the data set at another address. Default: false. */
@@ -43,8 +31,9 @@ export async function updateTables(
   pipeline: Pipeline,
   store: OwnedStore,
   journal: Journal,
-  { onLog, runId, rebuild = false, clock, catalog, onTables }: TableOptions,
+  options: TableOptions,
 ): Promise<void> {
+  const { onLog, runId, rebuild = false, clock, onTables } = options
   const { load } = pipeline
   // In a bucket each request costs.
   if (load.tables.formats.length === 0 && !mayHaveTables(await store.list(''))) return
@@ -77,7 +66,8 @@ export async function updateTables(
       async onCommitted(states) {
         onTables?.(states)
         const shown = states.find(({ format }) => format === 'iceberg')?.metadataLocation ?? null
-        if (shown !== null) await catalog?.show(dataSetId, shown)
+        if (shown !== null)
+          await inCatalog(pipeline, options, false, (catalog) => catalog.show(dataSetId, shown))
       },
     },
   )
@@ -91,14 +81,4 @@ export async function requireOwnTables(pipeline: Pipeline, store: Store, whereve
   const { tables } = pipeline.load
   if (tables.formats.length > 0)
     await requireOwn(store, { ...tables, ...(await tableOwner(store)) }, wherever)
-}
-
-/** One that has not begun owns no tables. */
-export async function tableOwner(store: Store): Promise<TableOwner> {
-  const header = await readHeader(store).catch(nullIf('damaged', 'config', 'storage'))
-  if (header !== null) return { dataSetId: header.data_set_id }
-  const manifest = await readManifest(store).catch(nullIf('damaged', 'storage'))
-  if (manifest !== null) return { dataSetId: manifest.data_set_id }
-  const sizes = await Promise.all([CHECKPOINT_PATH, MANIFEST_PATH].map((path) => store.size(path)))
-  return { dataSetId: sizes.every((size) => size === null) ? randomUUID() : null }
 }

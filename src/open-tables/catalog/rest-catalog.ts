@@ -1,9 +1,9 @@
 import * as z from 'zod'
 import {
   type CatalogSettings,
+  type Clock,
   type ErrorKind,
-  isExportError,
-  plainError,
+  ExportError,
   requireSet,
 } from '../../core/index.ts'
 import {
@@ -16,7 +16,7 @@ import {
   type TokenSource,
   tokenSource,
 } from '../../http/index.ts'
-import { type CatalogDeps, CatalogError, catalogTable } from '../table.ts'
+import { catalogTable } from '../table.ts'
 
 // Source: https://github.com/apache/iceberg/blob/main/open-api/rest-catalog-open-api.yaml
 const Properties = z.record(z.string(), z.unknown()).nullish()
@@ -29,113 +29,37 @@ const Table = z.object({
   'metadata-location': z.string().nullish(),
   metadata: z.object({ 'table-uuid': z.string().nullish() }),
 })
-type Table = z.output<typeof Table>
+export type CatalogDeps = {
+  readonly clock: Clock
+  /** Reads a secret by the name of its variable; null when it is not set. */
+  readonly readSecret: (name: string) => Promise<string | null>
+  readonly stop: AbortSignal
+}
 
 /** By these a server says that it does not know what it is asked for; 409: that it ignores `overwrite`. */
 const REFUSALS = [400, 404, 405, 406, 409, 501]
 
-/** A table may be changed between two looks at it, but not for ever. */
-const MAX_LOOKS = 4
-
-/** The Iceberg table of a data set in a catalog. Methods throw CatalogError of any kind, or ExportError `interrupted`. */
+/** The Iceberg table of a data set in a catalog, which is configured first. @throws ExportError of any kind */
 export class RestCatalog {
   readonly #settings: CatalogSettings
   readonly #requests: JsonRequests
   readonly #tokens: TokenSource | null
   #base: string
-  /** Between the levels of a namespace, percent-encoded; null: the catalog is not asked yet. */
-  #separator: string | null = null
+  /** Between the levels of a namespace, percent-encoded. */
+  #separator = '%1F'
 
-  constructor(settings: CatalogSettings, deps: CatalogDeps) {
+  /** @param isOnce whether each request is sent once */
+  constructor(settings: CatalogSettings, deps: CatalogDeps, isOnce: boolean) {
     this.#settings = settings
     this.#base = `${settings.uri}/v1/`
-    this.#requests = jsonRequests({ ...deps, server: 'The catalog', key: 'load.catalog' })
+    this.#requests = jsonRequests({ ...deps, isOnce, server: 'The catalog', key: 'load.catalog' })
     this.#tokens = tokensOf(settings, deps, this.#requests)
   }
 
-  /**
-   * Whether a run could show its table: all on the way there has to answer. Each request is sent once.
-   * @param own table-uuid; null: of a data set whose state cannot be read @param mayMake whether a namespace is made
-   * @returns the address of the metadata that is shown; null: there is no table yet
-   */
-  async look(own: string | null, mayMake: boolean): Promise<string | null> {
-    const found = await this.#load(own, true)
-    if (found !== null) return this.#shown(found)
-    return this.#openNamespace(mayMake, true)
-  }
-
-  /** Makes the catalog show this metadata. Each change is followed by another look: a response may be lost. */
-  async show(own: string, metadataLocation: string): Promise<void> {
-    const { namespace, table } = this.#settings
-    let tried = { overwrite: false, refusal: null as string | null }
-    for (let looks = 0; looks < MAX_LOOKS; looks++) {
-      const found = await this.#load(own, false)
-      if (found !== null && isSameAddress(this.#shown(found), metadataLocation)) return
-      const overwrite = found !== null
-      if (tried.refusal !== null && tried.overwrite === overwrite) break
-      if (!overwrite) await this.#openNamespace(true, false)
-      const path = `${this.#namespacePath(namespace)}/register`
-      // Older servers do not know `overwrite`.
-      const body = { name: table, 'metadata-location': metadataLocation, ...(overwrite && { overwrite }) }
-      const { status, text } = await this.#send('POST', path, { body, expected: REFUSALS })
-      tried = { overwrite, refusal: REFUSALS.includes(status) ? text : null }
-    }
-    const { overwrite, refusal } = tried
-    const what = `The catalog does not ${overwrite ? 'repoint' : 'register'} ${catalogTable(this.#settings)}`
-    const next = !overwrite
-      ? 'Correct what it names.'
-      : `It may not know \`overwrite\` of register: then drop the table there without purging its files (DELETE …/tables/${table}?purgeRequested=false), and run the next command, which registers it.`
-    throw failure('refused', `${what}: ${refusal ?? 'it accepts a change and does not make it'}`, next)
-  }
-
-  /** Takes the table out of the catalog, and leaves its files: some catalogs remove them unless they are told so. */
-  async drop(own: string | null): Promise<void> {
-    if ((await this.#load(own, false)) === null) return
-    await this.#send('DELETE', `${this.#tablePath}?purgeRequested=false`, { expected: [404] })
-  }
-
-  close(): Promise<void> {
-    return this.#requests.close()
-  }
-
-  /** null: it is not there */
-  async #load(own: string | null, isOnce: boolean): Promise<Table | null> {
-    if (this.#separator === null) await this.#configure(isOnce)
-    const found = await this.#get(this.#tablePath, Table, isOnce)
-    if (found === null) return null
-    const uuid = found.metadata['table-uuid'] ?? null
-    if (uuid !== null && uuid.toLowerCase() === own?.toLowerCase()) return found
-    throw failure(
-      'config',
-      `The table ${catalogTable(this.#settings)} in the catalog is another's (table-uuid ${uuid ?? 'unknown'})`,
-      'Choose another load.catalog.table or namespace, or drop that table there without purging its files; it was not touched.',
-    )
-  }
-
-  #shown({ 'metadata-location': shown }: Table): string {
-    if (shown != null) return shown
-    throw failure(
-      'data',
-      `The catalog does not say which metadata of ${catalogTable(this.#settings)} it shows: its response has no metadata-location`,
-      'Use a catalog, or a version of it, that sends it, or leave out load.catalog.',
-    )
-  }
-
-  /** Makes what is missing, outermost level first. Where nothing may be made, the catalog has to list what it has. */
-  async #openNamespace(mayMake: boolean, isOnce: boolean, levels = this.#settings.namespace): Promise<null> {
-    if ((await this.#get(this.#namespacePath(levels), Namespace, isOnce)) !== null) return null
-    if (!mayMake) return this.#get('namespaces', Namespaces, isOnce, []).then(() => null)
-    if (levels.length > 1) await this.#openNamespace(mayMake, isOnce, levels.slice(0, -1))
-    const body = { namespace: levels, properties: {} }
-    // 409: another has made it meanwhile, or the response to our first attempt was lost.
-    await this.#send('POST', 'namespaces', { body, isOnce, expected: [409] })
-    return null
-  }
-
-  async #configure(isOnce: boolean): Promise<void> {
+  async configure(): Promise<void> {
     const { uri: given, warehouse } = this.#settings
     const query = warehouse === null ? '' : `?${new URLSearchParams({ warehouse })}`
-    const { json, text } = await this.#send('GET', `config${query}`, { isOnce, expected: [400, 404] })
+    const { json, text } = await this.#send('GET', `config${query}`, { expected: [400, 404] })
     const config = Config.safeParse(json)
     if (!config.success) {
       const what = json === null ? text : 'No Iceberg REST catalog answers'
@@ -145,52 +69,123 @@ export class RestCatalog {
     // What is no text means nothing here.
     const of = (name: string, other: string): string => z.string().catch(other).parse(properties[name])
     const prefix = of('prefix', '')
-    this.#separator = of('namespace-separator', '%1F')
+    this.#separator = of('namespace-separator', this.#separator)
     this.#base = `${of('uri', given).replace(/\/+$/, '')}/v1/${prefix === '' ? '' : `${prefix}/`}`
   }
 
-  get #tablePath(): string {
-    return `${this.#namespacePath(this.#settings.namespace)}/tables/${encodeURIComponent(this.#settings.table)}`
+  /**
+   * Whether a run could show its table.
+   * @param own table-uuid; null: of a data set whose state cannot be read @param mayMake whether a namespace is made
+   * @returns the address of the metadata that is shown; null: there is no table yet
+   */
+  async look(own: string | null, mayMake: boolean): Promise<string | null> {
+    const shown = await this.#load(own)
+    if (shown !== null) return shown
+    if (mayMake) await this.#makeNamespace()
+    // Where nothing may be made, the catalog has to list what it has.
+    else if ((await this.#get(this.#namespacePath(), Namespace)) === null)
+      await this.#get('namespaces', Namespaces, [])
+    return null
   }
 
-  #namespacePath(levels: readonly string[]): string {
-    return `namespaces/${levels.map(encodeURIComponent).join(this.#separator ?? '')}`
+  /** Makes the catalog show this metadata, and looks: a response may be lost, and a change accepted and not made. */
+  async show(own: string, metadataLocation: string): Promise<void> {
+    const { table } = this.#settings
+    const shown = await this.#load(own)
+    if (isSameAddress(shown, metadataLocation)) return
+    if (shown === null) await this.#makeNamespace()
+    // Older servers do not know `overwrite`.
+    const overwrite = shown === null ? {} : { overwrite: true }
+    const body = { name: table, 'metadata-location': metadataLocation, ...overwrite }
+    const path = `${this.#namespacePath()}/register`
+    const { status, text } = await this.#send('POST', path, { body, expected: REFUSALS })
+    if (isSameAddress(await this.#load(own), metadataLocation)) return
+    const what = `The catalog does not ${shown === null ? 'register' : 'repoint'} ${catalogTable(this.#settings)}`
+    const next =
+      shown === null
+        ? 'Correct what it names.'
+        : `It may not know \`overwrite\` of register: then drop the table there without purging its files (DELETE …/tables/${table}?purgeRequested=false), and run the next command, which registers it.`
+    const why = REFUSALS.includes(status) ? text : 'it accepts a change and does not make it'
+    throw failure('refused', `${what}: ${why}`, next)
+  }
+
+  /** Takes the table out of the catalog, and leaves its files: some catalogs remove them unless they are told so. */
+  async drop(own: string | null): Promise<void> {
+    if ((await this.#load(own)) === null) return
+    await this.#send('DELETE', `${this.#tablePath}?purgeRequested=false`, { expected: [404] })
+  }
+
+  close(): Promise<void> {
+    return this.#requests.close()
+  }
+
+  /** @returns the address of the metadata that is shown; null: the table is not there */
+  async #load(own: string | null): Promise<string | null> {
+    const found = await this.#get(this.#tablePath, Table)
+    if (found === null) return null
+    const name = catalogTable(this.#settings)
+    const uuid = found.metadata['table-uuid'] ?? null
+    if (uuid === null || uuid.toLowerCase() !== own?.toLowerCase())
+      throw failure(
+        'config',
+        `The table ${name} in the catalog is another's (table-uuid ${uuid ?? 'unknown'})`,
+        'Choose another load.catalog.table or namespace, or drop that table there without purging its files; it was not touched.',
+      )
+    const shown = found['metadata-location']
+    if (shown != null) return shown
+    throw failure(
+      'data',
+      `The catalog does not say which metadata of ${name} it shows: its response has no metadata-location`,
+      'Use a catalog, or a version of it, that sends it, or leave out load.catalog.',
+    )
+  }
+
+  /** Makes what is missing, outermost level first. */
+  async #makeNamespace(levels = this.#settings.namespace): Promise<void> {
+    if ((await this.#get(this.#namespacePath(levels), Namespace)) !== null) return
+    if (levels.length > 1) await this.#makeNamespace(levels.slice(0, -1))
+    const body = { namespace: levels, properties: {} }
+    // 409: another has made it meanwhile, or the response to our first attempt was lost.
+    await this.#send('POST', 'namespaces', { body, expected: [409] })
+  }
+
+  get #tablePath(): string {
+    return `${this.#namespacePath()}/tables/${encodeURIComponent(this.#settings.table)}`
+  }
+
+  #namespacePath(levels = this.#settings.namespace): string {
+    return `namespaces/${levels.map(encodeURIComponent).join(this.#separator)}`
   }
 
   /** @returns null: 404, if that is expected */
-  async #get<T>(path: string, schema: z.ZodType<T>, isOnce: boolean, expected = [404]): Promise<T | null> {
-    const { status, json } = await this.#send('GET', path, { isOnce, expected })
+  async #get<T>(path: string, schema: z.ZodType<T>, expected = [404]): Promise<T | null> {
+    const { status, json } = await this.#send('GET', path, { expected })
     if (status === 404) return null
     const parsed = schema.safeParse(json)
     if (parsed.success) return parsed.data
     throw failure('data', `The response to GET ${this.#base}${path} is none of a catalog`, CORRECT)
   }
 
-  async #send(
+  #send(
     method: JsonRequest['method'],
     path: string,
     request: Omit<JsonRequest, 'method' | 'url'>,
   ): Promise<JsonResponse> {
-    try {
-      return await this.#requests.send({ method, url: new URL(this.#base + path), ...request }, this.#tokens)
-    } catch (error) {
-      if (!isExportError(error) || error.kind === 'interrupted') throw error
-      throw new CatalogError({ ...plainError(error), cause: error })
-    }
+    return this.#requests.send({ method, url: new URL(this.#base + path), ...request }, this.#tokens)
   }
 }
 
 const CORRECT = 'Correct load.catalog.uri or load.catalog.warehouse.'
 
-function failure(kind: ErrorKind, what: string, next: string): CatalogError {
-  return new CatalogError({ kind, what, where: 'load.catalog', next })
+function failure(kind: ErrorKind, what: string, next: string): ExportError {
+  return new ExportError({ kind, what, where: 'load.catalog', next })
 }
 
 /** Some catalogs write the scheme of an address in another way. */
-export function isSameAddress(a: string, b: string): boolean {
+export function isSameAddress(a: string | null, b: string): boolean {
   const normal = (address: string): string =>
     address.replace(/^s3[an]:/, 's3:').replace(/^file:\/*/, 'file:///')
-  return normal(a) === normal(b)
+  return a !== null && normal(a) === normal(b)
 }
 
 function tokensOf(
