@@ -198,12 +198,14 @@ export function isCompaction(
   added: readonly (Compacted & { readonly rows: number })[],
   removed: readonly { readonly path: string; readonly rows: number }[],
 ): boolean {
-  const sum = (shards: readonly { readonly rows: number }[]): number =>
-    shards.reduce((total, { rows }) => total + rows, 0)
   return (
     added.length > 0 &&
     added.every(({ stands_for }) => stands_for !== undefined) &&
     removed.every(({ path }) => added.some((shard) => standsFor(shard, path))) &&
-    sum(added) === sum(removed)
+    sum(added, 'rows') === sum(removed, 'rows')
   )
+}
+
+export function sum<K extends string>(items: readonly Readonly<Record<K, number>>[], key: K): number {
+  return items.reduce((total, item) => total + item[key], 0)
 }

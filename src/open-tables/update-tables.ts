@@ -50,8 +50,12 @@ type TablesUpdate = Pick<TableUpdate, 'statisticsOf' | 'nowMs' | 'warn'> & {
   /** As they are now. */
   readonly marks: () => TableMarks
   readonly keepMarks: (format: TableFormat, marks: readonly TableMark[]) => Promise<void>
-  /** Called when all tables are in line, before metadata goes that others may still point to. */
-  readonly onCommitted: (states: readonly TableState[]) => Promise<void>
+}
+
+type UpdatedTables = {
+  readonly states: readonly TableState[]
+  /** Removes metadata that others may still point to. */
+  removeExpired(): Promise<void>
 }
 
 /**
@@ -64,31 +68,31 @@ export async function updateTables(
   settings: OwnTableSettings,
   content: TableContent,
   update: TablesUpdate,
-): Promise<readonly TableState[]> {
+): Promise<UpdatedTables> {
   const updated: UpdatedTable[] = []
   const isWanted = (format: TableFormat): boolean => settings.formats.includes(format)
   const names = TABLE_FORMATS.every(isWanted) ? [] : await store.list('')
   for (const format of TABLE_FORMATS) {
     if (!isWanted(format) && !names.includes(FOLDERS[format])) continue
-    const table = await TABLES[format]()
-    const isOwn = await table.isOwn(store, settings)
     if (!isWanted(format)) {
-      if (isOwn === true) await table.remove(store)
-    } else if (isOwn === false) throw foreignTable(FOLDERS[format])
-    // Before the first shard there is no table.
-    else if (content.shards.length > 0 || isOwn === true)
+      await removeTable(store, settings, format)
+      continue
+    }
+    const { table, isThere } = await ownTable(store, settings, format)
+    // Before the first shard there is none.
+    if (content.shards.length > 0 || isThere)
       updated.push(
-        await updateTable(
-          format,
-          (marks, keepMarks) => table.update(store, settings, content, { ...update, marks, keepMarks }),
-          update,
+        await updateTable(format, update, (marks, keepMarks) =>
+          table.update(store, settings, content, { ...update, marks, keepMarks }),
         ),
       )
   }
-  const states = updated.map(({ state }) => state)
-  await update.onCommitted(states)
-  for (const { removeExpired } of updated) await removeExpired()
-  return states
+  return {
+    states: updated.map(({ state }) => state),
+    async removeExpired() {
+      for (const table of updated) await table.removeExpired()
+    },
+  }
 }
 
 // Each time a write of a former owner came first.
@@ -96,8 +100,8 @@ const MAX_ATTEMPTS = 5
 
 async function updateTable(
   format: TableFormat,
-  attempt: (marks: TableUpdate['marks'], keepMarks: TableUpdate['keepMarks']) => Promise<UpdatedTable | null>,
   { rebuild, marks, keepMarks }: TablesUpdate,
+  attempt: (marks: TableUpdate['marks'], keepMarks: TableUpdate['keepMarks']) => Promise<UpdatedTable | null>,
 ): Promise<UpdatedTable> {
   for (let attempts = 0; attempts < MAX_ATTEMPTS; attempts++) {
     const known = marks().get(format)
@@ -119,9 +123,20 @@ async function readTable(
   format: TableFormat,
   marks: TableMarks | null,
 ): Promise<TableState | null> {
-  const table = await TABLES[format]()
-  if ((await table.isOwn(store, settings)) === false) throw foreignTable(FOLDERS[format])
+  const { table } = await ownTable(store, settings, format)
   return table.read(store, settings, marks?.get(format) ?? null)
+}
+
+/** @throws ExportError `config`: another's */
+async function ownTable(
+  store: Store,
+  owner: TableOwner,
+  format: TableFormat,
+): Promise<{ readonly table: OpenTable; readonly isThere: boolean }> {
+  const table = await TABLES[format]()
+  const isOwn = await table.isOwn(store, owner)
+  if (isOwn === false) throw foreignTable(FOLDERS[format])
+  return { table, isThere: isOwn === true }
 }
 
 /**
@@ -134,10 +149,9 @@ export async function requireOwnTables(
   wherever: boolean,
 ): Promise<void> {
   for (const format of settings.formats) {
+    if (wherever) await ownTable(store, settings, format)
     // Where a table cannot be changed, rows can be exported all the same.
-    if (!wherever) await readTable(store, settings, format, null).catch(nullIf('storage', 'damaged'))
-    else if ((await (await TABLES[format]()).isOwn(store, settings)) === false)
-      throw foreignTable(FOLDERS[format])
+    else await readTable(store, settings, format, null).catch(nullIf('storage', 'damaged'))
   }
 }
 
@@ -171,10 +185,12 @@ export function mayHaveTables(names: readonly string[]): boolean {
 
 /** Removes the tables of a data set that starts over, and no other. */
 export async function removeTables(store: OwnedStore, owner: TableOwner): Promise<void> {
-  for (const format of TABLE_FORMATS) {
-    const table = await TABLES[format]()
-    if ((await table.isOwn(store, owner)) === true) await table.remove(store)
-  }
+  for (const format of TABLE_FORMATS) await removeTable(store, owner, format)
+}
+
+async function removeTable(store: OwnedStore, owner: TableOwner, format: TableFormat): Promise<void> {
+  const table = await TABLES[format]()
+  if ((await table.isOwn(store, owner)) === true) await table.remove(store)
 }
 
 /** How the current snapshot of a table differs from the manifest. */
@@ -220,11 +236,11 @@ function differenceOf(
   const left = new Map(inTable)
   let missing = 0
   let other = 0
-  for (const { path, sha256, rows, bytes } of inManifest) {
+  for (const { path, sha256 } of inManifest) {
     const found = left.get(path)
     left.delete(path)
     if (found === undefined) missing++
-    else if (found.sha256 !== sha256 || found.rows !== rows || found.bytes !== bytes) other++
+    else if (found.sha256 !== sha256) other++
   }
   const parts = [
     ...(missing > 0 ? [`lacks ${numberOf(missing, 'shard')} of the manifest`] : []),

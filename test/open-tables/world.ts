@@ -135,7 +135,7 @@ export async function servedOver(folder: () => string): Promise<string> {
 }
 
 /** Updates tables to these shards, of which no more is known. */
-export function updateTo(
+export async function updateTo(
   store: OwnedStore,
   settings: TableSettings,
   shards: Content['shards'],
@@ -145,13 +145,15 @@ export function updateTo(
   marks: Marks = new Map(),
 ) {
   const content = { columns, shards, manifestSha256: '0'.repeat(64), forgottenMs: null, runId: null }
-  const options = { nowMs: Date.now(), rebuild: false, warn: () => {}, onCommitted: async () => {} }
-  return updateTables(store, settings, content, {
+  const options = { nowMs: Date.now(), rebuild: false, warn: () => {} }
+  const { states, removeExpired } = await updateTables(store, settings, content, {
     ...options,
     statisticsOf: async () => statistics,
     marks: () => marks,
     keepMarks: async (format, kept) => void marks.set(format, kept),
   })
+  await removeExpired()
+  return states
 }
 type TableSettings = Parameters<typeof updateTables>[1]
 export type Marks = TableMarks extends ReadonlyMap<infer Key, infer Value> ? Map<Key, Value> : never

@@ -52,7 +52,7 @@ export async function updateTables(
   const read = (shard: ShardFile) => readShard(store, shard, (reader) => readStatistics(reader, columns), 0)
   const known = new Map<string, ReturnType<typeof read>>()
   const readOnce = (shard: ShardFile) => getOrInsert(known, shard.path, () => read(shard))
-  await updateAll(
+  const { states, removeExpired } = await updateAll(
     store,
     { ...load.tables, dataSetId },
     { columns, shards, manifestSha256, forgottenMs, runId: runId ?? null },
@@ -63,14 +63,12 @@ export async function updateTables(
       marks: () => state.tables,
       keepMarks: (format, marks) => journal.append([{ kind: 'table', format, marks }]),
       warn: (message) => onLog('warn', message),
-      async onCommitted(states) {
-        onTables?.(states)
-        const shown = states.find(({ format }) => format === 'iceberg')?.metadataLocation ?? null
-        if (shown !== null)
-          await inCatalog(pipeline, options, false, (catalog) => catalog.show(dataSetId, shown))
-      },
     },
   )
+  onTables?.(states)
+  const shown = states.find(({ format }) => format === 'iceberg')?.metadataLocation ?? null
+  if (shown !== null) await inCatalog(pipeline, options, false, (catalog) => catalog.show(dataSetId, shown))
+  await removeExpired()
 }
 
 /**

@@ -1,5 +1,12 @@
 import { randomInt } from 'node:crypto'
-import { isExportError, nullIf, type OwnedStore, type Store, sideBySide } from '../../core/index.ts'
+import {
+  getOrInsert,
+  isExportError,
+  nullIf,
+  type OwnedStore,
+  type Store,
+  sideBySide,
+} from '../../core/index.ts'
 import {
   committedByOthers,
   type Digests,
@@ -12,6 +19,7 @@ import {
   requireMarked,
   requireNotLater,
   sha256Of,
+  sum,
   type TableContent,
   type TableMark,
   type TableSettings,
@@ -153,13 +161,14 @@ class IcebergTable {
     const files = new Map(this.files)
     const create = async (path: string, bytes: Uint8Array): Promise<void> => {
       // Its name is random.
-      if (!(await store.create(path, [bytes]))) throw committedByOthers(path)
+      await store.create(path, [bytes])
       files.set(path, sha256Of([bytes]))
     }
     const known = metadata?.schemas ?? []
     const schema = schemaOf(content.columns, known)
     const schemas = known.includes(schema) ? known : [...known, schema]
-    const id = newSnapshotId(metadata)
+    // Integers of this size are exact in every reader of JSON.
+    const id = randomInt(1, 2 ** 48 - 1)
     const sequence = (metadata?.['last-sequence-number'] ?? 0) + 1
     const changes = await manifestChanges(this.manifests, content.shards, {
       root: settings.root,
@@ -257,13 +266,6 @@ class IcebergTable {
   }
 }
 
-/** Integers of this size are exact in every reader of JSON. */
-function newSnapshotId(metadata: IcebergMetadata | null): number {
-  const id = randomInt(1, 2 ** 48 - 1)
-  const isTaken = metadata?.snapshots.some((each) => each['snapshot-id'] === id) ?? false
-  return isTaken ? newSnapshotId(metadata) : id
-}
-
 function tableLocation({ root }: TableSettings): string {
   return `${root}/${ICEBERG_FOLDER}`
 }
@@ -293,26 +295,21 @@ async function readFiles(store: Store, version: number, areAll: boolean) {
   const text = Buffer.from(await read(metadataPath(version))).toString()
   const metadata = JSON.parse(text) as IcebergMetadata
   const at = { root: rootOf(metadata) }
-  const lists = new Map<number, readonly ManifestFile[]>()
+  const readManifest = async (file: ManifestFile): Promise<CurrentManifest> => {
+    const tracked = await decodeManifest(await read(relative(at, file.manifest_path)))
+    return { file, tracked }
+  }
+  const manifests = new Map<string, Promise<CurrentManifest>>()
+  const snapshots = new Map<number, readonly CurrentManifest[]>()
   const current = metadata.snapshots.filter((each) => each['snapshot-id'] === metadata['current-snapshot-id'])
   await sideBySide(areAll ? metadata.snapshots : current, async (snapshot) => {
-    const list = await read(relative(at, snapshot['manifest-list']))
-    lists.set(snapshot['snapshot-id'], await decodeManifestList(list))
-  })
-  const paths = new Set([...lists.values()].flat().map(({ manifest_path }) => manifest_path))
-  const tracked = new Map<string, readonly TrackedShard[]>()
-  await sideBySide(paths, async (path) => {
-    tracked.set(path, await decodeManifest(await read(relative(at, path))))
+    const list = await decodeManifestList(await read(relative(at, snapshot['manifest-list'])))
+    const found = list.map((file) => getOrInsert(manifests, file.manifest_path, () => readManifest(file)))
+    snapshots.set(snapshot['snapshot-id'], await Promise.all(found))
   })
   await sideBySide(areAll ? metadata['metadata-log'] : [], async (each) => {
     await read(relative(at, each['metadata-file']))
   })
-  const snapshots = new Map<number, readonly CurrentManifest[]>()
-  for (const [id, list] of lists)
-    snapshots.set(
-      id,
-      list.map((file) => ({ file, tracked: tracked.get(file.manifest_path) ?? [] })),
-    )
   return { metadata, snapshots, files }
 }
 
@@ -354,8 +351,4 @@ function operationOf(added: readonly TableShard[], gone: Parameters<typeof isCom
   if (gone.length === 0) return 'append'
   if (added.length === 0) return 'delete'
   return isCompaction(added, gone) ? 'replace' : 'overwrite'
-}
-
-function sum<K extends string>(items: readonly Readonly<Record<K, number>>[], key: K): number {
-  return items.reduce((total, item) => total + item[key], 0)
 }

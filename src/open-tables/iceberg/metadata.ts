@@ -39,27 +39,18 @@ export type Snapshot = {
   readonly 'schema-id': number
 }
 
-/** The metadata of a table in Iceberg's JSON. Source: https://iceberg.apache.org/spec/#table-metadata-fields */
+/** What is read of a table's metadata. Source: https://iceberg.apache.org/spec/#table-metadata-fields */
 export type IcebergMetadata = {
-  readonly 'format-version': 2
-  readonly 'table-uuid': string
   readonly location: string
   readonly 'last-sequence-number': number
   readonly 'last-updated-ms': number
-  readonly 'last-column-id': number
   readonly 'current-schema-id': number
   readonly schemas: readonly IcebergSchema[]
-  readonly 'default-spec-id': number
-  readonly 'partition-specs': readonly unknown[]
-  readonly 'last-partition-id': number
-  readonly 'default-sort-order-id': number
-  readonly 'sort-orders': readonly unknown[]
-  readonly properties: Readonly<Record<string, string>>
   readonly 'current-snapshot-id': number
-  readonly refs: Readonly<Record<string, unknown>>
   readonly snapshots: readonly Snapshot[]
   readonly 'snapshot-log': readonly { readonly 'snapshot-id': number; readonly 'timestamp-ms': number }[]
   readonly 'metadata-log': readonly { readonly 'metadata-file': string; readonly 'timestamp-ms': number }[]
+  readonly [other: string]: unknown
 }
 
 /** The highest version, which counts whatever the hint says, also of one that cannot be read; null: there is none. */
@@ -146,10 +137,7 @@ function fieldOf({ name, type, nullable, meaning }: ColumnSpec): IcebergField {
 }
 
 /** The schema with these columns: a known one, or the next. */
-export function schemaOf(
-  columns: readonly ColumnSpec[],
-  known: readonly IcebergSchema[] = [],
-): IcebergSchema {
+export function schemaOf(columns: readonly ColumnSpec[], known: readonly IcebergSchema[]): IcebergSchema {
   const fields = columns.map(fieldOf)
   const text = JSON.stringify(fields)
   const found = known.find((schema) => JSON.stringify(schema.fields) === text)
