@@ -13,6 +13,7 @@ import {
   type OtherDataSet,
   otherDataSets,
 } from './table/load-rows.ts'
+import { inspectTable, prepareTable } from './table/prepare-table.ts'
 import { isMark, notThere, supersede, toSupersede } from './table/supersede.ts'
 import { LEDGER, shownName, type TableSpec } from './table/table.ts'
 import type { Database, LoadMode, Warehouse } from './table/warehouse.ts'
@@ -64,7 +65,7 @@ export type LoadResult = {
 export async function loadDataSet(warehouse: Warehouse, request: LoadRequest): Promise<LoadResult> {
   if (request.mode === 'upsert') requireKey(request.table)
   const table = await warehouse.find(request.table)
-  await warehouse.prepare(table, { evolve: request.evolve })
+  await prepareTable(warehouse, table, request)
   const load = new Load(warehouse, table, request)
   for (let step = await load.turn(); step !== null; ) step = await fetchAndTurn(load, step)
   await warehouse.finish(table)
@@ -78,7 +79,8 @@ export async function requireLoadable(
 ): Promise<void> {
   const table = await warehouse.find(given)
   const loading = { dataSet, table }
-  if (await warehouse.inspect(table, { evolve }))
+  const { isThere, hasLedger } = await inspectTable(warehouse, table, { evolve })
+  if (isThere && hasLedger)
     await toSupersede(warehouse, loading, wanted, await loadedShards(warehouse, loading))
   else if (wanted !== null) throw notThere(loading, wanted, [])
 }

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { prepareTable } from '../../src/warehouse/table/prepare-table.ts'
 import type { TableSpec } from '../../src/warehouse/table/table.ts'
 import { pgClient, pgRows } from '../support/postgres/client.ts'
 import { newDatabase } from '../support/postgres/database.ts'
@@ -58,7 +59,7 @@ describe('a load into PostgreSQL', () => {
     )
     const wider = [...COLUMNS, columnOf('more')]
     const warehouse = await postgresAt(url)
-    await warehouse.prepare(await warehouse.find(tableWith(wider)), { evolve: true })
+    await prepareTable(warehouse, await warehouse.find(tableWith(wider)), { evolve: true })
     await warehouse.close()
     await load(url, { b: { rows: [`${row('bob')}, 'x'`] } }, wider)
     for (const name of ['credentials_latest', 'credentials_by_source']) {

@@ -3,6 +3,7 @@ import { exitCodeOf } from '../../src/cli/terminal/exit-code.ts'
 import { systemClock } from '../../src/core/index.ts'
 import type { ColumnSpec } from '../../src/rows/index.ts'
 import { DuckdbWarehouse, requireNames } from '../../src/warehouse/index.ts'
+import { prepareTable } from '../../src/warehouse/table/prepare-table.ts'
 import { qualified, type TableSpec } from '../../src/warehouse/table/table.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
 import { pgRows } from '../support/postgres/client.ts'
@@ -64,7 +65,7 @@ describe('PostgreSQL', () => {
     const make = async (name: string): Promise<void> => {
       const warehouse = await postgresAt(url)
       try {
-        await warehouse.prepare(await warehouse.find(spec('leaks', name)), { evolve: false })
+        await prepareTable(warehouse, await warehouse.find(spec('leaks', name)), { evolve: false })
       } finally {
         await warehouse.close()
       }
@@ -78,10 +79,10 @@ it('in DuckDB names differ not by case alone', async () => {
   const file = `${scratchFolder()}/leaks.db`
   const warehouse = await DuckdbWarehouse.open(file, DUCKDB)
   const table = await warehouse.find(spec(null, 'Credentials'))
-  await warehouse.prepare(table, { evolve: false })
+  await prepareTable(warehouse, table, { evolve: false })
   const same = await warehouse.find(spec('MAIN', 'CREDENTIALS'))
   expect(qualified(same, same.name)).toBe('"leaks"."main"."Credentials"')
-  await warehouse.prepare(same, { evolve: false })
+  await prepareTable(warehouse, same, { evolve: false })
   await warehouse.close()
 })
 
@@ -93,7 +94,7 @@ it.each(['leaks', 'temp'])(
     // The same names in the schema that is looked into by default.
     for (const [of, rows] of [['main', 1] as const, [schema, 3] as const]) {
       const table = await warehouse.find(spec(of, 'credentials', TIME))
-      for (let again = 0; again < 2; again++) await warehouse.prepare(table, { evolve: false })
+      for (let again = 0; again < 2; again++) await prepareTable(warehouse, table, { evolve: false })
       const values = Array.from({ length: rows }, (_, i) => `now(), ${i}`)
       await loadValues(warehouse, table, { a: { rows: values } })
     }

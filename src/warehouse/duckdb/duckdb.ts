@@ -1,16 +1,15 @@
 import type { DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
 import { type Clock, codeOf, ExportError, isExportError } from '../../core/index.ts'
-import {
-  type FoundColumn,
-  inspectTable,
-  prepareTable,
-  type RelationKind,
-  type TableMaker,
-  transaction,
-} from '../table/prepare-table.ts'
 import { columnList } from '../table/shard-rows.ts'
 import { DUCKDB_TYPES, literal, type TableSpec } from '../table/table.ts'
-import { type Database, requireWhole, type Warehouse } from '../table/warehouse.ts'
+import {
+  type Database,
+  type FoundColumn,
+  type RelationKind,
+  requireWhole,
+  transaction,
+  type Warehouse,
+} from '../table/warehouse.ts'
 import { guarded, INSTANCE_OPTIONS, openDuckdbFile, type TargetWait } from './duckdb-file.ts'
 
 type DuckdbOptions = {
@@ -100,48 +99,42 @@ export class DuckdbWarehouse implements Warehouse {
     }
   }
 
-  prepare(table: TableSpec, options: { readonly evolve: boolean }): Promise<void> {
-    return transaction(this.#run, () => prepareTable(this.#makerOf(table), table, options))
-  }
-
-  async inspect(table: TableSpec, options: { readonly evolve: boolean }): Promise<boolean> {
-    const { isThere, hasLedger } = await inspectTable(this.#makerOf(table), table, options)
-    return isThere && hasLedger
-  }
-
   readonly query: Database['query'] = (sql) => this.#query(sql)
 
-  #makerOf(table: TableSpec): TableMaker {
-    return {
-      run: this.#run,
-      hasSchema: async (name) =>
-        (
-          await this.#query(
-            `SELECT 1 FROM duckdb_schemas() WHERE database_name = current_database() AND schema_name = ${literal(name)}`,
-          )
-        ).length > 0,
-      findColumns: async ({ schema, name }) => {
-        const given = schema === null ? 'current_schema()' : literal(schema)
-        const rows = await this.#query(
-          `SELECT column_name AS name, data_type AS type, is_nullable OR column_default IS NOT NULL AS optional FROM duckdb_columns() WHERE database_name = current_database() AND schema_name = ${given} AND lower(table_name) = lower(${literal(name)}) ORDER BY column_index`,
-        )
-        return rows as unknown as readonly FoundColumn[]
-      },
-      kindOf: async (name) => {
-        const where = `WHERE database_name = current_database() AND schema_name = ${literal(table.schema ?? '')} AND lower`
-        const [found] = await this.#query(
-          `SELECT 'table' AS kind FROM duckdb_tables() ${where}(table_name) = lower(${literal(name)}) UNION ALL SELECT 'view' FROM duckdb_views() ${where}(view_name) = lower(${literal(name)})`,
-        )
-        return (found?.kind ?? null) as RelationKind
-      },
-      makeView: async (name, select, meaning) => {
-        await this.#run(`CREATE OR REPLACE VIEW ${name} AS ${select}`)
-        await this.#run(`COMMENT ON VIEW ${name} IS ${literal(meaning)}`)
-      },
-      types: DUCKDB_TYPES,
-      afterCreation: () => [],
-      ledgerKey: '',
-    }
+  async hasSchema(name: string): Promise<boolean> {
+    const found = await this.#query(
+      `SELECT 1 FROM duckdb_schemas() WHERE database_name = current_database() AND schema_name = ${literal(name)}`,
+    )
+    return found.length > 0
+  }
+
+  async findColumns({ schema, name }: TableSpec): Promise<readonly FoundColumn[]> {
+    const given = schema === null ? 'current_schema()' : literal(schema)
+    const rows = await this.#query(
+      `SELECT column_name AS name, data_type AS type, is_nullable OR column_default IS NOT NULL AS optional FROM duckdb_columns() WHERE database_name = current_database() AND schema_name = ${given} AND lower(table_name) = lower(${literal(name)}) ORDER BY column_index`,
+    )
+    return rows as unknown as readonly FoundColumn[]
+  }
+
+  async kindOf({ schema }: TableSpec, name: string): Promise<RelationKind> {
+    const where = `WHERE database_name = current_database() AND schema_name = ${literal(schema ?? '')} AND lower`
+    const [found] = await this.#query(
+      `SELECT 'table' AS kind FROM duckdb_tables() ${where}(table_name) = lower(${literal(name)}) UNION ALL SELECT 'view' FROM duckdb_views() ${where}(view_name) = lower(${literal(name)})`,
+    )
+    return (found?.kind ?? null) as RelationKind
+  }
+
+  async makeView(name: string, select: string, meaning: string): Promise<void> {
+    await this.#run(`CREATE OR REPLACE VIEW ${name} AS ${select}`)
+    await this.#run(`COMMENT ON VIEW ${name} IS ${literal(meaning)}`)
+  }
+
+  readonly types = DUCKDB_TYPES
+  readonly afterCreation = () => []
+  readonly ledgerKey = ''
+
+  define(_table: TableSpec, work: (run: Database['run']) => Promise<void>): Promise<void> {
+    return transaction(this.#run, () => work(this.#run))
   }
 
   transaction<T>(_table: TableSpec, work: (database: Database) => Promise<T>): Promise<T> {

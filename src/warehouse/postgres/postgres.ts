@@ -7,14 +7,6 @@ import type { ColumnSpec } from '../../rows/index.ts'
 import type { ManifestShard } from '../../state/index.ts'
 import { loadDuckdb } from '../duckdb/duckdb.ts'
 import { duckdbError, INSTANCE_OPTIONS, type TargetWait } from '../duckdb/duckdb-file.ts'
-import {
-  type FoundColumn,
-  inspectTable,
-  prepareTable,
-  type RelationKind,
-  type TableMaker,
-  transaction,
-} from '../table/prepare-table.ts'
 import { columnList } from '../table/shard-rows.ts'
 import {
   identifier,
@@ -30,9 +22,12 @@ import {
 } from '../table/table.ts'
 import {
   type Database,
+  type FoundColumn,
+  type RelationKind,
   requireAcknowledged,
   requireWhole,
   shownShards,
+  transaction,
   type Warehouse,
 } from '../table/warehouse.ts'
 import { connectPostgres, type PostgresConnection } from './postgres-connection.ts'
@@ -75,43 +70,71 @@ export class PostgresWarehouse implements Warehouse {
     return new PostgresWarehouse(postgres, duckdb, await duckdb.connect(), onWait)
   }
 
-  find(table: TableSpec): Promise<TableSpec> {
-    return this.#postgres.guarded(async () => ({
-      ...table,
-      schema: table.schema ?? (await schemaOf(this.#run, table.name)),
-    }))
+  async find(table: TableSpec): Promise<TableSpec> {
+    if (table.schema !== null) return table
+    // Where a table lies, or would be made, that is named without a schema.
+    const [found] = await this.query(
+      `SELECT coalesce((SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass($1)), current_schema()) AS name`,
+      [identifier(table.name)],
+    )
+    return { ...table, schema: typeof found?.name === 'string' ? found.name : null }
   }
 
-  async prepare(table: TableSpec, options: { readonly evolve: boolean }): Promise<void> {
-    // Loads into other tables make the same ledger, and the same schema.
-    await this.#define('spillway tables', table, () => prepareTable(this.#makerOf(table), table, options))
+  readonly query: Run = (sql, values) => this.#postgres.guarded(() => this.#run(sql, values))
+
+  async hasSchema(name: string): Promise<boolean> {
+    return (await this.query('SELECT 1 FROM pg_namespace WHERE nspname = $1', [name])).length > 0
   }
 
-  inspect(table: TableSpec, options: { readonly evolve: boolean }): Promise<boolean> {
-    return this.#postgres.guarded(async () => {
-      const { isThere, hasLedger } = await inspectTable(this.#makerOf(table), table, options)
-      return isThere && hasLedger
+  async findColumns(table: TableSpec): Promise<readonly FoundColumn[]> {
+    const rows = await this.query(
+      `SELECT a.attname AS name, CASE a.atttypid ${KNOWN_TYPES} ELSE format_type(a.atttypid, NULL) END AS type,
+         NOT a.attnotnull OR a.atthasdef OR a.attidentity <> '' AS optional
+       FROM pg_attribute a WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`,
+      [qualified(table, table.name)],
+    )
+    return rows as unknown as readonly FoundColumn[]
+  }
+
+  async kindOf(table: TableSpec, name: string): Promise<RelationKind> {
+    const [found] = await this.query(
+      `SELECT CASE WHEN relkind IN ('r', 'p', 'f') THEN 'table' WHEN relkind = 'v' THEN 'view' ELSE 'object of another kind' END AS kind FROM pg_class WHERE oid = to_regclass($1)`,
+      [qualified(table, name)],
+    )
+    return (found?.kind ?? null) as RelationKind
+  }
+
+  /** Options and comment stay. A view with other columns is dropped, with its rights. @throws ExportError `config` */
+  async makeView(name: string, select: string, meaning: string): Promise<void> {
+    const [found] = await this.#run(
+      `SELECT reloptions AS options, obj_description(oid, 'pg_class') AS remark FROM pg_class WHERE oid = to_regclass($1)`,
+      [name],
+    )
+    const options = ((found?.options ?? []) as readonly string[]).map((option) => {
+      const at = option.indexOf('=')
+      return `${identifier(option.slice(0, at))} = ${literal(option.slice(at + 1))}`
     })
+    const create = `CREATE OR REPLACE VIEW ${name}${options.length === 0 ? '' : ` WITH (${options.join(', ')})`} AS ${select}`
+    if (!(await this.#orBack(create, '42P16'))) {
+      await this.#run(`DROP VIEW ${name}`).catch((cause: unknown) => {
+        throw codeOf(cause) === '2BP01' ? hasDependents(name) : cause
+      })
+      await this.#run(create)
+    }
+    const remark = found === undefined ? meaning : found.remark
+    if (typeof remark === 'string') await this.#run(`COMMENT ON VIEW ${name} IS ${literal(remark)}`)
   }
 
-  readonly query: Database['query'] = (sql) => this.#postgres.guarded(() => this.#run(sql))
+  readonly types = POSTGRES_TYPES
+  readonly ledgerKey = ', PRIMARY KEY (data_set, table_name, shard)'
 
-  #makerOf(table: TableSpec): TableMaker {
-    const run = this.#run
-    return {
-      run,
-      hasSchema: async (name) =>
-        (await run('SELECT 1 FROM pg_namespace WHERE nspname = $1', [name])).length > 0,
-      findColumns: (one) => findColumns(run, one),
-      kindOf: (name) => kindOf(run, qualified(table, name)),
-      makeView: (name, select, meaning) => makeView(run, name, select, meaning),
-      types: POSTGRES_TYPES,
-      afterCreation: (name) => [
-        replicaIdentity(name),
-        `COMMENT ON TABLE ${name} IS ${literal(WITHOUT_INDEXES)}`,
-      ],
-      ledgerKey: ', PRIMARY KEY (data_set, table_name, shard)',
-    }
+  afterCreation(name: string): readonly string[] {
+    return [replicaIdentity(name), `COMMENT ON TABLE ${name} IS ${literal(WITHOUT_INDEXES)}`]
+  }
+
+  define(table: TableSpec, work: (run: Database['run']) => Promise<void>): Promise<void> {
+    // Loads into other tables make the same ledger, and the same schema.
+    return this.#define('spillway tables', table, () => work(this.#database.run))
   }
 
   transaction<T>(table: TableSpec, work: (database: Database) => Promise<T>): Promise<T> {
@@ -126,7 +149,7 @@ export class PostgresWarehouse implements Warehouse {
       const own = OWN_COLUMNS.map((column) => identifier(column.name)).join(', ')
       for (const sql of [...postgresIndexes(name, table.columns), `CREATE INDEX ON ${name} (${own})`]) {
         // A value may be too long for an index (54000).
-        await orBack(this.#run, sql, '54000')
+        await this.#orBack(sql, '54000')
       }
       await this.#run(`COMMENT ON TABLE ${name} IS NULL`)
     })
@@ -181,6 +204,20 @@ export class PostgresWarehouse implements Warehouse {
     await this.#run('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [name])
     await this.#run('SET LOCAL lock_timeout = DEFAULT; SET LOCAL statement_timeout = DEFAULT')
   }
+
+  /** Runs a statement of a transaction; one that fails with this code is as if it had not been run. @returns whether it was */
+  async #orBack(sql: string, code: string): Promise<boolean> {
+    await this.#run('SAVEPOINT spillway_statement')
+    try {
+      await this.#run(sql)
+      await this.#run('RELEASE SAVEPOINT spillway_statement')
+      return true
+    } catch (error) {
+      if (codeOf(error) !== code) throw error
+      await this.#run('ROLLBACK TO SAVEPOINT spillway_statement')
+      return false
+    }
+  }
 }
 
 function lockOf(table: TableSpec): string {
@@ -222,71 +259,10 @@ const WITHOUT_INDEXES = 'spillway makes the indexes when the first load is compl
 
 type Run = (sql: string, values?: unknown[]) => Promise<Record<string, unknown>[]>
 
-/** Where a table lies, or would be made, that is named without a schema. */
-async function schemaOf(run: Run, name: string): Promise<string | null> {
-  const [found] = await run(
-    `SELECT coalesce((SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass($1)), current_schema()) AS name`,
-    [identifier(name)],
-  )
-  return typeof found?.name === 'string' ? found.name : null
-}
-
 /** By their numbers: a setting of the server may quote their names. */
 const KNOWN_TYPES = Object.values(POSTGRES_TYPES)
   .map((type) => `WHEN ${literal(type)}::regtype THEN ${literal(type)}`)
   .join(' ')
-
-async function findColumns(run: Run, table: TableSpec): Promise<readonly FoundColumn[]> {
-  return (await run(
-    `SELECT a.attname AS name, CASE a.atttypid ${KNOWN_TYPES} ELSE format_type(a.atttypid, NULL) END AS type,
-       NOT a.attnotnull OR a.atthasdef OR a.attidentity <> '' AS optional
-     FROM pg_attribute a WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`,
-    [qualified(table, table.name)],
-  )) as unknown as readonly FoundColumn[]
-}
-
-async function kindOf(run: Run, name: string): Promise<RelationKind> {
-  const [found] = await run(
-    `SELECT CASE WHEN relkind IN ('r', 'p', 'f') THEN 'table' WHEN relkind = 'v' THEN 'view' ELSE 'object of another kind' END AS kind FROM pg_class WHERE oid = to_regclass($1)`,
-    [name],
-  )
-  return (found?.kind ?? null) as RelationKind
-}
-
-/** Options and comment stay. A view with other columns is dropped, with its rights. @throws ExportError `config` */
-async function makeView(run: Run, name: string, select: string, meaning: string): Promise<void> {
-  const [found] = await run(
-    `SELECT reloptions AS options, obj_description(oid, 'pg_class') AS remark FROM pg_class WHERE oid = to_regclass($1)`,
-    [name],
-  )
-  const options = ((found?.options ?? []) as readonly string[]).map((option) => {
-    const at = option.indexOf('=')
-    return `${identifier(option.slice(0, at))} = ${literal(option.slice(at + 1))}`
-  })
-  const create = `CREATE OR REPLACE VIEW ${name}${options.length === 0 ? '' : ` WITH (${options.join(', ')})`} AS ${select}`
-  if (!(await orBack(run, create, '42P16'))) {
-    await run(`DROP VIEW ${name}`).catch((cause: unknown) => {
-      throw codeOf(cause) === '2BP01' ? hasDependents(name) : cause
-    })
-    await run(create)
-  }
-  const remark = found === undefined ? meaning : found.remark
-  if (typeof remark === 'string') await run(`COMMENT ON VIEW ${name} IS ${literal(remark)}`)
-}
-
-/** Runs a statement of a transaction; one that fails with this code is as if it had not been run. @returns whether it was */
-async function orBack(run: Run, sql: string, code: string): Promise<boolean> {
-  await run('SAVEPOINT spillway_statement')
-  try {
-    await run(sql)
-    await run('RELEASE SAVEPOINT spillway_statement')
-    return true
-  } catch (error) {
-    if (codeOf(error) !== code) throw error
-    await run('ROLLBACK TO SAVEPOINT spillway_statement')
-    return false
-  }
-}
 
 function hasDependents(name: string): ExportError {
   return new ExportError({

@@ -12,37 +12,19 @@ import {
   type TableSpec,
   VIEW_ENDINGS,
 } from './table.ts'
-
-/** What has a name in the schema of the table; null: nothing. */
-export type RelationKind = 'table' | 'view' | 'object of another kind' | null
-
-/** What differs between databases in how a table is made. */
-export type TableMaker = {
-  readonly run: (sql: string) => Promise<unknown>
-  readonly hasSchema: (name: string) => Promise<boolean>
-  /** Columns of a table or view, in their order; none when it is not there. */
-  readonly findColumns: (table: TableSpec) => Promise<readonly FoundColumn[]>
-  readonly kindOf: (name: string) => Promise<RelationKind>
-  /** Makes a view, or replaces it. @param name qualified @param meaning comment of a new one */
-  readonly makeView: (name: string, select: string, meaning: string) => Promise<void>
-  /** Names of the types as the database gives them back. */
-  readonly types: Readonly<Record<ColumnType, string>>
-  /** What else a new table gets. @param name qualified */
-  readonly afterCreation: (name: string) => readonly string[]
-  /** Constraints of the ledger, after its columns. */
-  readonly ledgerKey: string
-}
+import type { FoundColumn, Warehouse } from './warehouse.ts'
 
 /** What there is of a table and its ledger. @throws ExportError `config` with the difference, or with a taken name */
 export async function inspectTable(
-  { findColumns, kindOf, types }: Pick<TableMaker, 'findColumns' | 'kindOf' | 'types'>,
+  warehouse: Warehouse,
   table: TableSpec,
   options: { readonly evolve: boolean },
 ) {
-  for (const each of [table.name, LEDGER]) requireKind('table', await kindOf(each), table, each)
-  const found = await findColumns(table)
+  const { types } = warehouse
+  for (const name of [table.name, LEDGER]) await requireKind('table', warehouse, table, name)
+  const found = await warehouse.findColumns(table)
   const ledger = { ...table, name: LEDGER, columns: LEDGER_COLUMNS }
-  const foundInLedger = await findColumns(ledger)
+  const foundInLedger = await warehouse.findColumns(ledger)
   if (foundInLedger.length > 0) missingColumns(ledger, foundInLedger, types, { evolve: false })
   return {
     isThere: found.length > 0,
@@ -51,41 +33,46 @@ export async function inspectTable(
   }
 }
 
-/** Ledger entries of a dropped table go. @throws ExportError as {@link inspectTable} does */
-export async function prepareTable(
-  maker: TableMaker,
+/** Makes table, ledger and views. Ledger entries of a dropped table go. @throws ExportError as {@link inspectTable} does */
+export function prepareTable(
+  warehouse: Warehouse,
   table: TableSpec,
   options: { readonly evolve: boolean },
 ): Promise<void> {
-  const { run, hasSchema, findColumns, kindOf, makeView, types, afterCreation, ledgerKey } = maker
+  const { types, ledgerKey } = warehouse
   const name = qualified(table, table.name)
   const ledger = qualified(table, LEDGER)
-  // A user who may create tables may lack the right to create schemas.
-  if (table.schema !== null && !(await hasSchema(table.schema))) {
-    await run(`CREATE SCHEMA ${qualified({ schema: table.catalog ?? null }, table.schema)}`)
-  }
-  const { isThere, hasLedger, missing } = await inspectTable(maker, table, options)
-  if (!isThere) {
-    await run(`CREATE TABLE ${name} (\n${columnLines(table.columns, types)}\n)`)
-    for (const sql of afterCreation(name)) await run(sql)
-  }
-  for (const { name: column, type } of missing)
-    await run(`ALTER TABLE ${name} ADD COLUMN ${identifier(column)} ${types[type]}`)
-  if (!isThere || missing.length > 0) {
-    for (const { name: column, meaning } of table.columns) {
-      await run(`COMMENT ON COLUMN ${name}.${identifier(column)} IS ${literal(meaning)}`)
+  return warehouse.define(table, async (run) => {
+    // A user who may create tables may lack the right to create schemas.
+    if (table.schema !== null && !(await warehouse.hasSchema(table.schema)))
+      await run(`CREATE SCHEMA ${qualified({ schema: table.catalog ?? null }, table.schema)}`)
+    const { isThere, hasLedger, missing } = await inspectTable(warehouse, table, options)
+    if (!isThere) {
+      await run(`CREATE TABLE ${name} (\n${columnLines(table.columns, types)}\n)`)
+      for (const sql of warehouse.afterCreation(name)) await run(sql)
     }
-  }
-  if (!hasLedger) await run(`CREATE TABLE ${ledger} (\n${columnLines(LEDGER_COLUMNS, types)}${ledgerKey}\n)`)
-  if (!isThere) await run(`DELETE FROM ${ledger} WHERE table_name = ${literal(table.name)}`)
-  const all = (await findColumns(table)).map(({ name }) => name)
-  for (const { name: view, meaning, columns = all, select } of viewsOf(table)) {
-    requireKind('view', await kindOf(view), table, view)
-    const is = (await findColumns({ ...table, name: view })).map(({ name }) => name)
-    // Views of a table that was renamed are still views of that one.
-    const isInPlace = isThere && is.join() === columns.join()
-    if (!isInPlace) await makeView(qualified(table, view), select, meaning)
-  }
+    for (const { name: column, type } of missing)
+      await run(`ALTER TABLE ${name} ADD COLUMN ${identifier(column)} ${types[type]}`)
+    if (!isThere || missing.length > 0) {
+      for (const { name: column, meaning } of table.columns)
+        await run(`COMMENT ON COLUMN ${name}.${identifier(column)} IS ${literal(meaning)}`)
+    }
+    if (!hasLedger)
+      await run(`CREATE TABLE ${ledger} (\n${columnLines(LEDGER_COLUMNS, types)}${ledgerKey}\n)`)
+    if (!isThere) await run(`DELETE FROM ${ledger} WHERE table_name = ${literal(table.name)}`)
+    const all = await columnsOf(warehouse, table)
+    for (const { name: view, meaning, columns = all, select } of viewsOf(table)) {
+      await requireKind('view', warehouse, table, view)
+      const is = await columnsOf(warehouse, { ...table, name: view })
+      // Views of a table that was renamed are still views of that one.
+      const isInPlace = isThere && is.join() === columns.join()
+      if (!isInPlace) await warehouse.makeView(qualified(table, view), select, meaning)
+    }
+  })
+}
+
+async function columnsOf(warehouse: Warehouse, table: TableSpec): Promise<readonly string[]> {
+  return (await warehouse.findColumns(table)).map(({ name }) => name)
 }
 
 export const LEDGER_COLUMNS: readonly ColumnSpec[] = [
@@ -105,7 +92,13 @@ function ledgerColumn(name: string, type: ColumnType, meaning: string): ColumnSp
 }
 
 /** @throws ExportError `config` when something else has the name */
-function requireKind(wanted: 'table' | 'view', found: RelationKind, table: TableSpec, name: string): void {
+async function requireKind(
+  wanted: 'table' | 'view',
+  warehouse: Warehouse,
+  table: TableSpec,
+  name: string,
+): Promise<void> {
+  const found = await warehouse.kindOf(table, name)
   if (found === null || found === wanted) return
   throw new ExportError({
     kind: 'config',
@@ -181,13 +174,6 @@ function latestRows(table: TableSpec, time: string, names: readonly string[] | n
   return `SELECT DISTINCT ON (t.id) ${terms} FROM ${qualified(table, table.name)} t LEFT JOIN (${loads}) l ON l.data_set = t.${dataSet} ORDER BY t.id, t.${time} DESC NULLS LAST, l.loaded_at DESC NULLS LAST, t.${dataSet} DESC, t.${shard} DESC`
 }
 
-export type FoundColumn = {
-  readonly name: string
-  readonly type: string
-  /** Whether rows may come without it: it takes null, or has a default. */
-  readonly optional: boolean
-}
-
 /** @returns columns to be added @throws ExportError `config` with every difference */
 function missingColumns(
   table: TableSpec,
@@ -220,22 +206,4 @@ function missingColumns(
     where: shownName(table, table.name),
     next: 'Choose another --table, add what is missing with --evolve, or change the table; nothing was changed.',
   })
-}
-
-/** Does work in one transaction: all of it, or nothing. @param begin the statement that begins it */
-export async function transaction<T>(
-  run: (sql: string) => Promise<unknown>,
-  work: () => Promise<T>,
-  begin = 'BEGIN',
-): Promise<T> {
-  await run(begin)
-  try {
-    const result = await work()
-    await run('COMMIT')
-    return result
-  } catch (error) {
-    // A failed commit has rolled back by itself.
-    await run('ROLLBACK').catch(() => {})
-    throw error
-  }
 }

@@ -1,4 +1,5 @@
 import { ExportError, numberOf } from '../../core/index.ts'
+import type { ColumnType } from '../../rows/index.ts'
 import type { ManifestShard } from '../../state/index.ts'
 import type { TableSpec } from './table.ts'
 
@@ -20,17 +21,38 @@ export type DataSet = {
 export type Warehouse = {
   /** @returns the table by its full name, which all other methods need */
   find(table: TableSpec): Promise<TableSpec>
-  /** Makes table, ledger and views, or checks that they fit. @throws ExportError `config` with the difference */
-  prepare(table: TableSpec, options: { readonly evolve: boolean }): Promise<void>
-  /** Finds differences as `prepare` does, and changes nothing. @returns whether table and ledger are there */
-  inspect(table: TableSpec, options: { readonly evolve: boolean }): Promise<boolean>
   /** Reads, outside of a transaction. */
   readonly query: Database['query']
   /** All of it or nothing. It sees what was committed before, and waits for another load's in the same table. */
   transaction<T>(table: TableSpec, work: (database: Database) => Promise<T>): Promise<T>
+  /** Changes definitions: all of it or nothing. It waits for another load's in any table. */
+  define(table: TableSpec, work: (run: Database['run']) => Promise<void>): Promise<void>
+  hasSchema(name: string): Promise<boolean>
+  /** Columns of a table or view, in their order; none when it is not there. */
+  findColumns(table: TableSpec): Promise<readonly FoundColumn[]>
+  /** What has a name in the schema of the table. */
+  kindOf(table: TableSpec, name: string): Promise<RelationKind>
+  /** Makes a view, or replaces it, where definitions are changed. @param name qualified @param meaning comment of a new one */
+  makeView(name: string, select: string, meaning: string): Promise<void>
+  /** Names of the types as the database gives them back. */
+  readonly types: Readonly<Record<ColumnType, string>>
+  /** What else a new table gets. @param name qualified */
+  afterCreation(name: string): readonly string[]
+  /** Constraints of the ledger, after its columns. */
+  readonly ledgerKey: string
   /** Makes what is faster to make after the rows are loaded: indexes, if they are missing. */
   finish(table: TableSpec): Promise<void>
   close(): Promise<void>
+}
+
+/** null: nothing */
+export type RelationKind = 'table' | 'view' | 'object of another kind' | null
+
+export type FoundColumn = {
+  readonly name: string
+  readonly type: string
+  /** Whether rows may come without it: it takes null, or has a default. */
+  readonly optional: boolean
 }
 
 /** What a transaction can do; DuckDB and PostgreSQL both understand its SQL. */
@@ -80,4 +102,22 @@ export function requireAcknowledged(
 
 export function shownShards([first, ...others]: readonly string[]): string {
   return `${first}${others.length === 0 ? '' : `, and ${others.length} more`}`
+}
+
+/** Does work in one transaction: all of it, or nothing. @param begin the statement that begins it */
+export async function transaction<T>(
+  run: (sql: string) => Promise<unknown>,
+  work: () => Promise<T>,
+  begin = 'BEGIN',
+): Promise<T> {
+  await run(begin)
+  try {
+    const result = await work()
+    await run('COMMIT')
+    return result
+  } catch (error) {
+    // A failed commit has rolled back by itself.
+    await run('ROLLBACK').catch(() => {})
+    throw error
+  }
 }
