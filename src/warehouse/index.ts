@@ -1,6 +1,5 @@
 export type { DdlInput } from './ddl/dialect.ts'
-export { DIALECT_NAMES, DIALECTS, type DialectName, SYNCS } from './ddl/index.ts'
-export { tableMounts } from './ddl/table-mounts.ts'
+export { DIALECT_NAMES, DIALECTS, type DialectName, tableMounts } from './ddl/index.ts'
 export { DuckdbWarehouse, lacksDuckdb } from './duckdb/duckdb.ts'
 export type { TargetWait } from './duckdb/duckdb-file.ts'
 export {

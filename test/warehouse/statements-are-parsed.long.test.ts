@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import type { Format } from '../../src/core/index.ts'
 import { allColumns } from '../../src/rows/index.ts'
-import { type DdlInput, DIALECTS, type DialectName, SYNCS } from '../../src/warehouse/index.ts'
+import { type DdlInput, DIALECTS, type DialectName } from '../../src/warehouse/index.ts'
 import { thoroughPackage } from '../thorough/packages.mjs'
 import { CSV, inputOf, PARQUET } from './ddl-input.ts'
 
@@ -25,12 +25,12 @@ const MANIFEST = {
 /** Everything that a dialect prints of data sets of every kind, with a table of that name. */
 function statements(dialect: DialectName, table: string): readonly string[] {
   const print = (input: DdlInput): readonly string[] => {
-    const sync = SYNCS[dialect]?.({
+    const sync = DIALECTS[dialect].sync?.({
       ...input,
       manifest: MANIFEST,
       schemas: [input.columns, input.columns.slice(1)],
     })
-    return [DIALECTS[dialect](input), ...(sync === undefined ? [] : [sync])]
+    return [DIALECTS[dialect].statements(input), ...(sync === undefined ? [] : [sync])]
   }
   const included = ['known_password_id', 'auth_domains', 'urls']
   const formats = PARQUET_ONLY.has(dialect) ? [PARQUET] : FORMATS

@@ -8,7 +8,6 @@ import {
   DIALECT_NAMES,
   DIALECTS,
   type DialectName,
-  SYNCS,
   tableMounts,
 } from '../../src/warehouse/index.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
@@ -22,7 +21,8 @@ import { CSV, inputOf } from './ddl-input.ts'
 import { exportHere, loadHere } from './in-process.ts'
 import { inDuckdb } from './targets.ts'
 
-const statements = (name: DialectName, over: Partial<DdlInput> = {}): string => DIALECTS[name](inputOf(over))
+const statements = (name: DialectName, over: Partial<DdlInput> = {}): string =>
+  DIALECTS[name].statements(inputOf(over))
 
 /** A text with runs of lines that stand in another one replaced by their numbers there. */
 function beside(text: string, other: string): string {
@@ -49,17 +49,17 @@ describe.each(DIALECT_NAMES.filter((name) => name !== 'duckdb' && name !== 'post
     const readsCsv = !PARQUET_ONLY.includes(name)
     const isRecorded = (text: string, what: string) =>
       expect(text).toMatchFileSnapshot(`statements/${name}-${what}`)
-    const plain = DIALECTS[name](parquet)
+    const plain = DIALECTS[name].statements(parquet)
     await isRecorded(plain, name === 'dbt' ? 'parquet.yml' : 'parquet.sql')
-    if (readsCsv) await isRecorded(beside(DIALECTS[name](csv), plain), 'csv.txt')
-    const sync = SYNCS[name]
+    if (readsCsv) await isRecorded(beside(DIALECTS[name].statements(csv), plain), 'csv.txt')
+    const { sync } = DIALECTS[name]
     if (sync === undefined) return
     const path = 'credentials/query=domain.acme.com/import_window=2024-01-01/part-00000.parquet'
     const shard = { path, rows: 13, bytes: 4096, sha256: 'ef9d3106', partitions: [], imported_at: null }
     const schemas = [columns]
     const manifest = { data_set_id: '3f8331a2-4911-48d5-b1d9-7717701f5294', shards: [shard] }
     const synced = sync({ ...parquet, manifest, schemas })
-    const whole = SYNCS.databricks!({ ...parquet, manifest, schemas })
+    const whole = DIALECTS.databricks.sync!({ ...parquet, manifest, schemas })
     await isRecorded(beside(synced, name === 'databricks' ? plain : `${plain}\n${whole}`), 'parquet-sync.txt')
     if (readsCsv) await isRecorded(beside(sync({ ...csv, manifest, schemas }), synced), 'csv-sync.txt')
   })

@@ -1,5 +1,11 @@
-import { ExportError, type Format, type PartitionBy, type RowKind } from '../../core/index.ts'
-import type { ColumnSpec } from '../../rows/index.ts'
+import {
+  ExportError,
+  type Format,
+  type PartitionBy,
+  type RowKind,
+  type TableFormat,
+} from '../../core/index.ts'
+import type { ColumnSpec, ColumnType } from '../../rows/index.ts'
 import type { Manifest } from '../../state/index.ts'
 import { OWN_COLUMNS } from '../table/table.ts'
 
@@ -20,17 +26,39 @@ export type DdlInput = {
   readonly partitionBy: readonly PartitionBy[]
 }
 
-/** Writes the table, with comments, and the statement that loads or mounts the data set in one engine. */
-export type Dialect = (input: DdlInput) => string
-
 export type SyncInput = DdlInput & {
   readonly manifest: Pick<Manifest, 'data_set_id' | 'shards'>
   /** The columns of each schema of the data set, by its number. */
   readonly schemas: readonly (readonly ColumnSpec[])[]
 }
 
-/** Writes the script that brings a table in one engine in line with the manifest. */
-export type SyncDialect = (input: SyncInput) => string
+/** All that anybody asks of a dialect. */
+export type Dialect = {
+  /** The table, with comments, and the statement that loads or mounts the data set. */
+  readonly statements: (input: DdlInput) => string
+  /** The script that brings a table in line with the manifest. PostgreSQL is loaded by `load`, others mount the files. */
+  readonly sync?: (input: SyncInput) => string
+  /** How the engine reads a table over the shards. @param name of the table or view that it makes */
+  readonly mounts?: Partial<Readonly<Record<TableFormat, (at: TableAddresses, name: string) => string>>>
+}
+
+type TableAddresses = {
+  /** Of the data set, and of its Delta table. */
+  readonly root: string
+  /** Of its Iceberg table. */
+  readonly iceberg: string
+  /** The metadata of one version, below that. Engines without a catalog of files have to be told which. */
+  readonly version: string
+  /** Says what {@link version} leaves open. */
+  readonly which: string
+}
+
+/** How an engine writes types, names and texts. */
+export type Syntax = {
+  readonly types: Readonly<Record<ColumnType, string>>
+  readonly quoted: (name: string) => string
+  readonly text: (plain: string) => string
+}
 
 /** For engines whose CSV is another one than RFC 4180. @throws ExportError `config` when the data set is in CSV */
 export function overParquet<T extends DdlInput>(engine: string, write: (input: T) => string) {
@@ -48,6 +76,20 @@ export function overParquet<T extends DdlInput>(engine: string, write: (input: T
 /** Columns of a table that `load` or `ddl --sync` fills: its own are empty in rows that came another way. */
 export function tableColumns(columns: readonly ColumnSpec[]): readonly ColumnSpec[] {
   return [...columns, ...OWN_COLUMNS.map((column) => ({ ...column, nullable: true }))]
+}
+
+/** `"name" TYPE COMMENT '…', …`, a column a line. @param notNull for those that are never null */
+export function commentLines(
+  columns: readonly ColumnSpec[],
+  { types, quoted, text }: Syntax,
+  notNull = '',
+): string {
+  return columns
+    .map(
+      ({ name, type, nullable, meaning }) =>
+        `  ${quoted(name)} ${types[type]}${nullable ? '' : notNull} COMMENT ${text(meaning)}`,
+    )
+    .join(',\n')
 }
 
 export function namesOf({ columns }: Pick<DdlInput, 'columns'>, quoted: (name: string) => string): string {

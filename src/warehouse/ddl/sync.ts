@@ -1,29 +1,32 @@
-import type { ColumnSpec, ColumnType } from '../../rows/index.ts'
+import type { ColumnSpec } from '../../rows/index.ts'
 import { MANIFEST_LINES } from '../../state/index.ts'
 import { LEDGER_COLUMNS } from '../table/prepare-table.ts'
 import { columnLines, LEDGER } from '../table/table.ts'
-import { type DdlInput, hiveColumns, type SyncInput, tableColumns } from './dialect.ts'
+import {
+  commentLines,
+  type DdlInput,
+  hiveColumns,
+  type SyncInput,
+  type Syntax,
+  tableColumns,
+} from './dialect.ts'
 
 /** What differs between engines in how a table follows a data set. */
-type Engine = {
+type Following = Syntax & {
   /** The statement that makes the table if it is missing, and what else has to be there. */
   readonly tables: readonly string[]
-  readonly types: Readonly<Record<ColumnType, string>>
-  readonly quoted: (name: string) => string
-  readonly text: (plain: string) => string
   /** A list of texts from its JSON. */
   readonly listFrom: (json: string) => string
-  /** The name of a table, qualified. */
-  readonly into: (name: string) => string
+  /** The name of a table, qualified; default: quoted. */
+  readonly into?: (name: string) => string
   /** SQL that selects the lines of the manifest, as `line`. */
   readonly lines: string
   /** The text that the only group of a pattern matches; null or empty: none. */
   readonly match: (text: string, pattern: string) => string
-  /** The name of the list of shards, quoted; and the statements that make it. */
-  readonly list: string
+  /** The statements that make the list of shards, {@link listOf}. */
   readonly makeList: (select: string) => readonly string[]
-  readonly begin?: string
-  readonly commit?: string
+  /** The statements that begin and end a transaction. */
+  readonly transaction?: readonly [begin: string, commit: string]
   readonly deleteFrom?: (table: string, where: string) => string
   /** Copies the rows of the shards whose state is `missing`. */
   readonly copy: readonly string[]
@@ -41,33 +44,22 @@ export function shardPattern(input: SyncInput): string {
 }
 
 /** The statement that makes the ledger if it is missing, as `load` makes it. */
-export function ledgerTable(types: Engine['types'], quoted: Engine['quoted'], into = quoted): string {
+export function ledgerTable({ types, quoted }: Syntax, into = quoted): string {
   return `CREATE TABLE IF NOT EXISTS ${into(LEDGER)} (\n${columnLines(LEDGER_COLUMNS, types, quoted)}\n)`
 }
 
 /** The statements that make the table, with a comment for each column, and the ledger, if they are missing. */
-export function commentedTables(
-  { table, columns }: DdlInput,
-  types: Engine['types'],
-  quoted: Engine['quoted'],
-  text: (plain: string) => string,
-): readonly string[] {
-  const lines = tableColumns(columns).map(
-    ({ name, type, nullable, meaning }) =>
-      `  ${quoted(name)} ${types[type]}${nullable ? '' : ' NOT NULL'} COMMENT ${text(meaning)}`,
-  )
-  return [
-    `CREATE TABLE IF NOT EXISTS ${quoted(table)} (\n${lines.join(',\n')}\n)`,
-    ledgerTable(types, quoted),
-  ]
+export function commentedTables({ table, columns }: DdlInput, syntax: Syntax): readonly string[] {
+  const lines = commentLines(tableColumns(columns), syntax, ' NOT NULL')
+  return [`CREATE TABLE IF NOT EXISTS ${syntax.quoted(table)} (\n${lines}\n)`, ledgerTable(syntax)]
 }
 
 /** Statements that give an older table the columns that the data set has gained. */
 export function addColumns(
   { added }: DdlInput,
   table: string,
-  quoted: Engine['quoted'],
-  typeOf: (column: ColumnSpec) => string,
+  { types, quoted }: Syntax,
+  typeOf = ({ type }: ColumnSpec) => types[type],
 ): readonly string[] {
   return added.map(
     (column) => `ALTER TABLE ${table} ADD COLUMN IF NOT EXISTS ${quoted(column.name)} ${typeOf(column)}`,
@@ -78,16 +70,19 @@ export function addColumns(
  * An entry is written after the rows, once they are counted, and deleted before them. So what a stopped script left is
  * deleted by the next one, and copied again. If the manifest cannot be read, the list is empty, and nothing is deleted.
  */
-export function syncScript({ pipeline, table, manifest }: SyncInput, engine: Engine): string {
-  const { quoted, text, into, match, list, now = 'CURRENT_TIMESTAMP' } = engine
-  const { deleteFrom = (name: string, where: string) => `DELETE FROM ${name}\nWHERE ${where}` } = engine
-  const [rows, ledger, name, int] = [into(table), into(LEDGER), text(table), engine.types.int64]
+export function syncScript({ pipeline, table, manifest }: SyncInput, engine: Following): string {
+  const { types, quoted, text, into = quoted, match, now = 'CURRENT_TIMESTAMP' } = engine
+  const {
+    transaction: [begin, commit] = [],
+    deleteFrom = (name: string, where: string) => `DELETE FROM ${name}\nWHERE ${where}`,
+  } = engine
+  const [rows, ledger, list, name] = [into(table), into(LEDGER), quoted(listOf(table)), text(table)]
   const counted = `(SELECT spillway_data_set AS data_set, spillway_shard AS shard, count(*) AS n FROM ${rows} GROUP BY spillway_data_set, spillway_shard) t ON t.data_set = c.data_set AND t.shard = c.shard`
   const found = (part: keyof typeof MANIFEST_LINES): string =>
     `coalesce(${match('line', MANIFEST_LINES[part])}, '')`
   // Names of their own: some engines take a name of the result for one of its source.
   const listed = `SELECT max(found_data_set) OVER () AS data_set, found_path AS shard, found_sha256 AS sha256,
-    CAST(coalesce(nullif(found_rows, ''), '0') AS ${int}) AS n, found_partitions AS partitions
+    CAST(coalesce(nullif(found_rows, ''), '0') AS ${types.int64}) AS n, found_partitions AS partitions
   FROM (
     SELECT ${found('dataSet')} AS found_data_set,
       ${found('path')} AS found_path,
@@ -109,7 +104,7 @@ FROM (
 ) c
 LEFT JOIN (SELECT data_set, shard, max(sha256) AS sha256 FROM ${ledger} WHERE table_name = ${name} GROUP BY data_set, shard) l ON l.data_set = c.data_set AND l.shard = c.shard
 LEFT JOIN ${counted}`),
-    ...(engine.begin === undefined ? [] : [engine.begin]),
+    ...(begin === undefined ? [] : [begin]),
     deleteFrom(ledger, `${entries} AND shard NOT IN ${whole}`),
     deleteFrom(
       rows,
@@ -122,9 +117,9 @@ SELECT c.data_set, c.shard, c.sha256, c.n, ${now}, ${engine.listFrom('c.partitio
 FROM ${list} c
 LEFT JOIN ${counted}
 WHERE c.state = 'missing' AND coalesce(t.n, 0) = c.n`,
-    ...(engine.commit === undefined ? [] : [engine.commit]),
+    ...(commit === undefined ? [] : [commit]),
     `-- An error here: the manifest, or a shard, could not be read. What was loaded is right; run the script again.
-SELECT CAST(CASE WHEN c.n = l.n + 1 THEN '0' ELSE 'spillway: not every shard is loaded' END AS ${int}) AS missing
+SELECT CAST(CASE WHEN c.n = l.n + 1 THEN '0' ELSE 'spillway: not every shard is loaded' END AS ${types.int64}) AS missing
 FROM (SELECT count(*) AS n FROM ${list}) c, (SELECT count(DISTINCT shard) AS n FROM ${ledger} WHERE ${entries}) l`,
   ]
   return `-- Brings the table in line with the manifest of the data set. Stopped anywhere, run it again.

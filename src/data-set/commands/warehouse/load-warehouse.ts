@@ -22,6 +22,7 @@ import {
 } from '../../../state/index.ts'
 import {
   type DdlInput,
+  DIALECT_NAMES,
   DIALECTS,
   type DialectName,
   DuckdbWarehouse,
@@ -31,7 +32,6 @@ import {
   PostgresWarehouse,
   requireLoadable,
   requireNames,
-  SYNCS,
   shardRows,
   type Target,
   type TargetWait,
@@ -202,7 +202,7 @@ export function tableStatements({ pipeline }: DataSet, dialect: DialectName, tab
   requireNames(dialect === 'postgres' ? 'postgres' : 'duckdb', { schema: null, table: table ?? null })
   const input = ddlInput(pipeline, table)
   const { tables } = pipeline.load
-  const text = located(pipeline, () => DIALECTS[dialect](input))
+  const text = located(pipeline, () => DIALECTS[dialect].statements(input))
   return [text.trimEnd(), ...tableMounts(dialect, input.table, tables)].join('\n\n')
 }
 
@@ -213,7 +213,7 @@ export async function syncStatements(
   table?: string,
 ): Promise<string> {
   requireNames('duckdb', { schema: null, table: table ?? null })
-  const sync = SYNCS[dialect]
+  const { sync } = DIALECTS[dialect]
   if (sync === undefined)
     throw new ExportError({
       kind: 'config',
@@ -222,7 +222,7 @@ export async function syncStatements(
       next:
         dialect === 'postgres'
           ? '`spillway load` does that for PostgreSQL.'
-          : `Leave it out: its tables read the files as they are. It is for ${Object.keys(SYNCS).join(', ')}.`,
+          : `Leave it out: its tables read the files as they are. It is for ${DIALECT_NAMES.filter((name) => DIALECTS[name].sync !== undefined).join(', ')}.`,
     })
   const { pipeline } = dataSet
   return dataSet.reading(async (manifest) => {

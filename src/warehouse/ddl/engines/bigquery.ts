@@ -8,21 +8,48 @@ import {
   hiveColumns,
   namesOf,
   backtickedEscaped as quoted,
-  type SyncDialect,
+  type SyncInput,
+  type Syntax,
   tableColumns,
 } from '../dialect.ts'
 import { addColumns, ledgerTable, listOf, shardPattern, syncScript } from '../sync.ts'
 
-const TYPES: Readonly<Record<ColumnType, string>> = {
-  int64: 'INT64',
-  text: 'STRING',
-  boolean: 'BOOL',
-  timestamp: 'TIMESTAMP',
-  list: 'ARRAY<STRING>',
+const SYNTAX: Syntax = {
+  types: { int64: 'INT64', text: 'STRING', boolean: 'BOOL', timestamp: 'TIMESTAMP', list: 'ARRAY<STRING>' },
+  quoted,
+  text: backslashed,
 }
 
-/** Source: https://cloud.google.com/bigquery/docs/reference/standard-sql/load-statements, …/data-definition-language */
-export const bigquery: Dialect = (input) => {
+/**
+ * Source: https://cloud.google.com/bigquery/docs/reference/standard-sql/load-statements, …/data-definition-language,
+ * https://cloud.google.com/bigquery/docs/iceberg-external-tables and …/create-delta-lake-table
+ */
+export const bigquery: Dialect = {
+  statements,
+  sync,
+  mounts: {
+    iceberg: ({ iceberg, version, which }, name) => `-- The Iceberg table; again after every run. ${which}
+CREATE OR REPLACE EXTERNAL TABLE ${into(name)}
+OPTIONS (
+  format = 'ICEBERG',
+  uris = [${backslashed(google(`${iceberg}/${version}`))}]
+);`,
+    delta: ({ root }, name) => `-- The Delta table, through a connection of BigQuery
+CREATE OR REPLACE EXTERNAL TABLE ${into(name)}
+WITH CONNECTION \`YOUR_REGION.YOUR_CONNECTION\`
+OPTIONS (
+  format = 'DELTA_LAKE',
+  uris = [${backslashed(google(root))}]
+);`,
+  },
+}
+
+/** Google's tools know a bucket by another scheme. */
+function google(address: string): string {
+  return address.replace(/^s3:/, 'gs:')
+}
+
+function statements(input: DdlInput): string {
   const { table, format, path, resource } = input
   const { root, connection } = sourceOf(path)
   const options = optionsOf(input)
@@ -60,7 +87,7 @@ const SHORT_ROWS = [
 ]
 
 /** A script that fails in a transaction leaves nothing of it. The files are those of `WHERE _FILE_NAME IN …` alone. */
-export const bigquerySync: SyncDialect = (input) => {
+function sync(input: SyncInput): string {
   const { table, columns, path } = input
   const { root, connection } = sourceOf(path)
   const [files, lines, list] = [into(`${table}_files`), into(`${table}_lines`), quoted(listOf(table))]
@@ -70,9 +97,10 @@ export const bigquerySync: SyncDialect = (input) => {
 ${connection === null ? '' : `${connection}\n`}OPTIONS (\n${optionList(options)}\n)`
   const names = namesOf(input, quoted)
   return syncScript(input, {
+    ...SYNTAX,
     tables: [
       ...tablesOf(input),
-      ...addColumns(input, into(table), quoted, ({ type }) => TYPES[type]),
+      ...addColumns(input, into(table), SYNTAX),
       external(
         files,
         columns.map(({ name, type }) => `${quoted(name)} ${typeOf(type, input)}`),
@@ -91,17 +119,12 @@ ${connection === null ? '' : `${connection}\n`}OPTIONS (\n${optionList(options)}
         ],
       ),
     ],
-    types: TYPES,
-    quoted,
-    text: backslashed,
     listFrom: (json) => `JSON_VALUE_ARRAY(${json})`,
     into,
     match,
     lines: `SELECT line FROM ${lines}`,
-    list,
     makeList: (select) => [`CREATE OR REPLACE TEMP TABLE ${list} AS\n${select}`],
-    begin: 'BEGIN TRANSACTION',
-    commit: 'COMMIT TRANSACTION',
+    transaction: ['BEGIN TRANSACTION', 'COMMIT TRANSACTION'],
     copy: [
       `BEGIN
   DECLARE missing ARRAY<STRING> DEFAULT ARRAY(SELECT CONCAT(${backslashed(`${root}/`)}, shard) FROM ${list} WHERE state = 'missing');
@@ -120,7 +143,7 @@ function into(name: string): string {
 
 /** CSV has no lists: there they stay JSON text. */
 function typeOf(type: ColumnType, { format }: DdlInput): string {
-  return type === 'list' && format.kind === 'csv' ? 'STRING' : TYPES[type]
+  return type === 'list' && format.kind === 'csv' ? 'STRING' : SYNTAX.types[type]
 }
 
 function tablesOf(input: DdlInput): readonly string[] {
@@ -135,7 +158,7 @@ function tablesOf(input: DdlInput): readonly string[] {
     : ''
   return [
     `CREATE TABLE IF NOT EXISTS ${into(table)} (\n${lines.join(',\n')}\n)${partitions}`,
-    ledgerTable(TYPES, quoted, into),
+    ledgerTable(SYNTAX, into),
   ]
 }
 

@@ -9,22 +9,40 @@ import {
   hiveColumns,
   namesOf,
   backtickedEscaped as quoted,
-  type SyncDialect,
+  type SyncInput,
+  type Syntax,
   shardGlob,
   tableColumns,
 } from '../dialect.ts'
 import { addColumns, ledgerTable, listOf, shardPattern, syncScript } from '../sync.ts'
 
-const TYPES: Readonly<Record<ColumnType, string>> = {
+const TYPES: Syntax['types'] = {
   int64: 'Int64',
   text: 'String',
   boolean: 'Bool',
   timestamp: "DateTime64(6, 'UTC')",
   list: 'Array(Nullable(String))',
 }
+const SYNTAX: Syntax = { types: TYPES, quoted, text: backslashed }
 
-/** Source: https://clickhouse.com/docs/sql-reference/table-functions/file and …/interfaces/formats/Parquet */
-export const clickhouse: Dialect = (input) => {
+/**
+ * Source: https://clickhouse.com/docs/interfaces/formats/Parquet and …/sql-reference/table-functions/file, …/iceberg and
+ * …/deltalake
+ */
+export const clickhouse: Dialect = {
+  statements,
+  sync,
+  mounts: {
+    iceberg: ({ iceberg }, name) => `-- The Iceberg table, always as of its current snapshot
+CREATE VIEW ${quoted(name)} AS
+SELECT * FROM ${tableFunction('iceberg', iceberg)};`,
+    delta: ({ root }, name) => `-- The Delta table, always as of its current version
+CREATE VIEW ${quoted(name)} AS
+SELECT * FROM ${tableFunction('deltaLake', root)};`,
+  },
+}
+
+function statements(input: DdlInput): string {
   const { terms, source, settings } = filesOf(input)
   return `-- ClickHouse: times before 1900 and after 2299 do not fit DateTime64
 ${tablesOf(input).join(';\n\n')};
@@ -37,7 +55,7 @@ FROM ${source}${settings};
 `
 }
 
-export const clickhouseSync: SyncDialect = (input) => {
+function sync(input: SyncInput): string {
   // `**` gives paths with two slashes.
   const files = `${input.resource}/${'*/'.repeat(hiveColumns(input).length)}*${input.extension}`
   const { terms, source, settings } = filesOf(input, files)
@@ -45,6 +63,7 @@ export const clickhouseSync: SyncDialect = (input) => {
   const match = (text: string, pattern: string): string => `extract(${text}, ${backslashed(pattern)})`
   const shard = match('_path', shardPattern(input))
   return syncScript(input, {
+    ...SYNTAX,
     tables: [
       // The same rows may come again, after they were deleted.
       'SET insert_deduplicate = 0',
@@ -52,16 +71,11 @@ export const clickhouseSync: SyncDialect = (input) => {
       'SET allow_nondeterministic_mutations = 1',
       'SET mutations_sync = 2',
       ...tablesOf(input),
-      ...addColumns(input, name, quoted, typeOf),
+      ...addColumns(input, name, SYNTAX, typeOf),
     ],
-    types: TYPES,
-    quoted,
-    text: backslashed,
     listFrom,
-    into: quoted,
     match,
     lines: `SELECT line FROM ${sourceOf(input, '_manifest.json')}, 'LineAsString')`,
-    list,
     makeList: (select) => [`CREATE OR REPLACE TABLE ${list} ENGINE = MergeTree ORDER BY shard AS\n${select}`],
     deleteFrom: (table, where) => `ALTER TABLE ${table} DELETE\nWHERE ${where}`,
     copy: [
@@ -89,7 +103,7 @@ ${lines.join(',\n')}
 ENGINE = MergeTree
 ORDER BY ${order.length === 0 ? 'tuple()' : `(${order.map(quoted).join(', ')})`}`,
     // Without `Nullable`, no column takes null.
-    `${ledgerTable(TYPES, quoted).replaceAll(' NOT NULL', '')}\nENGINE = MergeTree\nORDER BY (data_set, table_name, shard)`,
+    `${ledgerTable(SYNTAX).replaceAll(' NOT NULL', '')}\nENGINE = MergeTree\nORDER BY (data_set, table_name, shard)`,
   ]
 }
 
@@ -124,6 +138,18 @@ SETTINGS format_csv_null_representation = '', input_format_csv_empty_as_default 
   -- Otherwise blanks and tabs around a value would go, and a quote at its beginning.
   input_format_csv_trim_whitespaces = 0, format_csv_allow_single_quotes = 0`,
   }
+}
+
+function tableFunction(kind: 'iceberg' | 'deltaLake', address: string): string {
+  const [, bucket, key] = /^s3a?:\/\/([^/]+)\/(.*)$/.exec(address) ?? []
+  if (bucket !== undefined) return `${kind}S3(${backslashed(`https://${bucket}.s3.amazonaws.com/${key}/`)})`
+  if (address.startsWith('file://')) return `${kind}Local(${backslashed(address.slice('file://'.length))})`
+  const [, container, account, path] = /^abfss?:\/\/([^@]+)@([^/]+)\/(.*)$/.exec(address) ?? []
+  const [url, inside, below] =
+    container === undefined
+      ? ['https://YOUR-ACCOUNT.blob.core.windows.net', 'YOUR-CONTAINER', 'PREFIX/']
+      : [`https://${account!.replace('.dfs.', '.blob.')}`, container, `${path}/`]
+  return `${kind}Azure(${[url, inside, below, 'YOUR-ACCOUNT', 'YOUR-KEY'].map((each) => backslashed(each!)).join(', ')})`
 }
 
 /** The table function that reads the files, up to their format. */

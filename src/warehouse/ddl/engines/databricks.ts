@@ -6,20 +6,27 @@ import {
   type DdlInput,
   type Dialect,
   namesOf,
+  overParquet,
   backticked as quoted,
-  type SyncDialect,
+  type SyncInput,
 } from '../dialect.ts'
 import { commentedTables, listOf, shardPattern, syncScript } from '../sync.ts'
-import { SPARK_TYPES as TYPES } from './hive.ts'
+import { SPARK_SYNTAX as SYNTAX, spark } from './hive.ts'
 
 /**
  * Source: https://docs.databricks.com/en/sql/language-manual/functions/read_files.html and
  * …/ingestion/file-metadata-column.html
  */
-export const databricks: Dialect = (input) => {
+export const databricks: Dialect = {
+  statements: overParquet('Databricks', statements),
+  sync: overParquet('Databricks', sync),
+  mounts: { delta: spark.mounts!.delta! },
+}
+
+function statements(input: DdlInput): string {
   const names = namesOf(input, quoted)
   return `-- Databricks
-${commentedTables(input, TYPES, quoted, backslashed).join(';\n\n')};
+${commentedTables(input, SYNTAX).join(';\n\n')};
 
 ${BY_HAND}
 INSERT INTO ${quoted(input.table)} (${names})
@@ -29,14 +36,14 @@ FROM ${filesOf(input)};
 }
 
 /** Files whose names begin with `_` are not read there, so the script holds the list of shards. */
-export const databricksSync: SyncDialect = (input) => {
+function sync(input: SyncInput): string {
   const names = namesOf(input, quoted)
   const list = quoted(listOf(input.table))
   const match = (text: string, pattern: string): string =>
     `regexp_extract(${text}, ${backslashed(pattern)}, 1)`
   // Some versions encode % in the paths of files. No two shards differ in that alone.
   const plain = (path: string): string => `replace(${path}, '%25', '%')`
-  const added = input.added.map(({ name, type }) => `${quoted(name)} ${TYPES[type]}`).join(', ')
+  const added = input.added.map(({ name, type }) => `${quoted(name)} ${SYNTAX.types[type]}`).join(', ')
   const byHand =
     added === ''
       ? ''
@@ -45,15 +52,11 @@ export const databricksSync: SyncDialect = (input) => {
 `
   const lines = manifestLines(input.manifest).map((line) => `(${backslashed(line)})`)
   const script = syncScript(input, {
-    tables: commentedTables(input, TYPES, quoted, backslashed),
-    types: TYPES,
-    quoted,
-    text: backslashed,
+    ...SYNTAX,
+    tables: commentedTables(input, SYNTAX),
     listFrom: (json) => `from_json(${json}, 'ARRAY<STRING>')`,
-    into: quoted,
     match,
     lines: `SELECT line FROM VALUES\n    ${lines.join(',\n    ')} AS v(line)`,
-    list,
     makeList: (select) => [`CREATE OR REPLACE TABLE ${list} AS\n${select}`],
     copy: [
       `INSERT INTO ${quoted(input.table)} (${names}, spillway_data_set, spillway_shard)
@@ -71,7 +74,7 @@ WHERE c.state = 'missing'`,
 
 function filesOf(input: DdlInput): string {
   const { columns, resource, extension } = input
-  const schema = columns.map(({ name, type }) => `${quoted(name)} ${TYPES[type]}`).join(', ')
+  const schema = columns.map(({ name, type }) => `${quoted(name)} ${SYNTAX.types[type]}`).join(', ')
   const options = [
     "format => 'parquet'",
     `fileNamePattern => ${backslashed(`*${extension}`)}`,

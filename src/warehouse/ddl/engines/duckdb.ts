@@ -10,7 +10,8 @@ import {
   type DdlInput,
   type Dialect,
   hiveColumns,
-  type SyncDialect,
+  type SyncInput,
+  type Syntax,
   shardGlob,
   tableColumns,
 } from '../dialect.ts'
@@ -19,8 +20,32 @@ import { addColumns, ledgerTable, listOf, shardPattern, syncScript } from '../sy
 /** The column with the path of a row's file. */
 const FILE = 'spillway_file'
 
-/** Source: https://duckdb.org/docs/stable/data/csv/overview and …/data/partitioning/hive_partitioning */
-export const duckdb: Dialect = (input) => {
+const SYNTAX: Syntax = { types: DUCKDB_TYPES, quoted: identifier, text: literal }
+
+/**
+ * Source: https://duckdb.org/docs/stable/data/csv/overview, …/data/partitioning/hive_partitioning,
+ * …/core_extensions/iceberg/overview and …/core_extensions/delta
+ */
+export const duckdb: Dialect = {
+  statements,
+  sync,
+  mounts: {
+    iceberg: ({ iceberg }, name) =>
+      `-- The Iceberg table, always as of its current snapshot. Needed once: INSTALL iceberg;
+${viewOf('iceberg', iceberg, name)}`,
+    delta: ({ root }, name) =>
+      `-- The Delta table, always as of its current version. Needed once: INSTALL delta;
+${viewOf('delta', root, name)}`,
+  },
+}
+
+function viewOf(extension: string, root: string, name: string): string {
+  return `LOAD ${extension};
+CREATE OR REPLACE VIEW ${identifier(name)} AS
+SELECT * FROM ${extension}_scan(${literal(root)});`
+}
+
+function statements(input: DdlInput): string {
   const { table } = input
   const name = identifier(table)
   // By itself DuckDB also takes keys of folders above the data set, in place of columns of their names.
@@ -46,24 +71,19 @@ FROM ${reader};
 `
 }
 
-export const duckdbSync: SyncDialect = (input) => {
+function sync(input: SyncInput): string {
   const { terms, reader } = filesOf(input)
   const [name, list] = [input.table, listOf(input.table)].map(identifier) as [string, string]
   const match = (text: string, pattern: string): string => `regexp_extract(${text}, ${literal(pattern)}, 1)`
   const shard = match(FILE, shardPattern(input))
   return syncScript(input, {
-    tables: [...tablesOf(input), ...addColumns(input, name, identifier, ({ type }) => DUCKDB_TYPES[type])],
-    types: DUCKDB_TYPES,
-    quoted: identifier,
-    text: literal,
+    ...SYNTAX,
+    tables: [...tablesOf(input), ...addColumns(input, name, SYNTAX)],
     listFrom,
-    into: identifier,
     match,
     lines: `SELECT unnest(string_split(content, chr(10))) AS line FROM read_text(${literal(`${duckdbPath(input.path)}/_manifest.json`)})`,
-    list,
     makeList: (select) => [`CREATE OR REPLACE TEMP TABLE ${list} AS\n${select}`],
-    begin: 'BEGIN TRANSACTION',
-    commit: 'COMMIT',
+    transaction: ['BEGIN TRANSACTION', 'COMMIT'],
     copy: [
       `SET VARIABLE spillway_missing = (SELECT list(shard) FROM ${list} WHERE state = 'missing')`,
       `INSERT INTO ${name} BY NAME
@@ -77,10 +97,7 @@ WHERE list_contains(getvariable('spillway_missing'), ${shard})`,
 /** As `load` makes them, which may fill them as well. */
 function tablesOf(input: DdlInput): readonly string[] {
   const lines = columnLines(tableColumns(input.columns), DUCKDB_TYPES)
-  return [
-    `CREATE TABLE IF NOT EXISTS ${identifier(input.table)} (\n${lines}\n)`,
-    ledgerTable(DUCKDB_TYPES, identifier),
-  ]
+  return [`CREATE TABLE IF NOT EXISTS ${identifier(input.table)} (\n${lines}\n)`, ledgerTable(SYNTAX)]
 }
 
 function listFrom(json: string): string {

@@ -1,30 +1,55 @@
-import type { ColumnType } from '../../../rows/index.ts'
 import { identifier, literal } from '../../table/table.ts'
-import { backslashed, backticked, bucketOf, type Dialect, hiveColumns } from '../dialect.ts'
+import {
+  backslashed,
+  backticked,
+  bucketOf,
+  commentLines,
+  type DdlInput,
+  type Dialect,
+  hiveColumns,
+  overParquet,
+  type Syntax,
+} from '../dialect.ts'
 
 // Engines whose tables are folders of a Hive catalog.
 
-const ATHENA_TYPES: Readonly<Record<ColumnType, string>> = {
-  int64: 'bigint',
-  text: 'string',
-  boolean: 'boolean',
-  timestamp: 'timestamp',
-  list: 'array<string>',
+const ATHENA_SYNTAX: Syntax = {
+  types: {
+    int64: 'bigint',
+    text: 'string',
+    boolean: 'boolean',
+    timestamp: 'timestamp',
+    list: 'array<string>',
+  },
+  quoted: backticked,
+  text: backslashed,
 }
 
-/** Source: https://docs.aws.amazon.com/athena/latest/ug/create-table.html */
-export const athena: Dialect = (input) => {
+/**
+ * Source: https://docs.aws.amazon.com/athena/latest/ug/create-table.html and …/delta-lake-tables.html: Iceberg tables come
+ * from Glue alone.
+ */
+export const athena: Dialect = {
+  statements: overParquet('Athena', athenaStatements),
+  mounts: {
+    iceberg: ({ iceberg, version, which }, name) =>
+      `-- The Iceberg table, through Glue. With PyIceberg, again after every run (after drop_table). ${which}
+-- load_catalog("glue", type="glue").register_table("default.${name}", ${JSON.stringify(`${iceberg}/${version}`)})`,
+    delta: ({ root }, name) => `-- The Delta table, always as of its current version
+CREATE EXTERNAL TABLE ${backticked(name)}
+LOCATION ${backslashed(`${root}/`)}
+TBLPROPERTIES ('table_type' = 'DELTA');`,
+  },
+}
+
+function athenaStatements(input: DdlInput): string {
   const { table, columns, resource } = input
   const hive = hiveColumns(input)
-  const lines = columns.map(
-    ({ name, type, meaning }) =>
-      `  ${backticked(name)} ${ATHENA_TYPES[type]} COMMENT ${backslashed(meaning)}`,
-  )
   const partitioned =
     hive.length === 0 ? '' : `\nPARTITIONED BY (${hive.map((key) => `${backticked(key)} string`).join(', ')})`
   return `-- Amazon Athena
 CREATE EXTERNAL TABLE ${backticked(table)} (
-${lines.join(',\n')}
+${commentLines(columns, ATHENA_SYNTAX)}
 )${partitioned}
 STORED AS PARQUET
 LOCATION ${backslashed(`${bucketOf(input)}/${resource}/`)};
@@ -32,53 +57,94 @@ ${repairFolders(backticked(table), hive)}`
 }
 
 /** As Databricks has them. */
-export const SPARK_TYPES: Readonly<Record<ColumnType, string>> = {
-  int64: 'BIGINT',
-  text: 'STRING',
-  boolean: 'BOOLEAN',
-  timestamp: 'TIMESTAMP',
-  list: 'ARRAY<STRING>',
+export const SPARK_SYNTAX: Syntax = {
+  types: {
+    int64: 'BIGINT',
+    text: 'STRING',
+    boolean: 'BOOLEAN',
+    timestamp: 'TIMESTAMP',
+    list: 'ARRAY<STRING>',
+  },
+  quoted: backticked,
+  text: backslashed,
 }
 
-/** Source: https://spark.apache.org/docs/latest/sql-ref-syntax-ddl-create-table-datasource.html */
-export const spark: Dialect = (input) => {
-  const { table, columns, path, resource } = input
+/**
+ * Source: https://spark.apache.org/docs/latest/sql-ref-syntax-ddl-create-table-datasource.html,
+ * https://iceberg.apache.org/docs/latest/spark-procedures/#register_table and Databricks' CREATE TABLE
+ */
+export const spark: Dialect = {
+  statements: overParquet('Spark', sparkStatements),
+  mounts: {
+    iceberg: ({ iceberg, version, which }, name) =>
+      `-- The Iceberg table, in a catalog of Spark; for a later snapshot drop it and register it again. ${which}
+-- Without a catalog: spark.read.format("iceberg").load(${JSON.stringify(iceberg)})
+-- PyIceberg: StaticTable.from_metadata(${JSON.stringify(iceberg)})
+CALL spark_catalog.system.register_table(
+  table => ${backslashed(`default.${backticked(name)}`)},
+  metadata_file => ${backslashed(`${iceberg}/${version}`)}
+);`,
+    delta: ({ root }, name) =>
+      `-- The Delta table, in Spark with Delta Lake and in Databricks, always as of its current version. Never VACUUM it.
+CREATE TABLE ${backticked(name)}
+USING DELTA
+LOCATION ${backslashed(root)};`,
+  },
+}
+
+function sparkStatements(input: DdlInput): string {
+  const { table, path, resource } = input
   const hive = hiveColumns(input)
-  const lines = [
-    ...columns.map(
-      ({ name, type, meaning }) =>
-        `  ${backticked(name)} ${SPARK_TYPES[type]} COMMENT ${backslashed(meaning)}`,
-    ),
-    ...hive.map((key) => `  ${backticked(key)} STRING COMMENT ${backslashed('from the folder')}`),
-  ]
+  const keys = hive.map(
+    (name) => ({ name, type: 'text', nullable: true, meaning: 'from the folder' }) as const,
+  )
   const partitioned = hive.length === 0 ? '' : `\nPARTITIONED BY (${hive.map(backticked).join(', ')})`
   return `-- Spark SQL
 CREATE TABLE ${backticked(table)} (
-${lines.join(',\n')}
+${commentLines([...input.columns, ...keys], SPARK_SYNTAX)}
 )
 USING PARQUET${partitioned}
 LOCATION ${backslashed(`${path}/${resource}`)};
 ${repairFolders(backticked(table), hive)}`
 }
 
-const TRINO_TYPES: Readonly<Record<ColumnType, string>> = {
-  int64: 'BIGINT',
-  text: 'VARCHAR',
-  boolean: 'BOOLEAN',
-  timestamp: 'TIMESTAMP(6)',
-  list: 'ARRAY(VARCHAR)',
+const TRINO_SYNTAX: Syntax = {
+  types: {
+    int64: 'BIGINT',
+    text: 'VARCHAR',
+    boolean: 'BOOLEAN',
+    timestamp: 'TIMESTAMP(6)',
+    list: 'ARRAY(VARCHAR)',
+  },
+  quoted: identifier,
+  text: literal,
 }
 
-/** Source: https://trino.io/docs/current/connector/hive.html */
-export const trino: Dialect = (input) => {
+/** Source: https://trino.io/docs/current/connector/hive.html, …/iceberg.html#register-table and …/delta-lake.html */
+export const trino: Dialect = {
+  statements: overParquet('Trino', trinoStatements),
+  mounts: {
+    iceberg: ({ iceberg, which }, name) =>
+      `-- The Iceberg table; for a later snapshot unregister it and register it again. ${which}
+CALL iceberg.system.register_table(
+  schema_name => 'default',
+  table_name => ${literal(name)},
+  table_location => ${literal(iceberg)},
+  metadata_file_name => 'v<N>.metadata.json'
+);`,
+    delta: ({ root }, name) => `-- The Delta table, always as of its current version
+CALL delta.system.register_table(
+  schema_name => 'default',
+  table_name => ${literal(name)},
+  table_location => ${literal(root)}
+);`,
+  },
+}
+
+function trinoStatements(input: DdlInput): string {
   const { table, columns, resource } = input
   const hive = hiveColumns(input)
-  const lines = [
-    ...columns.map(
-      ({ name, type, meaning }) => `  ${identifier(name)} ${TRINO_TYPES[type]} COMMENT ${literal(meaning)}`,
-    ),
-    ...hive.map((key) => `  ${identifier(key)} VARCHAR`),
-  ]
+  const lines = [commentLines(columns, TRINO_SYNTAX), ...hive.map((key) => `  ${identifier(key)} VARCHAR`)]
   const properties = [
     `external_location = ${literal(`${bucketOf(input)}/${resource}`)}`,
     "format = 'PARQUET'",

@@ -1,5 +1,5 @@
 import { inGroups } from '../../../core/index.ts'
-import type { ColumnSpec, ColumnType } from '../../../rows/index.ts'
+import type { ColumnSpec } from '../../../rows/index.ts'
 import { MANIFEST_LINES, manifestLines } from '../../../state/index.ts'
 import { columnComments, columnLines, identifier, literal } from '../../table/table.ts'
 import {
@@ -8,21 +8,25 @@ import {
   type DdlInput,
   type Dialect,
   namesOf,
-  type SyncDialect,
+  type SyncInput,
+  type Syntax,
   tableColumns,
 } from '../dialect.ts'
 import { ledgerTable, listOf, syncScript } from '../sync.ts'
 
-const TYPES: Readonly<Record<ColumnType, string>> = {
+const TYPES: Syntax['types'] = {
   int64: 'BIGINT',
   text: 'VARCHAR(65535)',
   boolean: 'BOOLEAN',
   timestamp: 'TIMESTAMPTZ',
   list: 'SUPER',
 }
+const SYNTAX: Syntax = { types: TYPES, quoted: identifier, text: literal }
 
 /** Source: https://docs.aws.amazon.com/redshift/latest/dg/r_COPY.html and …/copy-usage_notes-copy-from-columnar.html */
-export const redshift: Dialect = (input) => {
+export const redshift: Dialect = { statements, sync }
+
+function statements(input: DdlInput): string {
   const { columns, format, resource } = input
   const table = identifier(input.table)
   const comments = columnComments(table, tableColumns(columns))
@@ -48,12 +52,12 @@ ${tableColumns([])
   .join('\n')}
 ${comments.join('\n')}
 
-${ledgerTable(TYPES, identifier)};
+${ledgerTable(SYNTAX)};
 `
 }
 
 /** A shard after the other, each through a table that has the columns of its file alone, in their order. */
-export const redshiftSync: SyncDialect = (input) => {
+function sync(input: SyncInput): string {
   const { columns, schemas } = input
   const [table, list, lines, procedure] = [
     input.table,
@@ -89,9 +93,10 @@ export const redshiftSync: SyncDialect = (input) => {
   END IF;`,
   )
   return syncScript(input, {
+    ...SYNTAX,
     tables: [
       tableWith(tableColumns(columns), input, ' IF NOT EXISTS'),
-      ledgerTable(TYPES, identifier),
+      ledgerTable(SYNTAX),
       `DROP TABLE IF EXISTS ${lines}`,
       ...stages.flatMap(({ create }) => create),
       `CREATE TEMP TABLE ${lines} (line VARCHAR(65535))`,
@@ -106,17 +111,11 @@ ${[...added, ...stages.map(({ loop }) => loop)].join('\n')}
 END;
 $$ LANGUAGE plpgsql`,
     ],
-    types: TYPES,
-    quoted: identifier,
-    text: literal,
     listFrom: (json) => `JSON_PARSE(${json})`,
-    into: identifier,
     match,
     lines: `SELECT line FROM ${lines}`,
-    list,
     makeList: (select) => [`DROP TABLE IF EXISTS ${list}`, `CREATE TEMP TABLE ${list} AS\n${select}`],
-    begin: 'BEGIN',
-    commit: 'COMMIT',
+    transaction: ['BEGIN', 'COMMIT'],
     copy: [`CALL ${procedure}()`],
     now: 'SYSDATE',
   })

@@ -1,4 +1,3 @@
-import type { ColumnType } from '../../../rows/index.ts'
 import { identifier } from '../../table/table.ts'
 import {
   BY_HAND,
@@ -7,29 +6,65 @@ import {
   type DdlInput,
   type Dialect,
   namesOf,
-  type SyncDialect,
+  type SyncInput,
+  type Syntax,
 } from '../dialect.ts'
 import { addColumns, commentedTables, listOf, shardPattern, syncScript } from '../sync.ts'
-
-const TYPES: Readonly<Record<ColumnType, string>> = {
-  int64: 'NUMBER(19, 0)',
-  text: 'VARCHAR',
-  boolean: 'BOOLEAN',
-  timestamp: 'TIMESTAMP_TZ(6)',
-  list: 'ARRAY',
-}
 
 /** Names without quotes are taken in upper case. So that both say the same, small letters are quoted in capitals. */
 function quoted(name: string): string {
   return identifier(/^[a-z_][a-z0-9_$]*$/.test(name) ? name.toUpperCase() : name)
 }
 
-/** Source: https://docs.snowflake.com/en/sql-reference/sql/copy-into-table and …/sql/create-file-format */
-export const snowflake: Dialect = (input) => {
+const SYNTAX: Syntax = {
+  types: {
+    int64: 'NUMBER(19, 0)',
+    text: 'VARCHAR',
+    boolean: 'BOOLEAN',
+    timestamp: 'TIMESTAMP_TZ(6)',
+    list: 'ARRAY',
+  },
+  quoted,
+  text: backslashed,
+}
+
+/**
+ * Source: https://docs.snowflake.com/en/sql-reference/sql/copy-into-table, …/sql/create-file-format,
+ * …/sql/create-iceberg-table-iceberg-files and …-delta
+ */
+export const snowflake: Dialect = {
+  statements,
+  sync,
+  mounts: {
+    iceberg: ({ root, version, which }, name) => {
+      const table = identifier(name.toUpperCase())
+      return `-- The Iceberg table. An external volume that may read ${root}/, and a catalog integration for files:
+-- CREATE EXTERNAL VOLUME SPILLWAY_VOLUME STORAGE_LOCATIONS = ((NAME = 'lake' STORAGE_PROVIDER = 'S3' STORAGE_BASE_URL = ${backslashed(`${root}/`)} STORAGE_AWS_ROLE_ARN = 'arn:…')) ALLOW_WRITES = FALSE;
+-- CREATE CATALOG INTEGRATION SPILLWAY_ICEBERG CATALOG_SOURCE = OBJECT_STORE TABLE_FORMAT = ICEBERG ENABLED = TRUE;
+-- ${which}
+CREATE ICEBERG TABLE ${table}
+  EXTERNAL_VOLUME = 'SPILLWAY_VOLUME'
+  CATALOG = 'SPILLWAY_ICEBERG'
+  METADATA_FILE_PATH = '_iceberg/${version}';
+-- After every run:
+ALTER ICEBERG TABLE ${table} REFRESH '_iceberg/${version}';`
+    },
+    delta: ({ root }, name) =>
+      `-- The Delta table, with an external volume whose STORAGE_BASE_URL is ${root}/:
+-- CREATE CATALOG INTEGRATION SPILLWAY_DELTA CATALOG_SOURCE = OBJECT_STORE TABLE_FORMAT = DELTA ENABLED = TRUE;
+CREATE ICEBERG TABLE ${identifier(name.toUpperCase())}
+  EXTERNAL_VOLUME = 'SPILLWAY_VOLUME'
+  CATALOG = 'SPILLWAY_DELTA'
+  BASE_LOCATION = '/'
+  AUTO_REFRESH = TRUE;`,
+  },
+}
+
+function statements(input: DdlInput): string {
   const { table, resource, extension } = input
   const pattern = `.*/${resource}/.*part-[0-9]+${extension.replaceAll('.', '[.]')}`
   return `-- Snowflake
-${[...commentedTables(input, TYPES, quoted, backslashed), ...stageOf(input, 'CREATE OR REPLACE STAGE')].join(';\n\n')};
+${[...commentedTables(input, SYNTAX), ...stageOf(input, 'CREATE OR REPLACE STAGE')].join(';\n\n')};
 
 ${BY_HAND}
 -- COPY remembers which files it has loaded (for 64 days).
@@ -40,7 +75,7 @@ PATTERN = ${backslashed(pattern)};
 }
 
 /** Reads the missing files alone, a thousand at a time, by a pattern: only queries of a stage may use all functions. */
-export const snowflakeSync: SyncDialect = (input) => {
+function sync(input: SyncInput): string {
   const { table } = input
   const [list, stage, lines] = [listOf(table), `${table}_stage`, `${table}_lines`].map(quoted)
   const match = (text: string, pattern: string): string =>
@@ -52,24 +87,19 @@ FROM @${stage} (FILE_FORMAT => ${backslashed(quoted(`${table}_format`))}, PATTER
   const where = `)')
 WHERE ${shard} IN (SELECT SHARD FROM ${list} WHERE STATE = 'missing')`
   return syncScript(input, {
+    ...SYNTAX,
     tables: [
-      ...commentedTables(input, TYPES, quoted, backslashed),
-      ...addColumns(input, quoted(table), quoted, ({ type }) => TYPES[type]),
+      ...commentedTables(input, SYNTAX),
+      ...addColumns(input, quoted(table), SYNTAX),
       // Its integration is set by hand.
       ...stageOf(input, 'CREATE STAGE IF NOT EXISTS'),
       `CREATE OR REPLACE FILE FORMAT ${lines} TYPE = CSV FIELD_DELIMITER = NONE ESCAPE_UNENCLOSED_FIELD = NONE ENCODING = 'UTF8'`,
     ],
-    types: TYPES,
-    quoted,
-    text: backslashed,
     listFrom: (json) => `PARSE_JSON(${json})`,
-    into: quoted,
     match,
     lines: `SELECT $1 AS line FROM @${stage}/_manifest.json (FILE_FORMAT => ${backslashed(lines!)})`,
-    list: list!,
     makeList: (select) => [`CREATE OR REPLACE TEMPORARY TABLE ${list} AS\n${select}`],
-    begin: 'BEGIN TRANSACTION',
-    commit: 'COMMIT',
+    transaction: ['BEGIN TRANSACTION', 'COMMIT'],
     copy: [
       `EXECUTE IMMEDIATE $$
 DECLARE
@@ -111,7 +141,7 @@ CREATE OR REPLACE FILE FORMAT ${formatName} TYPE = CSV SKIP_HEADER = 1
 
 function termsOf({ columns, format }: DdlInput): readonly string[] {
   return columns.map(({ name, type }, index) => {
-    if (format.kind === 'parquet') return `$1:${identifier(name)}::${type === 'list' ? 'ARRAY' : TYPES[type]}`
+    if (format.kind === 'parquet') return `$1:${identifier(name)}::${SYNTAX.types[type]}`
     return type === 'list' ? `PARSE_JSON($${index + 1})` : `$${index + 1}`
   })
 }
