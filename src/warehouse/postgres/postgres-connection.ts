@@ -100,7 +100,8 @@ function clientFor(Driver: typeof Client, url: string, label: string, socket: So
 async function findPassword(connection: Client, label: string): Promise<string> {
   const given = process.env.PGPASSWORD
   if (given !== undefined && given !== '') return given
-  const { default: pgpass } = await import('pgpass')
+  // @ts-expect-error the package brings no declarations
+  const { default: pgpass }: { readonly default: PgPass } = await import('pgpass')
   // By itself it would write to standard error.
   pgpass.warnTo(new Writable({ write: (_chunk, _encoding, done) => done() }))
   const { host, port, user, database } = connection
@@ -119,6 +120,11 @@ async function findPassword(connection: Client, label: string): Promise<string> 
       ? `${passFile()} is not used, since others may read it: chmod 600. Or set PGPASSWORD.`
       : 'Set PGPASSWORD, or a line in ~/.pgpass.',
   })
+}
+
+type PgPass = {
+  (connection: object, done: (password: string | undefined) => void): void
+  warnTo(stream: Writable): void
 }
 
 function passFile(): string {
