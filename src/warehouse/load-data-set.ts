@@ -67,7 +67,7 @@ export async function loadDataSet(warehouse: Warehouse, request: LoadRequest): P
   const table = await warehouse.find(request.table)
   await prepareTable(warehouse, table, request)
   const load = new Load(warehouse, table, request)
-  for (let step = await load.turn(); step !== null; ) step = await fetchAndTurn(load, step)
+  for (let step = await load.turn(); step !== null; ) step = await load.follow(step)
   await warehouse.finish(table)
   return load.result()
 }
@@ -85,20 +85,7 @@ export async function requireLoadable(
   else if (wanted !== null) throw notThere(loading, wanted, [])
 }
 
-async function fetchAndTurn(load: Load, step: LoadStep): Promise<LoadStep | null> {
-  try {
-    await load.fetch(step)
-    return await load.turn()
-  } catch (error) {
-    if (!isExportError(error, 'damaged') && !(await load.isGone(step))) throw error
-    return load.lookAgain(step, error)
-  }
-}
-
 class Load {
-  readonly #warehouse: Warehouse
-  readonly #table: TableSpec
-  readonly #request: LoadRequest
   /** Shards that were fetched, by {@link nameOf}. */
   readonly #atHand = new Set<string>()
   readonly #inserted = new Set<string>()
@@ -110,21 +97,20 @@ class Load {
   /** Shards of the last step that failed; from then on each shard is loaded alone. */
   #failed: string | null = null
 
-  constructor(warehouse: Warehouse, table: TableSpec, request: LoadRequest) {
-    this.#warehouse = warehouse
-    this.#table = table
-    this.#request = request
-  }
+  constructor(
+    readonly warehouse: Warehouse,
+    readonly table: TableSpec,
+    readonly request: LoadRequest,
+  ) {}
 
   /** One transaction. @returns the step that is next; null: the table is in line */
   async turn(): Promise<LoadStep | null> {
-    const { done, next, ...counts } = await this.#warehouse.transaction(this.#table, async (database) => {
-      const { mode, loadedAt, rowsOf } = this.#request
-      const manifest = await this.#request.manifest()
+    const { done, next, ...counts } = await this.warehouse.transaction(this.table, async (database) => {
+      const manifest = await this.request.manifest()
       const dataSet = { id: manifest.data_set_id, pipeline: manifest.pipeline }
-      const target = { dataSet, table: this.#table, mode, loadedAt, rowsOf }
+      const target = { ...this.request, dataSet, table: this.table }
       const entries = await loadedShards(database, target)
-      const former = await toSupersede(database, target, this.#request.supersede, entries)
+      const former = await toSupersede(database, target, this.request.supersede, entries)
       const loaded = entries.filter((entry) => !isMark(entry))
       const steps = await this.#plan(database, manifest.shards, loaded, target)
       const atOnce = former !== null ? Infinity : this.#failed !== null ? 0 : ROWS_AT_ONCE
@@ -147,13 +133,30 @@ class Load {
     return next
   }
 
-  /** Makes the shards of a step available, side by side. @throws ExportError `damaged` */
-  async fetch({ come }: LoadStep): Promise<void> {
-    const { shards, stop, onShard } = this.#request
+  /**
+   * Fetches the shards of a step, and takes the next turn. One that is damaged or gone may have been replaced by a command
+   * that runs beside the load; what comes before it is loaded.
+   */
+  async follow(step: LoadStep): Promise<LoadStep | null> {
+    try {
+      await this.#fetch(step)
+      return await this.turn()
+    } catch (error) {
+      if (!isExportError(error, 'damaged') && !(await this.#isGone(step))) throw error
+      const failed = step.come.map(({ path }) => path).join('\n')
+      if (failed === this.#failed) throw error
+      this.#failed = failed
+      return this.turn()
+    }
+  }
+
+  /** Side by side. @throws ExportError `damaged` */
+  async #fetch({ come }: LoadStep): Promise<void> {
+    const { shards, stop, onShard } = this.request
     const of = this.#inserted.size + this.#missing
     let number = this.#inserted.size
     await sideBySide(come, async (shard) => {
-      if (stop.aborted) throw interrupted()
+      stop.throwIfAborted()
       onShard(shard.path, Math.min(++number, of), of)
       if (this.#atHand.has(nameOf(shard))) return
       await shards.download(shard.path)
@@ -162,20 +165,10 @@ class Load {
     })
   }
 
-  /** Whether a command that runs beside the load has removed a shard. */
-  async isGone({ come }: LoadStep): Promise<boolean> {
-    const sizes = await Promise.all(
-      come.map(({ path }) => this.#request.shards.store.size(path).catch(nullIf())),
-    )
+  async #isGone({ come }: LoadStep): Promise<boolean> {
+    const { store } = this.request.shards
+    const sizes = await Promise.all(come.map(({ path }) => store.size(path).catch(nullIf())))
     return sizes.includes(null)
-  }
-
-  /** A shard that is damaged or gone may have been replaced meanwhile. What comes before it is loaded. @throws if it is still listed */
-  async lookAgain(step: LoadStep, error: unknown): Promise<LoadStep | null> {
-    const failed = step.come.map(({ path }) => path).join('\n')
-    if (failed === this.#failed) throw error
-    this.#failed = failed
-    return this.turn()
   }
 
   result(): LoadResult {
@@ -213,7 +206,7 @@ class Load {
     for (const { path, rows } of come) {
       this.#counts.rows += rows
       this.#inserted.add(path)
-      await this.#request.shards.release(path)
+      await this.request.shards.release(path)
     }
   }
 }
@@ -250,15 +243,6 @@ function requireKey(table: TableSpec): void {
     what: `--mode upsert needs query_type, query_value, id and imported_at, and these are not exported: ${missing.join(', ')}`,
     where: MANIFEST_PATH,
     next: 'Choose --mode append or replace, or export with these columns.',
-  })
-}
-
-function interrupted(): ExportError {
-  return new ExportError({
-    kind: 'interrupted',
-    what: 'The load was stopped',
-    where: '',
-    next: 'Load again to continue.',
   })
 }
 
