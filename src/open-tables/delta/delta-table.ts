@@ -41,7 +41,10 @@ export const deltaTable: OpenTable = {
     const log = await commit(store, settings, content, update)
     if (log === null) return null
     const { version } = log.mark
-    if (version + 1 >= MANY_COMMITS) update.warn(tooLong(version))
+    if (version + 1 >= MANY_COMMITS)
+      update.warn(
+        `the log of the Delta table has ${version + 1} commits, and readers read each; \`spillway tables --rebuild\` begins it anew with one`,
+      )
     // The log stays whole.
     return { state: stateOf(log, settings), removeExpired: async () => {} }
   },
@@ -51,10 +54,6 @@ export const deltaTable: OpenTable = {
 
 function stateOf({ mark, shards }: DeltaState, { root }: TableSettings): TableState {
   return { format: 'delta', location: root, snapshot: mark.version, shards, metadataLocation: null }
-}
-
-function tooLong(version: number): string {
-  return `the log of the Delta table has ${version + 1} commits, and readers read each; \`spillway tables --rebuild\` begins it anew with one`
 }
 
 async function commit(
@@ -89,10 +88,31 @@ async function commit(
   await sideBySide(added.entries(), async ([i, shard]) => {
     adds[i] = addLine(shard, await update.statisticsOf(shard), update.nowMs, dataChange)
   })
+  const metaData = {
+    id: table.id,
+    format: { provider: 'parquet', options: {} },
+    schemaString: schema,
+    partitionColumns: [],
+    configuration: { 'spillway.data_set_id': settings.dataSetId },
+    createdTime: table.begunMs,
+  }
+  const isDeletion = removed.length > 0 && added.length === 0
+  const commitInfo = {
+    // First, in this order: they mark a commit of the data set.
+    engineInfo: ENGINE,
+    operationParameters: {
+      data_set_id: settings.dataSetId,
+      ...(isDeletion ? {} : { mode: removed.length > 0 ? 'Overwrite' : 'Append' }),
+      manifest_sha256: content.manifestSha256,
+      ...(content.runId === null ? {} : { run_id: content.runId }),
+    },
+    operation: isDeletion ? 'DELETE' : 'WRITE',
+    timestamp: update.nowMs,
+  }
   const lines = [
-    line({ commitInfo: commitInfo(settings, content, operationOf(added, removed), update) }),
+    line({ commitInfo }),
     ...(before === null ? [line({ protocol: { minReaderVersion: 1, minWriterVersion: 2 } })] : []),
-    ...(before?.schema === schema ? [] : [line({ metaData: metaData(settings, table) })]),
+    ...(before?.schema === schema ? [] : [line({ metaData })]),
     ...removed.map(({ path }) =>
       line({ remove: { path: encoded(path), deletionTimestamp: update.nowMs, dataChange } }),
     ),
@@ -108,47 +128,6 @@ async function commit(
 
 function line(action: unknown): string {
   return `${JSON.stringify(action)}\n`
-}
-
-type Operation = { readonly operation: string; readonly mode?: string }
-
-function operationOf(added: readonly unknown[], removed: readonly unknown[]): Operation {
-  if (removed.length > 0 && added.length === 0) return { operation: 'DELETE' }
-  return { operation: 'WRITE', mode: removed.length > 0 ? 'Overwrite' : 'Append' }
-}
-
-function commitInfo(
-  { dataSetId }: OwnTableSettings,
-  { manifestSha256, runId }: TableContent,
-  { operation, ...mode }: Operation,
-  { nowMs }: TableUpdate,
-) {
-  return {
-    // First, in this order: they mark a commit of the data set.
-    engineInfo: ENGINE,
-    operationParameters: {
-      data_set_id: dataSetId,
-      ...mode,
-      manifest_sha256: manifestSha256,
-      ...(runId === null ? {} : { run_id: runId }),
-    },
-    operation,
-    timestamp: nowMs,
-  }
-}
-
-function metaData(
-  { dataSetId }: OwnTableSettings,
-  { id, schema, begunMs }: Pick<DeltaState, 'id' | 'schema' | 'begunMs'>,
-) {
-  return {
-    id,
-    format: { provider: 'parquet', options: {} },
-    schemaString: schema,
-    partitionColumns: [],
-    configuration: { 'spillway.data_set_id': dataSetId },
-    createdTime: begunMs,
-  }
 }
 
 const TYPES: Readonly<Record<ColumnType, unknown>> = {
@@ -170,45 +149,38 @@ function schemaOf(columns: readonly ColumnSpec[]) {
 }
 
 function addLine(
-  shard: TableShard,
+  { path, rows, bytes, sha256 }: TableShard,
   statistics: readonly ColumnStatistics[],
   nowMs: number,
   dataChange: boolean,
 ): string {
+  const bounded = withBounds(statistics)
+  const boundsOf = (end: 'min' | 'max') =>
+    members(bounded.map(({ name, type, bounds }) => [name, boundJson(type, bounds[end], end)]))
+  const nulls = members(statistics.map(({ name, nulls }) => [name, String(nulls)]))
+  const stats = members([
+    ['numRecords', String(rows)],
+    ['minValues', boundsOf('min')],
+    ['maxValues', boundsOf('max')],
+    ['nullCount', nulls],
+  ])
   return line({
     add: {
-      path: encoded(shard.path),
+      path: encoded(path),
       partitionValues: {},
-      size: shard.bytes,
+      size: bytes,
       modificationTime: nowMs,
       dataChange,
-      stats: statsText(shard, statistics),
-      tags: { [SHA256_TAG]: shard.sha256 },
+      stats,
+      tags: { [SHA256_TAG]: sha256 },
     },
   })
 }
 
 /** JSON by hand, since numbers may be larger than JavaScript's. */
-function statsText({ rows }: TableShard, statistics: readonly ColumnStatistics[]): string {
-  const bounded = withBounds(statistics)
-  const members = (entries: readonly (readonly [string, string])[]): string =>
-    `{${entries.map(([name, json]) => `${JSON.stringify(name)}:${json}`).join(',')}}`
-  return members([
-    ['numRecords', String(rows)],
-    ['minValues', members(boundsOf(bounded, 'min'))],
-    ['maxValues', members(boundsOf(bounded, 'max'))],
-    ['nullCount', members(statistics.map(({ name, nulls }) => [name, String(nulls)]))],
-  ])
-}
-
-function boundsOf(
-  bounded: ReturnType<typeof withBounds>,
-  end: 'min' | 'max',
-): readonly (readonly [string, string])[] {
-  return bounded.flatMap(({ name, type, bounds }) => {
-    const json = boundJson(type, bounds[end], end)
-    return json === null ? [] : [[name, json] as const]
-  })
+function members(entries: readonly (readonly [name: string, json: string | null])[]): string {
+  const texts = entries.flatMap(([name, json]) => (json === null ? [] : `${JSON.stringify(name)}:${json}`))
+  return `{${texts.join(',')}}`
 }
 
 // 10000-01-01

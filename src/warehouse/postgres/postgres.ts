@@ -6,7 +6,8 @@ import { codeOf, ExportError } from '../../core/index.ts'
 import type { ColumnSpec } from '../../rows/index.ts'
 import type { ManifestShard } from '../../state/index.ts'
 import { loadDuckdb } from '../duckdb/duckdb.ts'
-import { duckdbError, INSTANCE_OPTIONS, type TargetWait } from '../duckdb/duckdb-file.ts'
+import { INSTANCE_OPTIONS, type TargetWait } from '../duckdb/duckdb-file.ts'
+import { notAShard } from '../duckdb/query.ts'
 import { columnList } from '../table/shard-rows.ts'
 import {
   identifier,
@@ -285,8 +286,12 @@ async function copyInto(
   const names = columnList(table)
   // As bytes, so that no strings of this process are made of them.
   const line = `encode(concat(${table.columns.map(csvField).join(", ',', ")}, chr(10)))`
+  const paths = shards.map(({ path }) => path)
+  // Without a cause: DuckDB's messages may quote a row.
   const reading = <T>(work: Promise<T>): Promise<T> =>
-    work.catch((error: unknown) => cannotRead(shards, error))
+    work.catch(() => {
+      throw notAShard(shownShards(paths))
+    })
   const result = await reading(reader.stream(`SELECT ${line} FROM (${select}) AS shard(${names})`))
   let [rows, changed] = [0, 0]
   async function* lines(): AsyncGenerator<Uint8Array> {
@@ -306,19 +311,8 @@ async function copyInto(
   }
   const copy = client.query(from(`COPY ${into} (${names}) FROM STDIN WITH (FORMAT csv)`))
   await pipeline(Readable.from(lines(), { objectMode: true, highWaterMark: 8 }), copy)
-  const paths = shards.map(({ path }) => path)
   requireAcknowledged(shownName(table, table.name), paths, rows, copy.rowCount)
   return changed
-}
-
-/** Without a cause: DuckDB's messages may quote a row. */
-function cannotRead(shards: readonly ManifestShard[], error: unknown): never {
-  throw new ExportError({
-    kind: 'damaged',
-    what: `DuckDB cannot read ${shards.length === 1 ? 'the shard' : `one of ${shards.length} shards`} (${duckdbError(error).kind ?? 'an'} error)`,
-    where: shownShards(shards.map(({ path }) => path)),
-    next: 'Run `verify`, which prints the command that exports it again; nothing of it was loaded.',
-  })
 }
 
 /** A field of CSV as COPY reads it; null where it is to be empty. */
