@@ -14,41 +14,36 @@ export type Target =
 export function parseTarget(text: string, cwd: string, flag = '--to'): Target {
   const refusal = (what: string, next: string): ExportError =>
     new ExportError({ kind: 'config', what, where: flag, next })
-  const unknown = (found: string): ExportError =>
-    refusal(
-      `Expected duckdb:<file> or postgres://user@host:port/database, found ${found}`,
-      'Name one of these.',
-    )
+  const expected = 'Expected duckdb:<file> or postgres://user@host:port/database, found'
+  const unknown = (found: string): ExportError => refusal(`${expected} ${found}`, 'Name one of these.')
   if (text.startsWith('duckdb:')) {
     const file = text.slice('duckdb:'.length)
     // It would be a file at the root of the disk.
     if (file.startsWith('//')) {
-      const name = file.replace(/^\/+/, '')
+      const name = file.replace(/^\/+/, '') || '<file>'
       throw refusal(
         'A DuckDB file is named by its path, without //',
-        `Write duckdb:${name === '' ? '<file>' : name} for a file below the working directory, or duckdb:/${name} for one at the root of the disk.`,
+        `Write duckdb:${name} for a file below the working directory, or duckdb:/${name} for one at the root of the disk.`,
       )
     }
     if (file === '' || file === ':memory:') throw unknown('duckdb: without a file')
     const path = resolve(cwd, file)
     // DuckDB takes what follows a ? as settings.
-    if (/^[a-z][a-z0-9+.-]+:/i.test(file) || path.includes('?')) {
+    if (/^[a-z][a-z0-9+.-]+:/i.test(file) || path.includes('?'))
       throw refusal(
         'A DuckDB file lies on a disk, at a path without ?: neither MotherDuck nor another address can be loaded into',
         'Name a file on this machine: duckdb:leaks.db.',
       )
-    }
     return { kind: 'duckdb', file: path, label: text }
   }
   if (!/^postgres(?:ql)?:\/\//.test(text)) throw unknown(foundIn(text))
-  const url = URL.canParse(text) ? new URL(text) : null
-  if (url === null) throw unknown('an invalid URL')
-  if (url.password !== '' || url.searchParams.has('password')) {
+  if (!URL.canParse(text)) throw unknown('an invalid URL')
+  const { password, searchParams } = new URL(text)
+  if (password !== '' || searchParams.has('password'))
     throw refusal(
       'The target holds a password, which every process of this machine can read',
       'Leave it out: it is taken from PGPASSWORD or ~/.pgpass.',
     )
-  }
   return { kind: 'postgres', url: text, label: text }
 }
 

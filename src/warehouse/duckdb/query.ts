@@ -87,14 +87,20 @@ export async function queryDataSet<T>(
 async function openInstance(source: QuerySource): Promise<DuckDBInstance> {
   const { DuckDBInstance } = await loadDuckdb()
   if (source.kind === 'files') return DuckDBInstance.create(':memory:', INSTANCE_OPTIONS)
-  await requireDuckdbFile(source.file).catch((cause: unknown) => {
-    throw cause instanceof ExportError ? cause : notReadable(source.file, cause)
-  })
-  return DuckDBInstance.create(source.file, { ...INSTANCE_OPTIONS, access_mode: 'READ_ONLY' }).catch(
-    (cause: unknown) => {
-      throw notReadable(source.file, cause)
-    },
-  )
+  const { file } = source
+  try {
+    await requireDuckdbFile(file)
+    return await DuckDBInstance.create(file, { ...INSTANCE_OPTIONS, access_mode: 'READ_ONLY' })
+  } catch (cause) {
+    if (cause instanceof ExportError) throw cause
+    throw new ExportError({
+      kind: 'config',
+      what: 'DuckDB cannot open the file for reading',
+      where: file,
+      next: 'See that it is there and that no other process is writing to it.',
+      cause,
+    })
+  }
 }
 
 /** Locks DuckDB's settings: it can only open the shards and its own temporary files. */
@@ -212,16 +218,6 @@ function notAShard(file: string): ExportError {
     what: 'DuckDB cannot read the shard',
     where: file,
     next: 'Run `verify`, which names the damaged shards and prints the command that exports them again.',
-  })
-}
-
-function notReadable(file: string, cause: unknown): ExportError {
-  return new ExportError({
-    kind: 'config',
-    what: 'DuckDB cannot open the file for reading',
-    where: file,
-    next: 'See that it is there and that no other process is writing to it.',
-    cause,
   })
 }
 
