@@ -1,7 +1,7 @@
 export type { DdlInput } from './ddl/dialect.ts'
 export { DIALECT_NAMES, DIALECTS, type DialectName, tableMounts } from './ddl/index.ts'
-export { DuckdbWarehouse, lacksDuckdb } from './duckdb/duckdb.ts'
-export type { TargetWait } from './duckdb/duckdb-file.ts'
+export { DuckdbWarehouse } from './duckdb/duckdb.ts'
+export { lacksDuckdb, type TargetWait } from './duckdb/instance.ts'
 export {
   type QueryOptions,
   type QueryRow,

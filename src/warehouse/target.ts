@@ -2,8 +2,7 @@ import { constants } from 'node:fs'
 import { access } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { ExportError } from '../core/index.ts'
-import { loadDuckdb } from './duckdb/duckdb.ts'
-import { guarded, requireDuckdbFile } from './duckdb/duckdb-file.ts'
+import { guarded, loadDuckdb, requireDuckdbFile } from './duckdb/instance.ts'
 import { connectPostgres } from './postgres/postgres-connection.ts'
 
 export type Target =

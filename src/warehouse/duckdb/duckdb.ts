@@ -1,5 +1,4 @@
 import type { DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
-import { type Clock, codeOf, ExportError, isExportError } from '../../core/index.ts'
 import { columnList } from '../table/shard-rows.ts'
 import { DUCKDB_TYPES, literal, type TableSpec } from '../table/table.ts'
 import {
@@ -10,45 +9,7 @@ import {
   transaction,
   type Warehouse,
 } from '../table/warehouse.ts'
-import { guarded, INSTANCE_OPTIONS, openDuckdbFile, type TargetWait } from './duckdb-file.ts'
-
-type DuckdbOptions = {
-  readonly clock: Clock
-  readonly stop: AbortSignal
-  /** Called once when another process has the file open, with what is known of that process. */
-  readonly onWait: (wait: TargetWait) => void
-}
-
-const DUCKDB_PACKAGE = '@duckdb/node-api'
-
-export function lacksDuckdb(error: unknown): boolean {
-  return isExportError(error, 'config') && error.where === DUCKDB_PACKAGE
-}
-
-/** Loaded only where it is needed: it is optional, and has 70 MB. @throws ExportError `config` when it does not load */
-export async function loadDuckdb(): Promise<typeof import('@duckdb/node-api')> {
-  try {
-    return await import('@duckdb/node-api')
-  } catch (cause) {
-    const code = codeOf(cause)
-    // The package, or its part for this system, which it has as optional dependencies.
-    const isAbsent = code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND'
-    throw new ExportError({
-      kind: 'config',
-      what: isAbsent
-        ? 'This needs DuckDB, which is not installed, or not for this system'
-        : `DuckDB is installed and cannot be loaded${code === '' ? '' : ` (${code})`}: a library that it needs is missing, or it is for another system`,
-      where: DUCKDB_PACKAGE,
-      next: isAbsent
-        ? `Install spillway without --omit=optional, or add both packages: npm install ${BOTH}`
-        : `Install it on this system, not a copy from another one (Alpine has musl, others glibc): npm install ${BOTH}`,
-      cause,
-    })
-  }
-}
-
-const DUCKDB_VERSION = '1.5.5-r.5'
-const BOTH = `${DUCKDB_PACKAGE}@${DUCKDB_VERSION} @duckdb/node-bindings-${process.platform}-${process.arch}@${DUCKDB_VERSION}`
+import { guarded, loadDuckdb, type OpenFileOptions, openDuckdbFile, openInstance } from './instance.ts'
 
 export class DuckdbWarehouse implements Warehouse {
   readonly #file: string
@@ -62,10 +23,8 @@ export class DuckdbWarehouse implements Warehouse {
   }
 
   /** Makes a missing file; waits while another process has it open. @throws ExportError `locked` after half a minute */
-  static async open(file: string, options: DuckdbOptions): Promise<DuckdbWarehouse> {
-    const { DuckDBInstance } = await loadDuckdb()
-    const create = (path: string) => DuckDBInstance.create(path, INSTANCE_OPTIONS)
-    const instance = await openDuckdbFile(file, create, options)
+  static async open(file: string, options: OpenFileOptions): Promise<DuckdbWarehouse> {
+    const instance = await openDuckdbFile(file, options)
     const connection = await guarded(file, () => instance.connect())
     const warehouse = new DuckdbWarehouse(file, instance, connection)
     await warehouse.#run("SET TimeZone = 'UTC'")
@@ -74,9 +33,8 @@ export class DuckdbWarehouse implements Warehouse {
 
   /** Opens a file to read it; null: it is not there, or it cannot be opened now, as while another process has it. */
   static async openToRead(file: string): Promise<DuckdbWarehouse | null> {
-    const { DuckDBInstance } = await loadDuckdb()
-    const options = { ...INSTANCE_OPTIONS, access_mode: 'READ_ONLY' }
-    const instance = await DuckDBInstance.create(file, options).catch(() => null)
+    await loadDuckdb()
+    const instance = await openInstance(file, { access_mode: 'READ_ONLY' }).catch(() => null)
     return instance && new DuckdbWarehouse(file, instance, await instance.connect())
   }
 

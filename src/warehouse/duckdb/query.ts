@@ -9,8 +9,7 @@ import type {
 } from '@duckdb/node-api'
 import { ExportError } from '../../core/index.ts'
 import { duckdbPath, identifier, literal } from '../table/table.ts'
-import { loadDuckdb } from './duckdb.ts'
-import { duckdbError, INSTANCE_OPTIONS, requireDuckdbFile } from './duckdb-file.ts'
+import { duckdbError, loadDuckdb, openInstance, requireDuckdbFile } from './instance.ts'
 
 /** What is queried: the files of a data set as one view, or the tables of a DuckDB file. */
 export type QuerySource =
@@ -55,7 +54,7 @@ export async function queryDataSet<T>(
   { temporary, stop }: QueryOptions,
   take: (result: QueryStream) => Promise<T>,
 ): Promise<T> {
-  const instance = await openInstance(source)
+  const instance = await openSource(source)
   const connection = await instance.connect()
   let interrupting: NodeJS.Timeout | undefined
   const interrupt = (): void => {
@@ -84,13 +83,12 @@ export async function queryDataSet<T>(
   }
 }
 
-async function openInstance(source: QuerySource): Promise<DuckDBInstance> {
-  const { DuckDBInstance } = await loadDuckdb()
-  if (source.kind === 'files') return DuckDBInstance.create(':memory:', INSTANCE_OPTIONS)
+async function openSource(source: QuerySource): Promise<DuckDBInstance> {
+  if (source.kind === 'files') return openInstance(':memory:')
   const { file } = source
   try {
     await requireDuckdbFile(file)
-    return await DuckDBInstance.create(file, { ...INSTANCE_OPTIONS, access_mode: 'READ_ONLY' })
+    return await openInstance(file, { access_mode: 'READ_ONLY' })
   } catch (cause) {
     if (cause instanceof ExportError) throw cause
     throw new ExportError({

@@ -5,8 +5,7 @@ import type { Client as PgClient } from 'pg'
 import { codeOf, ExportError } from '../../core/index.ts'
 import type { ColumnSpec } from '../../rows/index.ts'
 import type { ManifestShard } from '../../state/index.ts'
-import { loadDuckdb } from '../duckdb/duckdb.ts'
-import { INSTANCE_OPTIONS, type TargetWait } from '../duckdb/duckdb-file.ts'
+import { loadDuckdb, openInstance, type TargetWait } from '../duckdb/instance.ts'
 import { notAShard } from '../duckdb/query.ts'
 import { columnList } from '../table/shard-rows.ts'
 import {
@@ -65,9 +64,9 @@ export class PostgresWarehouse implements Warehouse {
     label: string,
     { stop, onWait }: PostgresOptions,
   ): Promise<PostgresWarehouse> {
-    const { DuckDBInstance } = await loadDuckdb()
+    await loadDuckdb()
     const postgres = await connectPostgres(url, label, stop)
-    const duckdb = await DuckDBInstance.create(':memory:', INSTANCE_OPTIONS)
+    const duckdb = await openInstance(':memory:')
     return new PostgresWarehouse(postgres, duckdb, await duckdb.connect(), onWait)
   }
 

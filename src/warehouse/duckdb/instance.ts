@@ -2,8 +2,51 @@ import { access, open, stat } from 'node:fs/promises'
 import { constants } from 'node:os'
 import { basename, dirname } from 'node:path'
 import type { DuckDBInstance } from '@duckdb/node-api'
-import { type Clock, codeOf, ExportError } from '../../core/index.ts'
+import { type Clock, codeOf, ExportError, isExportError } from '../../core/index.ts'
 import { literal } from '../table/table.ts'
+
+const DUCKDB_PACKAGE = '@duckdb/node-api'
+
+export function lacksDuckdb(error: unknown): boolean {
+  return isExportError(error, 'config') && error.where === DUCKDB_PACKAGE
+}
+
+/** Loaded only where it is needed: it is optional, and has 70 MB. @throws ExportError `config` when it does not load */
+export async function loadDuckdb(): Promise<typeof import('@duckdb/node-api')> {
+  try {
+    return await import('@duckdb/node-api')
+  } catch (cause) {
+    const code = codeOf(cause)
+    // The package, or its part for this system, which it has as optional dependencies.
+    const isAbsent = code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND'
+    throw new ExportError({
+      kind: 'config',
+      what: isAbsent
+        ? 'This needs DuckDB, which is not installed, or not for this system'
+        : `DuckDB is installed and cannot be loaded${code === '' ? '' : ` (${code})`}: a library that it needs is missing, or it is for another system`,
+      where: DUCKDB_PACKAGE,
+      next: isAbsent
+        ? `Install spillway without --omit=optional, or add both packages: npm install ${BOTH}`
+        : `Install it on this system, not a copy from another one (Alpine has musl, others glibc): npm install ${BOTH}`,
+      cause,
+    })
+  }
+}
+
+const DUCKDB_VERSION = '1.5.5-r.5'
+const BOTH = `${DUCKDB_PACKAGE}@${DUCKDB_VERSION} @duckdb/node-bindings-${process.platform}-${process.arch}@${DUCKDB_VERSION}`
+
+/** Errors as JSON, with kind and position. No copies of what was read: they take 90 kB a small shard, read once. */
+const OPTIONS = { errors_as_json: 'true', enable_external_file_cache: 'false' }
+
+/** @param path a file, or `:memory:` */
+export async function openInstance(
+  path: string,
+  options: Readonly<Record<string, string>> = {},
+): Promise<DuckDBInstance> {
+  const { DuckDBInstance } = await loadDuckdb()
+  return DuckDBInstance.create(path, { ...OPTIONS, ...options })
+}
 
 /** Why a load waits for its target. */
 export type TargetWait = {
@@ -13,9 +56,10 @@ export type TargetWait = {
   readonly limitMs: number | null
 }
 
-type OpenFileOptions = {
+export type OpenFileOptions = {
   readonly clock: Clock
   readonly stop: AbortSignal
+  /** Called once when another process has the file open, with what is known of that process. */
   readonly onWait: (wait: TargetWait) => void
 }
 
@@ -23,12 +67,9 @@ const RETRY_MS = 500
 /** Only one process can open the file. */
 const LIMIT_MS = 30_000
 
-type Create = (path: string) => Promise<DuckDBInstance>
-
 /** @throws ExportError `locked`: another process has it open for half a minute; `target`; `config`: no DuckDB file */
 export async function openDuckdbFile(
   file: string,
-  create: Create,
   { clock, stop, onWait }: OpenFileOptions,
 ): Promise<DuckDBInstance> {
   await guarded(file, async () => {
@@ -38,9 +79,9 @@ export async function openDuckdbFile(
   const startedMs = clock.monotonicMs()
   for (let waits = 0; ; waits++) {
     try {
-      return await create(file)
+      return await openInstance(file)
     } catch (error) {
-      if (!(await isLocked(file, create))) throw refusal(file, error)
+      if (!(await isLocked(file))) throw refusal(file, error)
       const holder = holderOf(error)
       if (waits === 0) onWait({ holder, limitMs: LIMIT_MS })
       if (clock.monotonicMs() - startedMs >= LIMIT_MS) throw held(file, holder, error)
@@ -71,8 +112,8 @@ export async function requireDuckdbFile(file: string): Promise<void> {
 }
 
 /** Attaches the file to an empty database: errors of that have a code, and the error of opening a file has none. */
-async function isLocked(file: string, create: Create): Promise<boolean> {
-  const instance = await create(':memory:')
+async function isLocked(file: string): Promise<boolean> {
+  const instance = await openInstance(':memory:')
   const connection = await instance.connect()
   try {
     await connection.run(`ATTACH ${literal(file)} AS attached`)
@@ -142,13 +183,10 @@ type DuckdbError = {
   readonly similar: readonly string[]
 }
 
-/** Errors as JSON, with kind and position. No copies of what was read: they take 90 kB a small shard, read once. */
-export const INSTANCE_OPTIONS = { errors_as_json: 'true', enable_external_file_cache: 'false' } as const
-
 /** Subtypes whose candidates are names of columns or tables. */
 const NAMES_SOMETHING: ReadonlySet<unknown> = new Set(['COLUMN_NOT_FOUND', 'MISSING_ENTRY'])
 
-/** Reads an error of an instance that was opened with {@link INSTANCE_OPTIONS}. */
+/** Reads an error of an instance that {@link openInstance} has opened. */
 export function duckdbError(error: unknown): DuckdbError {
   const message = error instanceof Error ? error.message : ''
   const fields = fieldsOf(message)
