@@ -228,7 +228,6 @@ export async function tableProblems(
 
 const FOLDERS: Readonly<Record<TableFormat, string>> = { iceberg: ICEBERG_FOLDER, delta: DELTA_FOLDER }
 
-/** null: none */
 function differenceOf(
   inTable: ReadonlyMap<string, TableShard>,
   inManifest: readonly TableShard[],

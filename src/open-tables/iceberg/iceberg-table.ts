@@ -70,7 +70,6 @@ export const icebergTable: OpenTable = {
   remove: (store) => removeOthers(store, new Map()),
 }
 
-/** The manifests of each snapshot, by its id. */
 type Snapshots = ReadonlyMap<number, readonly CurrentManifest[]>
 
 /** The current metadata of a table, as far as there is some. */

@@ -14,7 +14,6 @@ export type PostgresConnection = {
   close(): Promise<void>
 }
 
-/** What is known of the server beside the error of a query. */
 type Server = {
   isGone: boolean
   /** With which it ended the connection, while no query was in progress. */

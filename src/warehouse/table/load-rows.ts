@@ -70,17 +70,12 @@ export async function deleteRows(
   { dataSet, table }: LoadTarget,
   shards: readonly Loaded[] | null,
 ): Promise<void> {
-  const [rows, entries] = [rowsOf(dataSet, table), entriesOf(dataSet, table)]
-  const name = shownName(table, table.name)
-  if (shards === null) {
-    await remove(database, rows, name)
-    await remove(database, entries, LEDGER)
-    return
-  }
-  for (const some of statementsOf(shards)) {
-    const names = some.map(({ shard }) => literal(shard)).join(', ')
-    await remove(database, `${rows} AND ${SHARD_COLUMN.name} IN (${names})`, name)
-    await remove(database, `${entries} AND shard IN (${names})`, LEDGER)
+  for (const some of shards === null ? [null] : statementsOf(shards)) {
+    const names = some?.map(({ shard }) => literal(shard)).join(', ')
+    const among = (column: string): string => (names === undefined ? '' : ` AND ${column} IN (${names})`)
+    const rows = `${rowsOf(dataSet, table)}${among(SHARD_COLUMN.name)}`
+    await remove(database, rows, shownName(table, table.name))
+    await remove(database, `${entriesOf(dataSet, table)}${among('shard')}`, LEDGER)
   }
 }
 
