@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { sideBySide } from '../../core/index.ts'
+import { inGroups, sideBySide } from '../../core/index.ts'
 import type { ReadStatistics, TableShard } from '../table.ts'
 import {
   dataFile,
@@ -63,15 +63,9 @@ export async function manifestChanges(
     rewritten.unshift(...last.tracked.filter(({ entry }) => entry.status !== ENTRY.deleted))
   }
   const existing = rewritten.map((each) => withStatus(each, ENTRY.existing))
-  const total = existing.length + added.length
-  for (let start = 0; start < total; start += MAX_FILES) {
-    const end = start + MAX_FILES
-    const news = added.slice(Math.max(0, start - existing.length), Math.max(0, end - existing.length))
-    const tracked = [...existing.slice(start, end), ...(await trackedShards(news, context))]
+  const entries = [...existing, ...(await trackedShards(added, context))]
+  for (const tracked of [...inGroups(entries, MAX_FILES), ...inGroups(removed, MAX_FILES)])
     manifests.push(await writeManifest(tracked, context))
-  }
-  for (let start = 0; start < removed.length; start += MAX_FILES)
-    manifests.push(await writeManifest(removed.slice(start, start + MAX_FILES), context))
   return { manifests, added, removed }
 }
 

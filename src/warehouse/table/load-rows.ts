@@ -1,4 +1,4 @@
-import { ExportError } from '../../core/index.ts'
+import { ExportError, inGroups } from '../../core/index.ts'
 import type { ManifestShard } from '../../state/index.ts'
 import { LEDGER_COLUMNS } from './prepare-table.ts'
 import { columnList } from './shard-rows.ts'
@@ -70,7 +70,7 @@ export async function deleteRows(
   { dataSet, table }: LoadTarget,
   shards: readonly Loaded[] | null,
 ): Promise<void> {
-  for (const some of shards === null ? [null] : statementsOf(shards)) {
+  for (const some of shards === null ? [null] : inGroups(shards, NAMES_AT_ONCE)) {
     const names = some?.map(({ shard }) => literal(shard)).join(', ')
     const among = (column: string): string => (names === undefined ? '' : ` AND ${column} IN (${names})`)
     const rows = `${rowsOf(dataSet, table)}${among(SHARD_COLUMN.name)}`
@@ -91,11 +91,7 @@ async function remove({ query, run }: Database, from: string, name: string): Pro
   })
 }
 
-/** Names for statements that are short enough for the parsers. */
-function* statementsOf<T>(names: readonly T[]): Generator<readonly T[]> {
-  for (let at = 0; at < names.length; at += NAMES_AT_ONCE) yield names.slice(at, at + NAMES_AT_ONCE)
-}
-
+/** In one statement: it is short enough for the parsers. */
 const NAMES_AT_ONCE = 1000
 
 const LEDGER_NAMES = LEDGER_COLUMNS.map(({ name }) => name).join(', ')
@@ -126,7 +122,7 @@ export async function enter(
   { dataSet, table, loadedAt }: LoadTarget,
   entries: readonly Loaded[],
 ): Promise<void> {
-  for (const some of statementsOf(entries)) {
+  for (const some of inGroups(entries, NAMES_AT_ONCE)) {
     const values = some.map(({ shard, sha256, rows, partitions }) => {
       const texts = [dataSet.id, shard, sha256].map(literal).join(', ')
       const keys = `ARRAY[${partitions.map(literal).join(', ')}]::text[]`
