@@ -1,4 +1,4 @@
-import { getOrInsert, placeOf, standsFor } from '../core/index.ts'
+import { getOrInsert, inGroups, placeOf, standsFor } from '../core/index.ts'
 import type { ManifestShard } from '../state/index.ts'
 import type { Loaded } from './table/load-rows.ts'
 
@@ -72,20 +72,18 @@ export function nextStep(
   steps: readonly LoadStep[],
   atOnce: number,
 ): { readonly step: LoadStep | null; readonly rest: readonly LoadStep[] } {
-  let [count, cost] = [0, 0]
-  for (const { gone, come } of steps) {
-    if (count > 0 && cost >= atOnce) break
-    count++
-    for (const { rows } of [...gone, ...come]) cost += COST_OF_SHARD + rows
-  }
-  const some = steps.slice(0, count)
-  if (some.length === 0) return { step: null, rest: [] }
+  const [some] = inGroups(steps, atOnce, costOf)
+  if (some === undefined) return { step: null, rest: [] }
   const step = {
     gone: some.flatMap(({ gone }) => gone),
     isAll: some.some(({ isAll }) => isAll),
     come: some.flatMap(({ come }) => come),
   }
-  return { step, rest: steps.slice(count) }
+  return { step, rest: steps.slice(some.length) }
+}
+
+function costOf({ gone, come }: LoadStep): number {
+  return [...gone, ...come].reduce((sum, { rows }) => sum + COST_OF_SHARD + rows, 0)
 }
 
 // In rows.

@@ -41,26 +41,19 @@ export class DuckdbWarehouse implements Warehouse {
   // The open file is locked already. Names are case-insensitive in DuckDB.
   async find(table: TableSpec): Promise<TableSpec> {
     const given = table.schema === null ? 'current_schema()' : literal(table.schema)
-    const [schema] = await this.#query(
-      `SELECT schema_name AS name FROM duckdb_schemas() WHERE database_name = current_database() AND lower(schema_name) = lower(${given})`,
+    const [found] = await this.query(
+      `SELECT current_database() AS catalog, s.schema_name AS schema, t.table_name AS name FROM (SELECT 1) LEFT JOIN duckdb_schemas() s ON s.database_name = current_database() AND lower(s.schema_name) = lower(${given}) LEFT JOIN duckdb_tables() t ON t.database_name = current_database() AND t.schema_name = s.schema_name AND lower(t.table_name) = lower(${literal(table.name)})`,
     )
-    const schemaName = schema === undefined ? table.schema : String(schema.name)
-    const [found] = await this.#query(
-      `SELECT table_name AS name FROM duckdb_tables() WHERE database_name = current_database() AND schema_name = ${literal(schemaName ?? '')} AND lower(table_name) = lower(${literal(table.name)})`,
-    )
-    const [{ catalog } = {}] = await this.#query('SELECT current_database() AS catalog')
-    return {
-      ...table,
-      catalog: String(catalog),
-      schema: schemaName,
-      name: found === undefined ? table.name : String(found.name),
-    }
+    const { catalog, schema, name } = found as Readonly<Record<'catalog' | 'schema' | 'name', string | null>>
+    return { ...table, catalog: catalog!, schema: schema ?? table.schema, name: name ?? table.name }
   }
 
-  readonly query: Database['query'] = (sql) => this.#query(sql)
+  readonly query = async (sql: string): Promise<readonly Record<string, unknown>[]> => {
+    return (await guarded(this.#file, () => this.#connection.runAndReadAll(sql))).getRowObjectsJS()
+  }
 
   async hasSchema(name: string): Promise<boolean> {
-    const found = await this.#query(
+    const found = await this.query(
       `SELECT 1 FROM duckdb_schemas() WHERE database_name = current_database() AND schema_name = ${literal(name)}`,
     )
     return found.length > 0
@@ -68,7 +61,7 @@ export class DuckdbWarehouse implements Warehouse {
 
   async findColumns({ schema, name }: TableSpec): Promise<readonly FoundColumn[]> {
     const given = schema === null ? 'current_schema()' : literal(schema)
-    const rows = await this.#query(
+    const rows = await this.query(
       `SELECT column_name AS name, data_type AS type, is_nullable OR column_default IS NOT NULL AS optional FROM duckdb_columns() WHERE database_name = current_database() AND schema_name = ${given} AND lower(table_name) = lower(${literal(name)}) ORDER BY column_index`,
     )
     return rows as unknown as readonly FoundColumn[]
@@ -76,7 +69,7 @@ export class DuckdbWarehouse implements Warehouse {
 
   async kindOf({ schema }: TableSpec, name: string): Promise<RelationKind> {
     const where = `WHERE database_name = current_database() AND schema_name = ${literal(schema ?? '')} AND lower`
-    const [found] = await this.#query(
+    const [found] = await this.query(
       `SELECT 'table' AS kind FROM duckdb_tables() ${where}(table_name) = lower(${literal(name)}) UNION ALL SELECT 'view' FROM duckdb_views() ${where}(view_name) = lower(${literal(name)})`,
     )
     return (found?.kind ?? null) as RelationKind
@@ -112,12 +105,8 @@ export class DuckdbWarehouse implements Warehouse {
     return (await guarded(this.#file, () => this.#connection.run(sql))).rowsChanged
   }
 
-  readonly #query = async (sql: string): Promise<readonly Record<string, unknown>[]> => {
-    return (await guarded(this.#file, () => this.#connection.runAndReadAll(sql))).getRowObjectsJS()
-  }
-
   readonly #database: Database = {
-    query: this.#query,
+    query: this.query,
     run: this.#run,
     insert: async (shards, select, table, into) => {
       requireWhole(shards, await this.#run(`INSERT INTO ${into} (${columnList(table)}) ${select}`))

@@ -40,8 +40,12 @@ export function dataSetRows(
 ): string {
   const terms = columns.map((column) => `${typedValue(column, source.format)} AS ${identifier(column.name)}`)
   if (paths.length > 0) return `SELECT ${terms.join(', ')} FROM ${readerOf(source, paths, columns)} s`
+  return noRows(columns)
+}
+
+function noRows(columns: readonly ColumnSpec[]): string {
   const nulls = columns.map(({ name, type }) => `NULL::${DUCKDB_TYPES[type]} AS ${identifier(name)}`)
-  return `SELECT ${nulls.join(', ')} LIMIT 0`
+  return `SELECT ${nulls.join(', ')} WHERE false`
 }
 
 const MAX_LINE_BYTES = 1 << 28
@@ -51,8 +55,7 @@ function readerOf(source: ShardSource, paths: readonly string[], columns: readon
   const common = `hive_partitioning = false, filename = ${literal(FILE)}`
   if (source.format.kind === 'parquet') {
     if (!source.isMixed) return `read_parquet(${file}, ${common})`
-    const nulls = columns.map(({ name, type }) => `NULL::${DUCKDB_TYPES[type]} AS ${identifier(name)}`)
-    return `(FROM read_parquet(${file}, union_by_name = true, ${common}) UNION ALL BY NAME (SELECT ${nulls.join(', ')} WHERE false))`
+    return `(FROM read_parquet(${file}, union_by_name = true, ${common}) UNION ALL BY NAME (${noRows(columns)}))`
   }
   const types = columns.map(({ name }) => `${literal(name)}: 'VARCHAR'`).join(', ')
   // By default DuckDB reads "" as null, guesses types and, by the name, the compression, and takes sixteen times the
