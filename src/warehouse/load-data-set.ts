@@ -6,15 +6,18 @@ import {
   countRows,
   deleteRows,
   insertShards,
+  isMark,
   type Loaded,
   type Loading,
   type LoadTarget,
   loadedShards,
+  notThere,
   type OtherDataSet,
   otherDataSets,
+  supersede,
+  toSupersede,
 } from './table/load-rows.ts'
 import { inspectTable, prepareTable } from './table/prepare-table.ts'
-import { isMark, notThere, supersede, toSupersede } from './table/supersede.ts'
 import { LEDGER, shownName, type TableSpec } from './table/table.ts'
 import type { Database, LoadMode, Warehouse } from './table/warehouse.ts'
 
