@@ -86,7 +86,7 @@ export async function inCatalog<T>(
   work: (catalog: RestCatalog) => Promise<T>,
 ): Promise<T | null> {
   if (settings === null) return null
-  const catalog = new (await loadCatalog()).RestCatalog(settings, deps, isOnce)
+  const catalog = (await loadCatalog()).restCatalog(settings, deps, isOnce)
   try {
     await catalog.configure()
     return await work(catalog)

@@ -39,38 +39,35 @@ export type CatalogDeps = {
 /** By these a server says that it does not know what it is asked for; 409: that it ignores `overwrite`. */
 const REFUSALS = [400, 404, 405, 406, 409, 501]
 
-/** The Iceberg table of a data set in a catalog, which is configured first. @throws ExportError of any kind */
-export class RestCatalog {
-  readonly #settings: CatalogSettings
-  readonly #requests: JsonRequests
-  readonly #tokens: TokenSource | null
-  #base: string
+export type RestCatalog = ReturnType<typeof restCatalog>
+
+/**
+ * The Iceberg table of a data set in a catalog, which is configured first. @param isOnce whether each request is sent once
+ * @throws ExportError of any kind
+ */
+export function restCatalog(settings: CatalogSettings, deps: CatalogDeps, isOnce: boolean) {
+  const name = catalogTable(settings)
+  const requests = jsonRequests({ ...deps, isOnce, server: 'The catalog', key: 'load.catalog' })
+  const tokens = tokensOf(settings, deps, requests)
+  let base = `${settings.uri}/v1/`
   /** Between the levels of a namespace, percent-encoded. */
-  #separator = '%1F'
+  let separator = '%1F'
 
-  /** @param isOnce whether each request is sent once */
-  constructor(settings: CatalogSettings, deps: CatalogDeps, isOnce: boolean) {
-    this.#settings = settings
-    this.#base = `${settings.uri}/v1/`
-    this.#requests = jsonRequests({ ...deps, isOnce, server: 'The catalog', key: 'load.catalog' })
-    this.#tokens = tokensOf(settings, deps, this.#requests)
-  }
-
-  async configure(): Promise<void> {
-    const { uri: given, warehouse } = this.#settings
+  async function configure(): Promise<void> {
+    const { uri: given, warehouse } = settings
     const query = warehouse === null ? '' : `?${new URLSearchParams({ warehouse })}`
-    const { json, text } = await this.#send('GET', `config${query}`, { expected: [400, 404] })
+    const { json, text } = await send('GET', `config${query}`, { expected: [400, 404] })
     const config = Config.safeParse(json)
     if (!config.success) {
       const what = json === null ? text : 'No Iceberg REST catalog answers'
-      throw failure('config', `${what} at ${this.#base}config`, CORRECT)
+      throw failure('config', `${what} at ${base}config`, CORRECT)
     }
     const properties = { ...config.data.defaults, ...config.data.overrides }
     // What is no text means nothing here.
-    const of = (name: string, other: string): string => z.string().catch(other).parse(properties[name])
+    const of = (key: string, other: string): string => z.string().catch(other).parse(properties[key])
     const prefix = of('prefix', '')
-    this.#separator = of('namespace-separator', this.#separator)
-    this.#base = `${of('uri', given).replace(/\/+$/, '')}/v1/${prefix === '' ? '' : `${prefix}/`}`
+    separator = of('namespace-separator', separator)
+    base = `${of('uri', given).replace(/\/+$/, '')}/v1/${prefix === '' ? '' : `${prefix}/`}`
   }
 
   /**
@@ -78,52 +75,45 @@ export class RestCatalog {
    * @param own table-uuid; null: of a data set whose state cannot be read @param mayMake whether a namespace is made
    * @returns the address of the metadata that is shown; null: there is no table yet
    */
-  async look(own: string | null, mayMake: boolean): Promise<string | null> {
-    const shown = await this.#load(own)
+  async function look(own: string | null, mayMake: boolean): Promise<string | null> {
+    const shown = await load(own)
     if (shown !== null) return shown
-    if (mayMake) await this.#makeNamespace()
+    if (mayMake) await makeNamespace()
     // Where nothing may be made, the catalog has to list what it has.
-    else if ((await this.#get(this.#namespacePath(), Namespace)) === null)
-      await this.#get('namespaces', Namespaces, [])
+    else if ((await get(pathOf(), Namespace)) === null) await get('namespaces', Namespaces, [])
     return null
   }
 
   /** Makes the catalog show this metadata, and looks: a response may be lost, and a change accepted and not made. */
-  async show(own: string, metadataLocation: string): Promise<void> {
-    const { table } = this.#settings
-    const shown = await this.#load(own)
+  async function show(own: string, metadataLocation: string): Promise<void> {
+    const { table } = settings
+    const shown = await load(own)
     if (isSameAddress(shown, metadataLocation)) return
-    if (shown === null) await this.#makeNamespace()
+    if (shown === null) await makeNamespace()
     // Older servers do not know `overwrite`.
     const overwrite = shown === null ? {} : { overwrite: true }
     const body = { name: table, 'metadata-location': metadataLocation, ...overwrite }
-    const path = `${this.#namespacePath()}/register`
-    const { status, text } = await this.#send('POST', path, { body, expected: REFUSALS })
-    if (isSameAddress(await this.#load(own), metadataLocation)) return
-    const what = `The catalog does not ${shown === null ? 'register' : 'repoint'} ${catalogTable(this.#settings)}`
+    const { status, text } = await send('POST', `${pathOf()}/register`, { body, expected: REFUSALS })
+    if (isSameAddress(await load(own), metadataLocation)) return
+    const what = `The catalog does not ${shown === null ? 'register' : 'repoint'} ${name}`
+    const why = REFUSALS.includes(status) ? text : 'it accepts a change and does not make it'
     const next =
       shown === null
         ? 'Correct what it names.'
         : `It may not know \`overwrite\` of register: then drop the table there without purging its files (DELETE …/tables/${table}?purgeRequested=false), and run the next command, which registers it.`
-    const why = REFUSALS.includes(status) ? text : 'it accepts a change and does not make it'
     throw failure('refused', `${what}: ${why}`, next)
   }
 
   /** Takes the table out of the catalog, and leaves its files: some catalogs remove them unless they are told so. */
-  async drop(own: string | null): Promise<void> {
-    if ((await this.#load(own)) === null) return
-    await this.#send('DELETE', `${this.#tablePath}?purgeRequested=false`, { expected: [404] })
-  }
-
-  close(): Promise<void> {
-    return this.#requests.close()
+  async function drop(own: string | null): Promise<void> {
+    if ((await load(own)) !== null)
+      await send('DELETE', `${tablePath()}?purgeRequested=false`, { expected: [404] })
   }
 
   /** @returns the address of the metadata that is shown; null: the table is not there */
-  async #load(own: string | null): Promise<string | null> {
-    const found = await this.#get(this.#tablePath, Table)
+  async function load(own: string | null): Promise<string | null> {
+    const found = await get(tablePath(), Table)
     if (found === null) return null
-    const name = catalogTable(this.#settings)
     const uuid = found.metadata['table-uuid'] ?? null
     if (uuid === null || uuid.toLowerCase() !== own?.toLowerCase())
       throw failure(
@@ -141,38 +131,40 @@ export class RestCatalog {
   }
 
   /** Makes what is missing, outermost level first. */
-  async #makeNamespace(levels = this.#settings.namespace): Promise<void> {
-    if ((await this.#get(this.#namespacePath(levels), Namespace)) !== null) return
-    if (levels.length > 1) await this.#makeNamespace(levels.slice(0, -1))
+  async function makeNamespace(levels = settings.namespace): Promise<void> {
+    if ((await get(pathOf(levels), Namespace)) !== null) return
+    if (levels.length > 1) await makeNamespace(levels.slice(0, -1))
     const body = { namespace: levels, properties: {} }
     // 409: another has made it meanwhile, or the response to our first attempt was lost.
-    await this.#send('POST', 'namespaces', { body, expected: [409] })
+    await send('POST', 'namespaces', { body, expected: [409] })
   }
 
-  get #tablePath(): string {
-    return `${this.#namespacePath()}/tables/${encodeURIComponent(this.#settings.table)}`
+  function tablePath(): string {
+    return `${pathOf()}/tables/${encodeURIComponent(settings.table)}`
   }
 
-  #namespacePath(levels = this.#settings.namespace): string {
-    return `namespaces/${levels.map(encodeURIComponent).join(this.#separator)}`
+  function pathOf(levels = settings.namespace): string {
+    return `namespaces/${levels.map(encodeURIComponent).join(separator)}`
   }
 
   /** @returns null: 404, if that is expected */
-  async #get<T>(path: string, schema: z.ZodType<T>, expected = [404]): Promise<T | null> {
-    const { status, json } = await this.#send('GET', path, { expected })
+  async function get<T>(path: string, schema: z.ZodType<T>, expected = [404]): Promise<T | null> {
+    const { status, json } = await send('GET', path, { expected })
     if (status === 404) return null
     const parsed = schema.safeParse(json)
     if (parsed.success) return parsed.data
-    throw failure('data', `The response to GET ${this.#base}${path} is none of a catalog`, CORRECT)
+    throw failure('data', `The response to GET ${base}${path} is none of a catalog`, CORRECT)
   }
 
-  #send(
+  function send(
     method: JsonRequest['method'],
     path: string,
-    request: Omit<JsonRequest, 'method' | 'url'>,
+    request: Pick<JsonRequest, 'body' | 'expected'>,
   ): Promise<JsonResponse> {
-    return this.#requests.send({ method, url: new URL(this.#base + path), ...request }, this.#tokens)
+    return requests.send({ method, url: new URL(base + path), ...request }, tokens)
   }
+
+  return { configure, look, show, drop, close: requests.close }
 }
 
 const CORRECT = 'Correct load.catalog.uri or load.catalog.warehouse.'
