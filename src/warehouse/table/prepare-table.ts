@@ -134,11 +134,9 @@ function viewsOfOthers(table: TableSpec): readonly View[] {
 function viewsOfCredentials(table: TableSpec): readonly View[] {
   // Each credential once: data sets may know another source or domain of the same one, or none.
   const from = (...names: string[]): string => `(${latestRows(table, 'imported_at', names)}) c`
-  const views: View[] = []
-  if (hasColumns(table, 'id', 'imported_at')) {
-    views.push(latest(table, 'imported_at', 'one row per credential, whichever data sets have it'))
-  }
-  if (hasColumns(table, 'id', 'imported_at', 'source_id')) {
+  if (!hasColumns(table, 'id', 'imported_at')) return []
+  const views = [latest(table, 'imported_at', 'one row per credential, whichever data sets have it')]
+  if (hasColumns(table, 'source_id')) {
     const names = ['source_id', ...(hasColumns(table, 'source_name') ? ['source_name'] : [])]
     const name = names.length > 1 ? 'max(source_name) AS source_name, ' : ''
     views.push({
@@ -148,7 +146,7 @@ function viewsOfCredentials(table: TableSpec): readonly View[] {
       select: `SELECT source_id, ${name}count(*) AS credentials, min(imported_at) AS first_imported_at, max(imported_at) AS last_imported_at FROM ${from(...names, 'imported_at')} GROUP BY source_id`,
     })
   }
-  if (hasColumns(table, 'id', 'imported_at', 'domain')) {
+  if (hasColumns(table, 'domain')) {
     views.push({
       name: `${table.name}${VIEW_ENDINGS.byDomainMonth}`,
       meaning: 'credentials of each domain by the month (UTC) in which they were imported',
