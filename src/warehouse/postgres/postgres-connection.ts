@@ -14,12 +14,6 @@ export type PostgresConnection = {
   close(): Promise<void>
 }
 
-type Server = {
-  isGone: boolean
-  /** With which it ended the connection, while no query was in progress. */
-  fatal: Error | null
-}
-
 const CONNECT_MS = 30_000
 
 /**
@@ -33,23 +27,20 @@ export async function connectPostgres(
 ): Promise<PostgresConnection> {
   const { default: pg } = await import('pg')
   learnSecret(process.env.PGPASSWORD ?? '')
-  const server: Server = { isGone: false, fatal: null }
   const socket = new Socket()
-  socket.once('close', () => {
-    server.isGone = true
-  })
   const client = clientFor(pg.Client, url, label, socket)
   // With a connection string, the driver ignores this option of the constructor.
   Object.assign(client, { password: () => findPassword(client, label) })
-  // A broken connection fails the current query or the next one, which does not know why. It must not end the process.
+  // With which the server ended the connection, while no query was in progress: the next one does not know why.
+  let fatal: Error | null = null
   client.on('error', (error) => {
-    if ('severity' in error) server.fatal ??= error
+    if ('severity' in error) fatal ??= error
   })
   const guarded = async <T>(work: () => Promise<T>): Promise<T> => {
     try {
       return await work()
     } catch (error) {
-      throw error instanceof ExportError ? error : refusal(label, server.fatal ?? error, server, client)
+      throw error instanceof ExportError ? error : refusal(label, fatal ?? error, socket.closed, client)
     }
   }
   // The end of the connection ends every wait: for a response, for a lock, for the connection itself.
@@ -141,7 +132,7 @@ function constraintOf(error: unknown): string {
 }
 
 /** The server's messages may quote a row, so errors are shown by their codes. */
-function refusal(label: string, error: unknown, { isGone }: Server, { host, port }: Client): ExportError {
+function refusal(label: string, error: unknown, isGone: boolean, { host, port }: Client): ExportError {
   const code = codeOf(error)
   const found = lacksTls(error)
     ? NO_TLS
