@@ -189,7 +189,7 @@ export class PostgresWarehouse implements Warehouse {
           await work()
         })
       } catch (error) {
-        throw codeOf(error) === '55P03' ? inUse(table, await holdersOf(this.#run, table)) : error
+        throw codeOf(error) === '55P03' ? await inUse(this.#run, table) : error
       }
     })
   }
@@ -228,23 +228,19 @@ function lockOf(table: TableSpec): string {
 const LOCK_TIMEOUT =
   "SELECT set_config('lock_timeout', '5s', true) WHERE current_setting('lock_timeout') = '0'"
 
-/** Sessions that have the table, its views or the ledger in use. */
-async function holdersOf(run: Run, { schema, name }: TableSpec): Promise<readonly string[]> {
+/** Names a session that has the table, its views or the ledger. */
+async function inUse(run: Run, { schema, name }: TableSpec): Promise<ExportError> {
   const holders = await run(
     `SELECT DISTINCT 'process ' || a.pid || ' of ' || a.usename || coalesce(' (' || nullif(a.application_name, '') || ', ' || a.state || ')', '') AS holder
      FROM pg_locks l JOIN pg_class c ON c.oid = l.relation JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_stat_activity a ON a.pid = l.pid
      WHERE l.granted AND l.pid <> pg_backend_pid() AND n.nspname = $1 AND (c.relname = $3 OR starts_with(c.relname, $2)) ORDER BY 1`,
     [schema, name, LEDGER],
   )
-  return holders.map(({ holder }) => String(holder))
-}
-
-function inUse(table: TableSpec, holders: readonly string[]): ExportError {
-  const [first = 'another session', ...others] = holders
+  const [first = { holder: 'another session' }, ...others] = holders
   return new ExportError({
     kind: 'locked',
-    what: `The load has to change a definition, and ${first}${others.length === 0 ? '' : ` and ${others.length} more`} has the table or a view in use`,
-    where: shownName(table, table.name),
+    what: `The load has to change a definition, and ${first.holder}${others.length === 0 ? '' : ` and ${others.length} more`} has the table or a view in use`,
+    where: shownName({ schema }, name),
     next: 'Load again when that transaction has ended; what is loaded stays.',
   })
 }
