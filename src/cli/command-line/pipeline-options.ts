@@ -1,7 +1,14 @@
 import type { InferredOptionTypes } from 'yargs'
 import type { Pipeline } from '../../core/index.ts'
-import type { DataSet, PartitionFilter, Use, WritableDataSet } from '../../data-set/index.ts'
-import type { Overrides } from '../../pipeline/index.ts'
+import { DataSet, type PartitionFilter, requireFit, type Use, WritableDataSet } from '../../data-set/index.ts'
+import {
+  checkRequirements,
+  learnSecrets,
+  type Overrides,
+  readMaskKey,
+  readPipeline,
+  readPlace,
+} from '../../pipeline/index.ts'
 import {
   type Command,
   command,
@@ -53,8 +60,6 @@ export async function pipelineFrom(
   { env, cwd }: Io,
   sendsNothing = false,
 ): Promise<Pipeline> {
-  // Help needs the options alone.
-  const { learnSecrets, readPipeline } = await import('../../pipeline/index.ts')
   await learnSecrets(env)
   const pipeline = await readPipeline(file, { env, cwd, sendsNothing, overrides: overridesFrom(flags) })
   await learnSecrets(env, pipeline)
@@ -97,8 +102,6 @@ export async function openedDataSet<Of extends Use>(
   { env, cwd }: Io,
   use: Of,
 ): Promise<Opened<Of>> {
-  const { learnSecrets, readMaskKey, readPlace } = await import('../../pipeline/index.ts')
-  const { DataSet, WritableDataSet } = await import('../work/data-set.ts')
   await learnSecrets(env)
   const place = await readPlace(given, { env, cwd, overrides: { output } })
   await learnSecrets(env, place.pipeline)
@@ -115,10 +118,8 @@ export async function requireToRun(
   { env }: Io,
   sendsNothing = false,
 ): Promise<void> {
-  const { checkRequirements } = await import('../../pipeline/index.ts')
   await checkRequirements(pipeline, { env, allowPlaintext, sendsNothing }).catch(async (error: unknown) => {
     // A key would not help a file that does not fit the data set.
-    const { requireFit } = await import('../work/data-set.ts')
     await requireFit(pipeline)
     throw error
   })

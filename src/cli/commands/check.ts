@@ -1,3 +1,4 @@
+import { stringify } from 'yaml'
 import {
   ExportError,
   hidesQueries,
@@ -83,7 +84,6 @@ async function resolvedText(
   await learnSecrets(env)
   const settings = await resolvedSettings(args.pipeline, { env, cwd, overrides: overridesFrom(args) })
   if (args.json) return plainJson(settings)
-  const { stringify } = await import('yaml')
   return plainText(stringify(settings, { lineWidth: 0 }).trimEnd())
 }
 

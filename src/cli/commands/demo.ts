@@ -21,7 +21,7 @@ import { untilStopped } from '../terminal/signals.ts'
 import { alignedTable, resultTable } from '../terminal/table.ts'
 import { shownPath } from '../terminal/text.ts'
 import { exportPipeline } from '../work/export-pipeline.ts'
-import { loadTables } from '../work/load-tables.ts'
+import { loadTables } from './load.ts'
 
 const DEMO_PIPELINE = packageFile('pipelines/demo.yaml')
 

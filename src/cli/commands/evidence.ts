@@ -6,8 +6,7 @@ import { readVerifyingKey } from '../../pipeline/index.ts'
 import { evidenceTar } from '../../summary/index.ts'
 import { flag, requiredValue, stringValue } from '../command-line/command.ts'
 import { dataSetCommand } from '../command-line/pipeline-options.ts'
-import { requireApart } from '../results/flag-file.ts'
-import { saveFile } from '../results/save-file.ts'
+import { requireApart, saveFile } from '../results/save-file.ts'
 import { verdictLines } from '../results/verdict.ts'
 import { bytes, counted, plainLine } from '../terminal/text.ts'
 
@@ -23,7 +22,7 @@ export const evidence = dataSetCommand('status', {
   async run(args, io, dataSet) {
     const { cwd } = io
     const output = resolve(cwd, args.output)
-    await requireApart({ path: output, what: 'The archive' }, [dataSet.pipeline])
+    await requireApart(output, 'The archive', [dataSet.pipeline])
     const key = args.key === undefined ? null : await readVerifyingKey(args.key, io)
     const found = await readEvidence(dataSet, key, version)
     const { manifest, verdict } = found

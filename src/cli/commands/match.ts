@@ -14,10 +14,9 @@ import {
   wrongUsage,
 } from '../command-line/command.ts'
 import { dataSetCommand } from '../command-line/pipeline-options.ts'
-import { requireApart } from '../results/flag-file.ts'
 import { MatchTally } from '../results/match-tally.ts'
 import { csvParts, jsonParts, shownOn } from '../results/row-text.ts'
-import { isSameFile, saveFile } from '../results/save-file.ts'
+import { isSameFile, requireApart, saveFile } from '../results/save-file.ts'
 import { unannounced, untilStopped } from '../terminal/signals.ts'
 import { warnOfGaps } from './query.ts'
 
@@ -53,7 +52,7 @@ export const match = dataSetCommand('read', {
     if (args.since !== undefined && since === null)
       throw wrongUsage(`--since: expected a date such as 2024-05-01, found ${args.since}`, 'Correct it.')
     const output = args.output === undefined ? null : resolve(io.cwd, args.output)
-    if (output !== null) await requireApart({ path: output, what: 'The result' }, [pipeline])
+    if (output !== null) await requireApart(output, 'The result', [pipeline])
     if (output !== null && (await isSameFile(output, resolve(io.cwd, args.directory))))
       throw wrongUsage('--output names the directory of --directory', 'Choose another name for the result.')
     const isMasked = IDENTITY_POLICIES[pipeline.transform.identity].isKeyed

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import { resolve } from 'node:path'
 import {
   type ExportError,
   isExportError,
@@ -8,6 +7,8 @@ import {
   shellWord,
   systemClock,
 } from '../../core/index.ts'
+import { DataSet, recordFailedStart, requireTable } from '../../data-set/index.ts'
+import { readPlace } from '../../pipeline/index.ts'
 import type { Verdict } from '../../state/index.ts'
 import { parseTarget, type Target } from '../../warehouse/index.ts'
 import {
@@ -32,7 +33,8 @@ import { DONE, exitCode, gravest } from '../terminal/exit-code.ts'
 import { requireYes } from '../terminal/prompts.ts'
 import { type StopSignals, untilStopped } from '../terminal/signals.ts'
 import { plainJson, plainLine, shownPath } from '../terminal/text.ts'
-import type { ExportSettings } from '../work/export-pipeline.ts'
+import { type ExportSettings, exportPipeline } from '../work/export-pipeline.ts'
+import { loadTables, requireUsable } from './load.ts'
 
 const RUNNING = grouped(HOW_IT_RUNS, {
   'fail-fast': flag('Stop at the first partition that fails'),
@@ -64,19 +66,13 @@ export const run = command({
       const found = await readEach(args, io)
       const pipelines = found.flatMap(({ pipeline }) => (isExportError(pipeline) ? [] : [pipeline]))
       if (target !== null) {
-        const { requireUsable } = await import('../work/load-tables.ts')
         await requireUsable(target, pipelines, signals.stop).catch(async (error: unknown) => {
           if (isExportError(error)) for (const pipeline of pipelines) await leaveRecord(pipeline, error)
           throw error
         })
       }
       if (args.fresh && !args.yes && pipelines.length > 0) await askToStartOver(pipelines, io)
-      const metrics =
-        args.metricsFile === undefined
-          ? null
-          : await MetricsFile.open(resolve(io.cwd, args.metricsFile), pipelines, (message) =>
-              io.log('warn', message),
-            )
+      const metrics = await MetricsFile.open(args.metricsFile, pipelines, io)
       const isNarrowed = [args.from, args.until, args.domain].some((flag) => flag !== undefined)
       const code = await runEach(found, { ...args, isNarrowed, metrics, target }, signals, io)
       await metrics?.close()
@@ -121,20 +117,16 @@ async function readEach(
 
 /** With the queries and windows of the data set, where the file does not tell them. */
 async function placeOf(file: string, { output }: OverrideFlags, { env, cwd }: Io): Promise<Pipeline | null> {
-  const { readPlace } = await import('../../pipeline/index.ts')
-  const { DataSet } = await import('../work/data-set.ts')
   const place = await readPlace(file, { env, cwd, overrides: { output } }).catch(nullIf())
   const found = place && (await DataSet.open({ ...place, maskKey: null }, 'status').catch(nullIf()))
   return found?.planned ?? place?.pipeline ?? null
 }
 
 async function leaveRecord(pipeline: Pipeline, error: ExportError): Promise<void> {
-  const { recordFailedStart } = await import('../work/data-set.ts')
   await recordFailedStart(pipeline, error, systemClock.now())
 }
 
 async function verdictIn(place: Pipeline): Promise<Verdict> {
-  const { DataSet } = await import('../work/data-set.ts')
   return (await DataSet.of(place, 'status')).verdict()
 }
 
@@ -197,18 +189,13 @@ async function runOne(
   signals: StopSignals,
   io: Io,
 ): Promise<number> {
-  // Help needs the options alone.
-  const { exportPipeline } = await import('../work/export-pipeline.ts')
   const { target, json, output, fresh, evolve, supersede = null } = settings
   if (target !== null) {
-    const { requireTable } = await import('../work/load-tables.ts')
     await requireTable(pipeline, target, { isNew: fresh === true, evolve, supersede, stop: signals.stop })
   }
   const code = await exportPipeline(pipeline, settings, signals, io)
   if (target === null || signals.stop.aborted) return code
   try {
-    const { loadTables } = await import('../work/load-tables.ts')
-    const { DataSet } = await import('../work/data-set.ts')
     await loadTables(await DataSet.of(pipeline), target, { json, evolve, supersede }, signals.stop, io)
     return code
   } catch (error) {

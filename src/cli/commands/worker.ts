@@ -22,9 +22,7 @@ export const worker = command({
   async run({ concurrency, pipelines, metricsFile }, io) {
     const { env, cwd } = io
     const folder = resolve(cwd, pipelines ?? '.')
-    const warn = (message: string): void => io.log('warn', message)
-    const metrics =
-      metricsFile === undefined ? null : await MetricsFile.open(resolve(cwd, metricsFile), [], warn)
+    const metrics = await MetricsFile.open(metricsFile, [], io)
     const signals = io.signals.listen((signal) =>
       io.log('info', 'stopping: pages in flight are committed, jobs return to the queue', {
         event: 'stop',

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import { statSync } from 'node:fs'
+import { existsSync, lstatSync, realpathSync, statSync } from 'node:fs'
 import { mkdir, readdir, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join, relative, sep } from 'node:path'
-import { codeOf, ExportError } from '../../core/index.ts'
+import { codeOf, ExportError, type Pipeline } from '../../core/index.ts'
 
 type Content = string | Uint8Array | AsyncIterable<string>
 
@@ -50,8 +50,43 @@ async function removeUnfinished(path: string): Promise<void> {
   }
 }
 
+const IN_DATA_SETS = ['_manifest.json', '_state']
+
+/**
+ * A file that a flag names replaces none of a data set, and no pipeline file. @param what for messages: `The report`
+ * @param pipelines whose data sets may still have to be made @throws ExportError `config`
+ */
+export async function requireApart(
+  path: string,
+  what: string,
+  pipelines: readonly Pick<Pipeline, 'load'>[],
+): Promise<void> {
+  const refused = (how: string, next: string): ExportError =>
+    new ExportError({ kind: 'config', what: `${what} ${how}`, where: path, next })
+  const next = 'Choose another name.'
+  if (isNoFile(path)) throw refused('is no file', next)
+  if (/\.ya?ml$/i.test(path)) throw refused('would have the name of a pipeline file', next)
+  if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true)
+    throw refused('is a symbolic link', next)
+  const roots = pipelines.flatMap(({ load: { location } }) =>
+    location.kind === 'disk' ? [location.root] : [],
+  )
+  const within = await Promise.all(roots.map((root) => isWithin(path, root)))
+  if (isInDataSet(dirname(path)) || within.includes(true))
+    throw refused('would lie in the folder of the data set', 'Choose another folder.')
+}
+
+function isInDataSet(folder: string): boolean {
+  // A folder that is not there is reported where the file is opened.
+  if (!existsSync(folder)) return false
+  for (let at = realpathSync(folder); ; at = dirname(at)) {
+    if (IN_DATA_SETS.some((name) => existsSync(join(at, name)))) return true
+    if (at === dirname(at)) return false
+  }
+}
+
 /** Whether a device, a pipe or a folder has the name: none is replaced by a file. */
-export function isNoFile(path: string): boolean {
+function isNoFile(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isFile() === false
 }
 
@@ -69,10 +104,9 @@ async function realFolder(folder: string): Promise<string> {
   }
 }
 
-/** The path of a file within a folder, links resolved, name by name; null: it is not within it. */
-export async function pathWithin(path: string, folder: string): Promise<readonly string[] | null> {
+/** Whether a file lies below a folder, links resolved. */
+export async function isWithin(path: string, folder: string): Promise<boolean> {
   const realPath = join(await realFolder(dirname(path)), basename(path))
   const within = relative(await realFolder(folder), realPath)
-  const names = within.split(sep)
-  return names[0] === '..' || isAbsolute(within) ? null : names
+  return within.split(sep)[0] !== '..' && !isAbsolute(within)
 }
