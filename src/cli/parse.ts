@@ -1,6 +1,6 @@
 import { closest, distance } from 'fastest-levenshtein'
 import yargs, { type ArgumentsCamelCase, type Argv, type PositionalOptions } from 'yargs'
-import { type ExportError, isExportError, plainError } from '../core/index.ts'
+import type { ExportError } from '../core/index.ts'
 import { version } from '../package/index.ts'
 import {
   COMMON,
@@ -8,7 +8,6 @@ import {
   type CommonArgs,
   checkFlags,
   HOW_IT_RUNS,
-  type Io,
   MARK,
   unmarked,
   unmarkedArgs,
@@ -16,10 +15,7 @@ import {
   wrongUsage,
 } from './command-line/command.ts'
 import { COMMANDS } from './commands/index.ts'
-import type { FleetRow } from './results/fleet-table.ts'
-import { exitCode, gravest } from './terminal/exit-code.ts'
 import { widthOf as lengthOf } from './terminal/screen.ts'
-import { plainJson } from './terminal/text.ts'
 
 const PURPOSE =
   'Exports leaked-credential search results into Parquet or CSV: complete, once, masked, resumable.'
@@ -35,7 +31,7 @@ const EXIT_CODES = `Exit codes:
 
 export type Call = {
   readonly args: ArgumentsCamelCase<CommonArgs>
-  readonly work: (io: Io) => Promise<number>
+  readonly command: Command
 }
 
 /** Handles `--help` and `--version`, too; null: nothing is left to do. @throws ExportError `config` */
@@ -141,8 +137,7 @@ function parserOf(
     const command = named.get(name)
     const builder = (own: Argv<CommonArgs>) => (command === undefined ? own : declared(command, own, width))
     parser.command(usage, describe, builder, (given) => {
-      const args = unmarkedArgs(given)
-      throw new Called({ args, work: (io) => runSeverally(command!, args, io) })
+      throw new Called({ args: unmarkedArgs(given), command: command! })
     })
   }
   return parser.completion('completion', 'Print a script that completes commands and flags in the shell')
@@ -172,15 +167,18 @@ function folded(text: string, columns: number): string {
 
 const OWN_GROUPS = ['Positionals:', 'Options:', WHAT_IS_SHOWN, HOW_IT_RUNS]
 
-function declared(command: Command, yargs: Argv<CommonArgs>, width: number): Argv<CommonArgs> {
+function declared(
+  { positionals = {}, flags = {}, examples, epilogue }: Command,
+  yargs: Argv<CommonArgs>,
+  width: number,
+): Argv<CommonArgs> {
   // Help lists groups in the order in which they were named first.
   for (const group of OWN_GROUPS) yargs.group([], group)
-  for (const [name, each] of Object.entries(command.positionals))
-    yargs.positional(name, each as PositionalOptions)
-  yargs.options(command.flags)
-  yargs.epilogue(examplesText(command.examples, width))
-  if (command.epilogue !== null) yargs.epilogue(`\n${folded(command.epilogue, width)}`)
-  return yargs.check((args) => checkFlags(args, command))
+  for (const [name, each] of Object.entries(positionals)) yargs.positional(name, each as PositionalOptions)
+  yargs.options(flags)
+  yargs.epilogue(examplesText(examples, width))
+  if (epilogue !== undefined) yargs.epilogue(`\n${folded(epilogue, width)}`)
+  return yargs.check((args) => checkFlags(args, flags))
 }
 
 /** Examples that can be copied: what each is for is a comment above it, and a long line ends in a backslash. */
@@ -244,37 +242,4 @@ function withoutDoubles(text: string): string {
   )
   const names = unknown.filter((name, i) => name.includes('-') || spellings.indexOf(name) === i)
   return `Unknown argument${names.length === 1 ? '' : 's'}: ${names.join(', ')}`
-}
-
-/** With --json each prints an object a line; YAML is separated by `---`, text by an empty line, unless it is one table. */
-export async function runSeverally(
-  { run, eachFile, fleetRow }: Command,
-  args: Parameters<Command['run']>[0],
-  io: Io,
-): Promise<number> {
-  if (!eachFile) return run(args, io)
-  const { pipeline, json, resolved, output } = args
-  // yargs gives a list, as the usage has `<pipeline..>`.
-  const files = [pipeline].flat() as string[]
-  if (files.length === 1) return run({ ...args, pipeline: files[0] }, io)
-  const table = fleetRow !== null && json !== true ? { fleetRow, rows: [] as FleetRow[] } : null
-  const codes: number[] = []
-  for (const [i, file] of files.entries()) {
-    if (i > 0 && json !== true && table === null) await io.stdout.line(resolved === true ? '---' : '')
-    try {
-      if (table === null) codes.push(await run({ ...args, pipeline: file }, io))
-      else table.rows.push(await table.fleetRow(file, output as string | undefined, io))
-    } catch (error) {
-      if (!isExportError(error)) throw error
-      io.reportError(error)
-      codes.push(exitCode(error.kind, io.signals.received))
-      table?.rows.push({ name: file, verdict: null, rows: 0, lastRun: '', remarks: [error.what] })
-      if (json === true) await io.stdout.line(plainJson({ pipeline: null, file, error: plainError(error) }))
-    }
-  }
-  if (table !== null) {
-    const { fleetTable } = await import('./results/fleet-table.ts')
-    await io.stdout.lines(fleetTable(table.rows, io.stdout.style))
-  }
-  return gravest(codes)
 }

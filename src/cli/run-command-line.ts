@@ -10,15 +10,14 @@ import {
   plainError,
   shellWord,
 } from '../core/index.ts'
-import type { Io, ProcessContext } from './command-line/command.ts'
-import { type LogSettings, openLog, reportError } from './log/log.ts'
-import { asFlags, overview, parseCommandLine } from './parse.ts'
-import { progressOf, showStatus } from './progress/show-status.ts'
+import { forEachFile, type Io, type ProcessContext } from './command-line/command.ts'
+import { isShownToPeople, type LogSettings, openLog, reportError } from './log/log.ts'
+import { asFlags, type Call, overview, parseCommandLine } from './parse.ts'
 import { DONE, exitCode, exitCodeOf, FAILED } from './terminal/exit-code.ts'
 import { Output } from './terminal/output.ts'
 import { Screen, styleFor, wantsColour } from './terminal/screen.ts'
 import { Signals } from './terminal/signals.ts'
-import { plainJson } from './terminal/text.ts'
+import { plainJson, stopwatch } from './terminal/text.ts'
 
 export async function start(): Promise<number> {
   // For SDKs and drivers of databases too.
@@ -84,7 +83,7 @@ export async function runCommandLine(
     if (wantsOverview) await context.stdout.line(overview(columns))
     const call = wantsOverview ? null : await parseCommandLine(words, columns)
     if (call !== null) {
-      const { args, work } = call
+      const { args } = call
       const { logFormat, logLevel } = args
       io = openIo(context, run, { format: logFormat, level: logLevel })
       onIo(io, true)
@@ -93,7 +92,7 @@ export async function runCommandLine(
       screen.progress = progressOf(screen, io.logging, args.noProgress === true)
       if (!SERVERS.includes(command)) ticker = showStatus(command, io)
       isJson = args.json === true
-      code = await work(io)
+      code = await carryOut(call, io)
     }
     // The output of --help may not be written yet.
     await context.stdout.write('')
@@ -111,6 +110,68 @@ export async function runCommandLine(
   } finally {
     clearInterval(ticker)
   }
+}
+
+/** With --json each file is an object a line; YAML is separated by `---`, text by an empty line, unless it is one table. */
+async function carryOut({ command, args }: Call, io: Io): Promise<number> {
+  const { run, eachFile = false, table } = command
+  if (!eachFile) return run(args, io)
+  const { json, resolved, output } = args
+  // yargs gives a list, as the usage has `<pipeline..>`.
+  const files = args.pipeline as readonly string[]
+  const isSeveral = files.length > 1
+  if (isSeveral && table !== undefined && json !== true) return table(files, output as string | undefined, io)
+  if (!isSeveral) return run({ ...args, pipeline: files[0] }, io)
+  return forEachFile(
+    files,
+    io,
+    async (pipeline) => {
+      if (pipeline !== files[0] && json !== true) await io.stdout.line(resolved === true ? '---' : '')
+      return run({ ...args, pipeline }, io)
+    },
+    async (file, error) => {
+      if (json === true) await io.stdout.line(plainJson({ pipeline: null, file, error: plainError(error) }))
+    },
+  )
+}
+
+// Faster changes cannot be read.
+const REDRAW_MS = 250
+const HALF_MINUTE_MS = 30_000
+
+/** How a command shows its progress. @param isUnwanted `--no-progress` */
+export function progressOf(
+  { canRedraw }: Screen,
+  { format, level }: LogSettings,
+  isUnwanted: boolean,
+): Screen['progress'] {
+  if (isUnwanted) return 'none'
+  if (canRedraw && format === 'pretty') return 'redrawn'
+  return isShownToPeople(level) ? 'lines' : 'none'
+}
+
+/** Where no line is redrawn, it says one each half minute: a silent process looks as if it hangs. */
+export function showStatus(
+  command: string,
+  { screen, log, logging }: Pick<Io, 'screen' | 'log' | 'logging'>,
+): NodeJS.Timeout | undefined {
+  if (screen.progress === 'none') return undefined
+  if (screen.progress === 'redrawn') {
+    const draw = (): void => {
+      const status = screen.status?.()
+      if (status !== undefined) screen.show(status.text)
+    }
+    return setInterval(draw, REDRAW_MS).unref()
+  }
+  const startedMs = performance.now()
+  return setInterval(() => {
+    const { text, fields } = screen.status?.() ?? {
+      text: `${command}: at work for ${stopwatch(performance.now() - startedMs)}`,
+      fields: null,
+    }
+    if (logging.format === 'pretty' || fields === null) screen.write(`${text}\n`)
+    else log('info', 'progress', { event: 'progress', ...fields })
+  }, HALF_MINUTE_MS).unref()
 }
 
 function wantsJson(words: readonly string[]): boolean {

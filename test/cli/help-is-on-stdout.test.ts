@@ -66,7 +66,9 @@ it.each(['80', '60'])('no help is wider than %s columns, and its examples can be
 it('the help of a flag names its choices and its default', async () => {
   for (const name of Object.keys(COMMANDS)) {
     const exported: object = await import(`../../src/cli/commands/${name}.ts`)
-    const { flags } = Object.values(exported).find((value) => typeof value?.run === 'function') as Command
+    const { flags = {} } = Object.values(exported).find(
+      (value) => typeof value?.run === 'function',
+    ) as Command
     for (const { choices = [], default: byDefault, describe = '' } of Object.values(flags)) {
       for (const choice of choices) expect(describe).toContain(String(choice))
       if (byDefault !== undefined && typeof byDefault !== 'boolean') expect(describe).toMatch(/\[.*\]$/)

@@ -1,7 +1,7 @@
 import { Writable } from 'node:stream'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { progressText } from '../../src/cli/progress/progress-view.ts'
-import { progressOf, showStatus } from '../../src/cli/progress/show-status.ts'
+import { progressText } from '../../src/cli/results/progress-view.ts'
+import { progressOf, showStatus } from '../../src/cli/run-command-line.ts'
 import { Screen } from '../../src/cli/terminal/screen.ts'
 import type { Progress } from '../../src/run/index.ts'
 

@@ -41,7 +41,7 @@ export async function wordsOf(...uses: readonly Use[]): Promise<readonly Words[]
   const found: Words[] = []
   for (const [name, flags] of Object.entries(FLAGS)) {
     const { use } = await COMMANDS[name]!.load()
-    if (flags !== null && (uses.length === 0 || (use !== null && uses.includes(use))))
+    if (flags !== null && (uses.length === 0 || (use !== undefined && uses.includes(use))))
       found.push([name, ...flags])
   }
   return found

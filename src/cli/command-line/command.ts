@@ -1,9 +1,9 @@
 import type { ArgumentsCamelCase, InferredOptionTypes, Options } from 'yargs'
-import { ExportError, type Log } from '../../core/index.ts'
+import { ExportError, isExportError, type Log } from '../../core/index.ts'
 import type { Use } from '../../data-set/index.ts'
 import type { Environment } from '../../pipeline/index.ts'
 import { LOG_FORMATS, LOG_LEVELS, type LogSettings } from '../log/log.ts'
-import type { FleetRow } from '../results/fleet-table.ts'
+import { exitCode, gravest } from '../terminal/exit-code.ts'
 import type { Output } from '../terminal/output.ts'
 import type { Screen } from '../terminal/screen.ts'
 import type { Signals } from '../terminal/signals.ts'
@@ -86,8 +86,8 @@ export type Definition<Own extends Flags, Positionals extends Flags, Rest extend
   readonly epilogue?: string
   /** Whether it takes several pipeline files and is called for each. */
   readonly eachFile?: boolean
-  /** In place of `run`, where several files are a table for people. */
-  readonly fleetRow?: (file: string, output: string | undefined, io: Io) => Promise<FleetRow>
+  /** In place of calls of `run`, where several files are a table for people. */
+  readonly table?: (files: readonly string[], output: string | undefined, io: Io) => Promise<number>
   /** What it does with a data set that is there. Default: it takes none, or a file of which a run could be made. */
   readonly use?: Use
   /** @returns the exit code; without one it is 0 */
@@ -98,10 +98,7 @@ export type Definition<Own extends Flags, Positionals extends Flags, Rest extend
   ) => Promise<number> | Promise<void>
 }
 
-export type Command = Required<Omit<Definition<Flags, Flags>, 'run' | 'epilogue' | 'fleetRow' | 'use'>> & {
-  readonly epilogue: string | null
-  readonly fleetRow: NonNullable<Definition<Flags, Flags>['fleetRow']> | null
-  readonly use: Use | null
+export type Command = Omit<Definition<Flags, Flags>, 'run'> & {
   readonly run: (args: ArgumentsCamelCase<CommonArgs>, io: Io) => Promise<number>
 }
 
@@ -109,29 +106,14 @@ export type None = Record<never, Flag>
 
 /** Types a command's arguments by its declarations. */
 export function command<const Own extends Flags = None, const Positionals extends Flags = None>({
-  positionals,
-  flags,
-  examples,
-  epilogue,
-  eachFile,
-  fleetRow,
-  use,
   run,
+  ...declared
 }: Definition<Own, Positionals>): Command {
-  return {
-    positionals: positionals ?? {},
-    flags: flags ?? {},
-    examples,
-    epilogue: epilogue ?? null,
-    eachFile: eachFile ?? false,
-    fleetRow: fleetRow ?? null,
-    use: use ?? null,
-    run: async (args, io) => (await run(args as never, io)) ?? 0,
-  }
+  return { ...declared, run: async (args, io) => (await run(args as never, io)) ?? 0 }
 }
 
 /** Rejects what yargs accepts: an empty file name, a flag given twice (a list), NaN, a useless flag. */
-export function checkFlags(args: Readonly<Record<string, unknown>>, { flags }: Pick<Command, 'flags'>): true {
+export function checkFlags(args: Readonly<Record<string, unknown>>, flags: Flags): true {
   // As of a variable of a script that is not set.
   if ([args.pipeline].flat().includes('')) throw new Error('The name of the pipeline file is empty')
   for (const [name, each] of Object.entries<Flag>({ ...COMMON, ...flags })) {
@@ -192,4 +174,25 @@ export type Io = ProcessContext & {
   /** The id of this call of the command, which is on every line of its log. */
   readonly run: string
   reportError(error: unknown): void
+}
+
+/** One that fails is reported, and does not stop the others. @returns the gravest exit code */
+export async function forEachFile(
+  files: readonly string[],
+  io: Io,
+  work: (file: string) => Promise<number>,
+  onError: (file: string, error: ExportError) => unknown,
+): Promise<number> {
+  const codes: number[] = []
+  for (const file of files) {
+    try {
+      codes.push(await work(file))
+    } catch (error) {
+      if (!isExportError(error)) throw error
+      io.reportError(error)
+      codes.push(exitCode(error.kind, io.signals.received))
+      await onError(file, error)
+    }
+  }
+  return gravest(codes)
 }

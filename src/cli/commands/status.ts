@@ -1,18 +1,19 @@
 import { inSnakeCase, type Pipeline, runCommand, systemClock } from '../../core/index.ts'
 import {
   type CatalogComparison,
+  type DataSet,
   type PartitionFilter,
   readStatus,
   type StatusResult,
 } from '../../data-set/index.ts'
 import { type RunStatus, verdictJson } from '../../state/index.ts'
-import { flag } from '../command-line/command.ts'
+import { flag, forEachFile } from '../command-line/command.ts'
 import { CHOICE, dataSetCommand, openedDataSet, wantedPartitions } from '../command-line/pipeline-options.ts'
 import { catalogJson, catalogText, comparedCatalog } from '../results/catalog.ts'
-import type { FleetRow } from '../results/fleet-table.ts'
+import { type FleetRow, fleetTable, unreadRow } from '../results/fleet-table.ts'
 import { type Shown, statusTable } from '../results/status-tables.ts'
 import { coverLines, headlineText, reasonLines } from '../results/verdict.ts'
-import { NEEDS_SOMEBODY } from '../terminal/exit-code.ts'
+import { DONE, NEEDS_SOMEBODY } from '../terminal/exit-code.ts'
 import { bytes, count, counted, duration, plainJson, plainLine } from '../terminal/text.ts'
 
 const MAX_RETIRED = 5
@@ -26,12 +27,21 @@ export const status = dataSetCommand('status', {
     ['$0 status tenants/*.yaml', 'A line for each of several pipelines'],
   ],
   eachFile: true,
-  async fleetRow(file, output, io) {
-    const dataSet = await openedDataSet(file, output, io, 'status')
-    const { pipeline, differences } = dataSet
-    const result = await readStatus(dataSet, systemClock.now())
-    const catalog = await comparedCatalog(pipeline, io)
-    return fleetRow(pipeline.name, result, catalog, differences)
+  async table(files, output, io) {
+    const rows: FleetRow[] = []
+    const code = await forEachFile(
+      files,
+      io,
+      async (file) => {
+        const dataSet = await openedDataSet(file, output, io, 'status')
+        const result = await readStatus(dataSet, systemClock.now())
+        rows.push(fleetRow(dataSet, result, await comparedCatalog(dataSet.pipeline, io)))
+        return DONE
+      },
+      (file, error) => rows.push(unreadRow(file, error)),
+    )
+    await io.stdout.lines(fleetTable(rows, io.stdout.style))
+    return code
   },
   async run(args, io, dataSet) {
     const { pipeline, invalid } = dataSet
@@ -50,16 +60,15 @@ export const status = dataSetCommand('status', {
 })
 
 function fleetRow(
-  name: string,
+  { pipeline, differences }: DataSet,
   { verdict, totals, runs, holder, overdue }: StatusResult,
   catalog: CatalogComparison | null,
-  differences: readonly string[],
 ): FleetRow {
   const last = runs.at(-1)
   const end = last?.finished_at ?? null
   const began = last === undefined ? '' : `began ${atTime(last.started_at)}`
   return {
-    name,
+    name: pipeline.name,
     verdict,
     rows: totals.rows,
     lastRun:

@@ -11,7 +11,7 @@ import { readSecret, submittedFile } from '../../pipeline/index.ts'
 import { runOptions } from '../../run-options.ts'
 import { command, flag, type Io } from '../command-line/command.ts'
 import { ALLOW_PLAINTEXT, FILES, pipelineFrom } from '../command-line/pipeline-options.ts'
-import { type FleetRow, fleetTable } from '../results/fleet-table.ts'
+import { type FleetRow, fleetTable, unreadRow } from '../results/fleet-table.ts'
 import { notBegunJson, printSummary, summaryCode } from '../results/summary.ts'
 import { DONE, exitCode, gravest } from '../terminal/exit-code.ts'
 import { type StopSignals, unannounced, untilStopped } from '../terminal/signals.ts'
@@ -111,7 +111,7 @@ async function submitOne(
     if (!isExportError(error)) throw error
     io.reportError(error)
     await printed
-    rows?.push({ name: pipeline?.name ?? file, verdict: null, rows: 0, lastRun: '', remarks: [error.what] })
+    rows?.push(unreadRow(pipeline?.name ?? file, error))
     if (args.json) {
       await stdout.line(plainJson(notBegunJson(pipeline?.name ?? null, error)))
     }

@@ -1,3 +1,4 @@
+import type { ExportError } from '../../core/index.ts'
 import type { Verdict } from '../../state/index.ts'
 import { cutTo, type Style } from '../terminal/screen.ts'
 import { alignedTable, type Column } from '../terminal/table.ts'
@@ -16,6 +17,11 @@ export type FleetRow = {
   readonly lastRun: string
   /** Besides what the verdict says. */
   readonly remarks: readonly string[]
+}
+
+/** Of a file that cannot be read, or whose pipeline could not begin. */
+export function unreadRow(name: string, { what }: ExportError): FleetRow {
+  return { name, verdict: null, rows: 0, lastRun: '', remarks: [what] }
 }
 
 const COLUMNS: readonly Column<FleetRow>[] = [

@@ -3,7 +3,7 @@ import { type RunOptions, type RunSummary, runPipeline } from '../../run/index.t
 import { type RunSettings, runOptions } from '../../run-options.ts'
 import type { Io } from '../command-line/command.ts'
 import type { MetricsFile } from '../log/metrics-file.ts'
-import { progressView } from '../progress/progress-view.ts'
+import { progressView } from '../results/progress-view.ts'
 import { type HowItRan, printSummary } from '../results/summary.ts'
 import type { StopSignals } from '../terminal/signals.ts'
 
