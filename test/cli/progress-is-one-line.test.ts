@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { progressText } from '../../src/cli/results/progress-view.ts'
+import { progressText } from '../../src/cli/export-pipeline.ts'
 import { progressOf, showStatus } from '../../src/cli/run-command-line.ts'
 import { Screen } from '../../src/cli/terminal/screen.ts'
 import type { Progress } from '../../src/run/index.ts'

@@ -1,6 +1,13 @@
 import type { InferredOptionTypes } from 'yargs'
 import type { Pipeline } from '../../core/index.ts'
-import { DataSet, type PartitionFilter, requireFit, type Use, WritableDataSet } from '../../data-set/index.ts'
+import {
+  type ChangeOptions,
+  DataSet,
+  type PartitionFilter,
+  requireFit,
+  type Use,
+  WritableDataSet,
+} from '../../data-set/index.ts'
 import {
   checkRequirements,
   learnSecrets,
@@ -9,6 +16,9 @@ import {
   readPipeline,
   readPlace,
 } from '../../pipeline/index.ts'
+import { changeOptions } from '../../run-options.ts'
+import { untilStopped } from '../terminal/signals.ts'
+import { count } from '../terminal/text.ts'
 import {
   type Command,
   command,
@@ -109,6 +119,16 @@ export async function openedDataSet<Of extends Use>(
   const known = { ...place, maskKey }
   const opened = use === 'change' ? WritableDataSet.open(known) : DataSet.open(known, use)
   return opened as Promise<Opened<Of>>
+}
+
+/** Work that changes a data set, until a signal comes. */
+export function changing<T>(io: Io, work: (options: ChangeOptions) => Promise<T>): Promise<T> {
+  return untilStopped(io, ({ stop }) => {
+    // A folder may be named after an identity.
+    const onShard = (number: number, of: number): void =>
+      io.screen.isAt(`shard ${count(number)} of ${count(of)}`)
+    return work(changeOptions({ env: io.env, stop, onLog: io.log, onShard })).finally(() => io.screen.clear())
+  })
 }
 
 /** Checks what a run needs besides the pipeline file. @throws ExportError `config` */

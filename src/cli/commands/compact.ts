@@ -1,8 +1,7 @@
 import { type CompactResult, compactDataSet } from '../../data-set/index.ts'
 import { flag, integerValue } from '../command-line/command.ts'
-import { dataSetCommand } from '../command-line/pipeline-options.ts'
+import { changing, dataSetCommand } from '../command-line/pipeline-options.ts'
 import { bytes, count, counted } from '../terminal/text.ts'
-import { changing } from '../work/changing.ts'
 
 /** A folder with fewer small shards is not worth the reading and writing. */
 const MIN_SHARDS = 4

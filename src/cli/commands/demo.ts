@@ -15,12 +15,12 @@ import { packageFile, version } from '../../package/index.ts'
 import { readPipeline } from '../../pipeline/index.ts'
 import { lacksDuckdb, parseTarget } from '../../warehouse/index.ts'
 import { command, flag, type Io } from '../command-line/command.ts'
+import { exportPipeline } from '../export-pipeline.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { styleFor } from '../terminal/screen.ts'
 import { untilStopped } from '../terminal/signals.ts'
 import { alignedTable, resultTable } from '../terminal/table.ts'
 import { shownPath } from '../terminal/text.ts'
-import { exportPipeline } from '../work/export-pipeline.ts'
 import { loadTables } from './load.ts'
 
 const DEMO_PIPELINE = packageFile('pipelines/demo.yaml')

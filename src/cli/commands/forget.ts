@@ -5,10 +5,9 @@ import { codeOf, type ExportError, type Pipeline } from '../../core/index.ts'
 import { type ForgetResult, forgetPeople } from '../../data-set/index.ts'
 import { readMaskKey } from '../../pipeline/index.ts'
 import { flag, type Io, stringValue, wrongUsage } from '../command-line/command.ts'
-import { dataSetCommand } from '../command-line/pipeline-options.ts'
+import { changing, dataSetCommand } from '../command-line/pipeline-options.ts'
 import { canAsk, requireYes } from '../terminal/prompts.ts'
 import { counted, shownPath } from '../terminal/text.ts'
-import { changing } from '../work/changing.ts'
 
 /** Room for a million addresses. */
 const MAX_BYTES = 64 << 20

@@ -1,7 +1,13 @@
 import { createReadStream } from 'node:fs'
 import { resolve } from 'node:path'
-import { codeOf, ExportError, IDENTITY_POLICIES, parseInstant } from '../../core/index.ts'
-import { type Matches, matchPeople, type QueryStream, readDirectory } from '../../data-set/index.ts'
+import { codeOf, ExportError, getOrInsert, IDENTITY_POLICIES, parseInstant } from '../../core/index.ts'
+import {
+  type Directory,
+  type Matches,
+  matchPeople,
+  type QueryStream,
+  readDirectory,
+} from '../../data-set/index.ts'
 import { readMaskKey } from '../../pipeline/index.ts'
 import { identityDigest, normalIdentity } from '../../transform/index.ts'
 import {
@@ -14,10 +20,12 @@ import {
   wrongUsage,
 } from '../command-line/command.ts'
 import { dataSetCommand } from '../command-line/pipeline-options.ts'
-import { MatchTally } from '../results/match-tally.ts'
 import { csvParts, jsonParts, shownOn } from '../results/row-text.ts'
 import { isSameFile, requireApart, saveFile } from '../results/save-file.ts'
+import { styleFor } from '../terminal/screen.ts'
 import { unannounced, untilStopped } from '../terminal/signals.ts'
+import { alignedTable, resultTable } from '../terminal/table.ts'
+import { count, counted } from '../terminal/text.ts'
 import { warnOfGaps } from './query.ts'
 
 export const match = dataSetCommand('read', {
@@ -79,22 +87,94 @@ export const match = dataSetCommand('read', {
       unannounced,
     )
     await warnOfGaps(dataSet, io)
-    const tally = new MatchTally(directory, found)
+    const people = tallyOf(found)
     const { format } = pipeline.load
-    const parts = FORMATS[args.format](found, tally, format.kind === 'csv' && format.escapeFormulas)
+    const escapes = format.kind === 'csv' && format.escapeFormulas
+    const parts = {
+      csv: () => csvParts(streamOf(found, escapes)),
+      json: () => jsonParts(streamOf(found, false)),
+      table: () => tableLines(directory, found, people),
+    }[args.format]()
     if (output === null) await io.stdout.parts(shownOn(io.stdout, parts))
     else await saveFile(output, parts, 'The result')
-    io.screen.write(`${tally.text()}\n`)
+    io.screen.write(`${tallyText(directory, found, people)}\n`)
   },
 })
 
-const FORMATS = {
-  csv: (found: Matches, _: MatchTally, escapes: boolean) => csvParts(streamOf(found, escapes)),
-  json: (found: Matches) => jsonParts(streamOf(found, false)),
-  async *table(_: Matches, tally: MatchTally): AsyncGenerator<string> {
-    for (const line of tally.table()) yield `${line}\n`
-  },
-} as const
+type Person = {
+  credentials: number
+  first: string
+  last: string
+  readonly sources: Set<string>
+  /** Plain secrets that the policy allows. */
+  allowed: number
+}
+
+/** What each person has, by their numbers in the directory. */
+function tallyOf({ columns, matches }: Matches): ReadonlyMap<number, Person> {
+  const people = new Map<number, Person>()
+  const [importedAt, source, name, meets] = OF_PEOPLE.map((column) => columns.indexOf(column, OWN_COLUMNS))
+  for (const { person, cells } of matches) {
+    const found = getOrInsert(people, person, newPerson)
+    const at = String(cells[importedAt!] ?? '')
+    const from = cells[name!] ?? cells[source!]
+    found.credentials++
+    if (found.first === '' || at < found.first) found.first = at
+    if (at > found.last) found.last = at
+    if (from != null) found.sources.add(String(from))
+    if (cells[meets!] === true) found.allowed++
+  }
+  return people
+}
+
+function newPerson(): Person {
+  return { credentials: 0, first: '', last: '', sources: new Set(), allowed: 0 }
+}
+
+const OF_PEOPLE = ['imported_at', 'source_id', 'source_name', 'secret_meets_policy']
+/** The key, which may have any name, and the identity. */
+const OWN_COLUMNS = 2
+
+function hasFacts({ columns }: Matches): boolean {
+  return columns.includes('secret_meets_policy', OWN_COLUMNS)
+}
+
+async function* tableLines(
+  { key, people: keys }: Directory,
+  found: Matches,
+  people: ReadonlyMap<number, Person>,
+): AsyncGenerator<string> {
+  const facts = hasFacts(found)
+  const header = [key, 'credentials', ...(facts ? ['meets policy'] : []), 'first', 'last', 'sources']
+  const rows = Array.from(people, ([person, { credentials, allowed, first, last, sources }]) => [
+    keys[person],
+    credentials,
+    ...(facts ? [allowed] : []),
+    first.slice(0, 10),
+    last.slice(0, 10),
+    shortList([...sources].sort()),
+  ])
+  if (rows.length === 0) return
+  for (const line of alignedTable(resultTable(header, rows), styleFor(false))) yield `${line}\n`
+}
+
+function shortList(names: readonly string[]): string {
+  const more = names.length > MAX_SOURCES ? [`and ${count(names.length - MAX_SOURCES)} more`] : []
+  return [...names.slice(0, MAX_SOURCES), ...more].join(', ')
+}
+
+const MAX_SOURCES = 3
+
+function tallyText(directory: Directory, found: Matches, people: ReadonlyMap<number, Person>): string {
+  const { columns, matches } = found
+  const column = columns.indexOf('source_id', OWN_COLUMNS)
+  const ids = new Set(matches.flatMap(({ cells }) => (cells[column] == null ? [] : String(cells[column]))))
+  const allowed = [...people.values()].filter((person) => person.allowed > 0).length
+  const all = counted(directory.people.length, 'person', 'people')
+  const sources = column < 0 ? '' : ` from ${counted(ids.size, 'source')}`
+  const facts = hasFacts(found) ? `; ${count(allowed)} with a password that the policy allows` : ''
+  return `${count(people.size)} of ${all}: ${counted(matches.length, 'credential')}${sources}${facts}`
+}
 
 /** @param escapes whether texts that a spreadsheet would evaluate begin with `'` */
 function streamOf({ columns, matches }: Matches, escapes: boolean): QueryStream {

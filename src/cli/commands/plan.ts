@@ -83,7 +83,7 @@ function* planLines(result: PlanResult, pipeline: Pipeline, shown: Shown): Gener
   }
   // `status` shows what is done.
   if (!shown.all && minRequests === 0 && shown.wanted === null) return
-  yield* statusTable({ partitions: result.each, queries: result.queries, more: [] }, shown)
+  yield* statusTable(result.each, result.queries, [], shown)
 }
 
 /** The cost in searches, the service's unit of quota, and what there is to pay it with. */

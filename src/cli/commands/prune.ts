@@ -2,10 +2,9 @@ import { type Pipeline, systemClock } from '../../core/index.ts'
 import { type PruneResult, pruneDataSet } from '../../data-set/index.ts'
 import { AGE_EXPECTED, pruneBefore } from '../../pipeline/index.ts'
 import { flag, type Io, stringValue } from '../command-line/command.ts'
-import { dataSetCommand } from '../command-line/pipeline-options.ts'
+import { changing, dataSetCommand } from '../command-line/pipeline-options.ts'
 import { canAsk, requireYes } from '../terminal/prompts.ts'
 import { bytes, count, counted, plainLine, shownPath } from '../terminal/text.ts'
-import { changing } from '../work/changing.ts'
 
 // --json prints all.
 const MAX_SHOWN = 20

@@ -27,13 +27,13 @@ import {
   RUN_OVERRIDES,
   requireToRun,
 } from '../command-line/pipeline-options.ts'
+import { type ExportSettings, exportPipeline } from '../export-pipeline.ts'
 import { MetricsFile } from '../log/metrics-file.ts'
 import { notBegunJson } from '../results/summary.ts'
 import { DONE, exitCode, gravest } from '../terminal/exit-code.ts'
 import { requireYes } from '../terminal/prompts.ts'
 import { type StopSignals, untilStopped } from '../terminal/signals.ts'
 import { plainJson, plainLine, shownPath } from '../terminal/text.ts'
-import { type ExportSettings, exportPipeline } from '../work/export-pipeline.ts'
 import { loadTables, requireUsable } from './load.ts'
 
 const RUNNING = grouped(HOW_IT_RUNS, {

@@ -4,10 +4,9 @@ import { inSnakeCase } from '../../core/index.ts'
 import { type Signed, signDataSet } from '../../data-set/index.ts'
 import { readSigningKey } from '../../pipeline/index.ts'
 import { flag, requiredValue } from '../command-line/command.ts'
-import { dataSetCommand } from '../command-line/pipeline-options.ts'
+import { changing, dataSetCommand } from '../command-line/pipeline-options.ts'
 import { verdictLines } from '../results/verdict.ts'
 import { bytes, counted, shownPath } from '../terminal/text.ts'
-import { changing } from '../work/changing.ts'
 
 export const sign = dataSetCommand('change', {
   flags: {

@@ -138,17 +138,7 @@ function* statusLines(
   yield* serviceLines(result, pipeline)
   yield* retiredLines(result.retired)
   for (const sentence of result.overdue) yield `to do: ${plainLine(sentence)}`
-  yield* statusTable(
-    {
-      partitions: result.each,
-      queries: result.queries,
-      more: [
-        { title: 'rows', value: ({ rows }) => rows },
-        { title: 'requests', value: ({ requests }) => requests },
-      ],
-    },
-    shown,
-  )
+  yield* statusTable(result.each, result.queries, ['rows', 'requests'], shown)
 }
 
 function* lastRunLines(

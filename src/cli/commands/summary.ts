@@ -1,10 +1,9 @@
 import { rulesOf, SUMMARY_PAGE_PATH } from '../../core/index.ts'
 import { summarizeDataSet } from '../../data-set/index.ts'
 import { choiceOf, flag } from '../command-line/command.ts'
-import { dataSetCommand } from '../command-line/pipeline-options.ts'
+import { changing, dataSetCommand } from '../command-line/pipeline-options.ts'
 import { verdictLines } from '../results/verdict.ts'
 import { counted, shownPath } from '../terminal/text.ts'
-import { changing } from '../work/changing.ts'
 
 export const summary = dataSetCommand('read', {
   flags: {

@@ -1,10 +1,9 @@
 import type { Pipeline } from '../../core/index.ts'
 import { bringTables, type TableSummary } from '../../data-set/index.ts'
 import { flag } from '../command-line/command.ts'
-import { dataSetCommand } from '../command-line/pipeline-options.ts'
+import { changing, dataSetCommand } from '../command-line/pipeline-options.ts'
 import { catalogJson, catalogText } from '../results/catalog.ts'
 import { counted, plainLine } from '../terminal/text.ts'
-import { changing } from '../work/changing.ts'
 
 export const tables = dataSetCommand('change', {
   flags: {

@@ -15,19 +15,11 @@ export type Shown = {
   readonly style: Style
 }
 
-type Figure<Row> = {
-  readonly title: string
-  readonly value: (row: Row) => number
-}
-
-type StatusRows<Row extends QueryStatus> = {
-  readonly partitions: () => Iterable<PartitionStatus>
-  readonly queries: (wanted: PartitionFilter | undefined) => readonly Row[]
-  readonly more: readonly Figure<Row>[]
-}
-
-export function* statusTable<Row extends QueryStatus>(
-  { partitions, queries, more }: StatusRows<Row>,
+/** @param more figures of a query besides its states */
+export function* statusTable(
+  partitions: () => Iterable<PartitionStatus>,
+  queries: (wanted: PartitionFilter | undefined) => readonly QueryStatus[],
+  more: readonly ('rows' | 'requests')[],
   { all, wanted, style }: Shown,
 ): Generator<string> {
   if (all) {
@@ -40,32 +32,24 @@ export function* statusTable<Row extends QueryStatus>(
     if (wanted !== null) yield 'no partition is like that'
     return
   }
-  const { shown, folded } = firstQueries(rows)
+  const sorted = rows.length <= MAX_QUERIES ? rows : gravestFirst(rows)
   yield ''
-  yield* alignedTable(queryTable(shown, more, style), style)
-  if (folded !== null) yield folded
+  yield* alignedTable(queryTable(sorted.slice(0, MAX_QUERIES), more, style), style)
+  if (rows.length > MAX_QUERIES) yield foldedLine(sorted.slice(MAX_QUERIES))
 }
 
-function numberColumn<Row>(title: string, value: (row: Row) => number): Column<Row> {
-  return { title, align: 'right', cell: (row) => (value(row) === 0 ? '' : count(value(row))) }
-}
-
-/** A line for each query, with why its last failed partition failed; `more` columns follow those of the states. */
-function queryTable<Row extends QueryStatus>(
-  rows: readonly Row[],
-  more: readonly Figure<Row>[],
+/** A line for each query, with why its last failed partition failed. */
+function queryTable(
+  rows: readonly QueryStatus[],
+  more: readonly ('rows' | 'requests')[],
   style: Style,
-): Table<Row> {
+): Table<QueryStatus> {
+  const pruned = rows.some(({ pruned }) => pruned > 0) ? (['pruned'] as const) : []
+  const figures = ['partitions', 'done', 'partial', 'failed', 'pending', ...pruned, ...more] as const
   return {
     columns: [
       { title: 'query', cell: ({ query }) => query },
-      numberColumn<Row>('partitions', ({ partitions }) => partitions),
-      numberColumn<Row>('done', ({ done }) => done),
-      numberColumn<Row>('partial', ({ partial }) => partial),
-      { ...numberColumn<Row>('failed', ({ failed }) => failed), colour: () => 'red' },
-      numberColumn<Row>('pending', ({ pending }) => pending),
-      ...(rows.some(({ pruned }) => pruned > 0) ? [numberColumn<Row>('pruned', ({ pruned }) => pruned)] : []),
-      ...more.map(({ title, value }) => numberColumn<Row>(title, value)),
+      ...figures.map((figure) => figureColumn(figure)),
     ],
     rows: () => rows,
     below: ({ failed, error }) =>
@@ -73,21 +57,24 @@ function queryTable<Row extends QueryStatus>(
   }
 }
 
+function figureColumn<Name extends string>(title: Name): Column<Readonly<Record<Name, number>>> {
+  return {
+    title,
+    align: 'right',
+    cell: (row) => (row[title] === 0 ? '' : count(row[title])),
+    colour: () => (title === 'failed' ? 'red' : null),
+  }
+}
+
 function errorLine(message: string, style: Style): string {
   return style('red', `  ${cutTo(plainLine(message), MAX_ERROR)}`)
 }
 
-/** The first {@link MAX_QUERIES}: queries with failures, then those that have begun, then those that wait. */
-function firstQueries<Row extends QueryStatus>(
-  queries: readonly Row[],
-): { readonly shown: readonly Row[]; readonly folded: string | null } {
-  if (queries.length <= MAX_QUERIES) return { shown: queries, folded: null }
-  const gravity = ({ failed, partial, pending }: Row): number =>
+/** Queries with failures, then those that have begun, then those that wait. */
+function gravestFirst(queries: readonly QueryStatus[]): readonly QueryStatus[] {
+  const gravity = ({ failed, partial, pending }: QueryStatus): number =>
     failed > 0 ? 0 : partial > 0 ? 1 : pending > 0 ? 2 : 3
-  const byGravity = [[], [], [], []] as Row[][]
-  for (const query of queries) byGravity[gravity(query)]!.push(query)
-  const sorted = byGravity.flat()
-  return { shown: sorted.slice(0, MAX_QUERIES), folded: foldedLine(sorted.slice(MAX_QUERIES)) }
+  return queries.toSorted((one, other) => gravity(one) - gravity(other))
 }
 
 function foldedLine(queries: readonly QueryStatus[]): string {
@@ -117,8 +104,8 @@ function partitionTable(
         cell: ({ state }) => state,
         colour: ({ state }) => (state === 'failed' ? 'red' : null),
       },
-      numberColumn<PartitionStatus>('rows', ({ rows }) => rows),
-      numberColumn<PartitionStatus>('requests', ({ requests }) => requests),
+      figureColumn('rows'),
+      figureColumn('requests'),
       { title: 'next', cell: ({ next }) => (next === null ? '' : cutTo(plainLine(next), MAX_CURSOR)) },
     ],
     *rows() {

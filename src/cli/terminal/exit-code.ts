@@ -11,43 +11,37 @@ export const NEEDS_SOMEBODY: ReadonlySet<ErrorKind> = new Set(['config', 'creden
 export const SIGNAL_CODES = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const
 export type Signal = keyof typeof SIGNAL_CODES
 
+const EXIT_CODES = {
+  config: USAGE,
+  credentials: 3,
+  quota: 4,
+  locked: 5,
+  transient: FAILED,
+  shape: FAILED,
+  refused: FAILED,
+  cursor: FAILED,
+  data: FAILED,
+  storage: FAILED,
+  target: FAILED,
+  damaged: FAILED,
+} as const satisfies Record<Exclude<ErrorKind, 'interrupted'>, number>
+
 export function exitCode(kind: ErrorKind, signal: Signal | null): number {
-  switch (kind) {
-    case 'config':
-      return USAGE
-    case 'credentials':
-      return 3
-    case 'quota':
-      return 4
-    case 'locked':
-      return 5
-    case 'interrupted':
-      return SIGNAL_CODES[signal ?? 'SIGINT']
-    case 'transient':
-    case 'shape':
-    case 'refused':
-    case 'cursor':
-    case 'data':
-    case 'storage':
-    case 'target':
-    case 'damaged':
-      return FAILED
-  }
+  return kind === 'interrupted' ? SIGNAL_CODES[signal ?? 'SIGINT'] : EXIT_CODES[kind]
 }
 
 /** Signals first, then what a person has to correct, failures, locks, and what the next run continues. */
 export function gravest(codes: readonly number[]): number {
-  const signal = codes.find((code) => SIGNALLED.has(code))
-  return signal ?? GRAVEST_FIRST.find((code) => codes.includes(code)) ?? DONE
+  return GRAVEST_FIRST.find((code) => codes.includes(code)) ?? DONE
 }
 
-const SIGNALLED: ReadonlySet<number> = new Set(Object.values(SIGNAL_CODES))
 const GRAVEST_FIRST: readonly number[] = [
-  exitCode('credentials', null),
+  ...Object.values(SIGNAL_CODES),
+  EXIT_CODES.credentials,
   USAGE,
   FAILED,
-  exitCode('locked', null),
-  exitCode('quota', null),
+  EXIT_CODES.locked,
+  EXIT_CODES.quota,
 ]
 
 export function exitCodeOf(error: unknown, signal: Signal | null): number {
