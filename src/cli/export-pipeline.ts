@@ -64,33 +64,23 @@ function progressView(
   { screen, logging }: Io,
 ): Required<Pick<RunOptions, 'onOpening' | 'onProgress'>> {
   const { name } = pipeline
-  let opening: { readonly step: OpeningStep; readonly sinceMs: number } | null = null
-  let latest: Progress | null = null
-  let startedMs = 0
-  screen.status = () => {
-    const nowMs = Date.now()
-    if (latest === null) {
-      const step = opening === null ? 'begins' : openingText(opening.step, opening.sinceMs, nowMs)
-      return { text: `${name}: ${step}`, fields: null }
-    }
-    const elapsedMs = performance.now() - startedMs
-    const { retrying, partitionsAdvanced, requestsAllowed, pausedUntilMs, ...figures } = latest
-    return {
-      text: progressText({ name, progress: latest, elapsedMs, nowMs }),
-      fields: { pipeline: name, ...inSnakeCase({ ...figures }) },
-    }
-  }
+  let startedMs: number | null = null
+  screen.isAt(`${name}: begins`)
   return {
     onOpening(step) {
-      opening = { step, sinceMs: Date.now() }
+      const sinceMs = Date.now()
+      screen.status = () => ({ text: `${name}: ${openingText(step, sinceMs)}`, fields: null })
     },
     onProgress(progress) {
-      if (latest === null) {
-        startedMs = performance.now()
-        if (screen.progress === 'lines' && logging.format === 'pretty')
-          screen.write(`${name}: ${planWords(pipeline, progress).join(', ')}\n`)
-      }
-      latest = progress
+      if (startedMs === null && screen.progress === 'lines' && logging.format === 'pretty')
+        screen.write(`${name}: ${planWords(pipeline, progress).join(', ')}\n`)
+      startedMs ??= performance.now()
+      const beganMs = startedMs
+      const { retrying, partitionsAdvanced, requestsAllowed, pausedUntilMs, ...figures } = progress
+      screen.status = () => ({
+        text: progressText(name, progress, performance.now() - beganMs, Date.now()),
+        fields: { pipeline: name, ...inSnakeCase({ ...figures }) },
+      })
     },
   }
 }
@@ -102,7 +92,8 @@ function paceText(pipeline: Pipeline): string {
   return `pace: up to ${rate} ${rate === 1 ? 'request' : 'requests'} a second, ${pages} at a time`
 }
 
-function openingText(step: OpeningStep, sinceMs: number, nowMs: number): string {
+function openingText(step: OpeningStep, sinceMs: number): string {
+  const nowMs = Date.now()
   switch (step.kind) {
     case 'lock':
       return `waits for a heartbeat of the run that held the lock: ${stopwatch(step.untilMs - nowMs)}`
@@ -121,16 +112,8 @@ function planWords(pipeline: Pipeline, { partitionsTotal, partitionsDoneBefore }
   ]
 }
 
-export type ProgressMoment = {
-  readonly name: string
-  readonly progress: Progress
-  readonly elapsedMs: number
-  /** Epoch milliseconds. */
-  readonly nowMs: number
-}
-
 /** The progress of a run in one line, what matters most first: a terminal cuts it. It begins alike in a pause. */
-export function progressText({ name, progress, elapsedMs, nowMs }: ProgressMoment): string {
+export function progressText(name: string, progress: Progress, elapsedMs: number, nowMs: number): string {
   const { partitionsTotal, partitionsDone: done, partitionsDoneBefore: before, partitionsFailed } = progress
   const { rows, requests, searchesRemaining, quarantined, retrying, pausedUntilMs } = progress
   const pauseMs = pausedUntilMs === null ? 0 : pausedUntilMs - nowMs

@@ -14,7 +14,7 @@ const PROGRESS: Progress = {
 const NOW = 1_700_000_000_000
 
 const shown = (changes: Partial<Progress> = {}): string =>
-  progressText({ name: 'acme', progress: { ...PROGRESS, ...changes }, elapsedMs: 12_000, nowMs: NOW })
+  progressText('acme', { ...PROGRESS, ...changes }, 12_000, NOW)
 
 describe('the progress of a run', () => {
   it('is one line with everything there is to tell, what matters most first', () => {

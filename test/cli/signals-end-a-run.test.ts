@@ -67,16 +67,19 @@ it('a signal aborts requests after five seconds, and ends a command that goes on
   onTestFinished(() => void vi.useRealTimers())
   const exit = vi.spyOn(process, 'exit').mockReturnValue(undefined as never)
   onTestFinished(() => exit.mockRestore())
-  const { stop, abort, release } = new Signals().listen(() => {})
-  onTestFinished(release)
-  // Others in this process may listen as well.
-  process.listeners('SIGTERM').at(-1)?.('SIGTERM')
-  expect([stop.aborted, abort.aborted]).toEqual([true, false])
-  vi.advanceTimersByTime(4999)
-  expect(abort.aborted).toBe(false)
-  vi.advanceTimersByTime(1)
-  expect(abort.aborted).toBe(true)
-  expect(exit).not.toHaveBeenCalled()
-  vi.advanceTimersByTime(4999)
-  expect(exit.mock.calls).toEqual([[143]])
+  return new Signals().during(
+    async ({ stop, abort }) => {
+      // Others in this process may listen as well.
+      process.listeners('SIGTERM').at(-1)?.('SIGTERM')
+      expect([stop.aborted, abort.aborted]).toEqual([true, false])
+      vi.advanceTimersByTime(4999)
+      expect(abort.aborted).toBe(false)
+      vi.advanceTimersByTime(1)
+      expect(abort.aborted).toBe(true)
+      expect(exit).not.toHaveBeenCalled()
+      vi.advanceTimersByTime(4999)
+      expect(exit.mock.calls).toEqual([[143]])
+    },
+    () => {},
+  )
 })

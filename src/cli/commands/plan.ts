@@ -40,17 +40,11 @@ export const plan = command({
   },
 })
 
-function planJson(result: PlanResult) {
-  const { partitions, minRequests, minSeconds, expectedRequests, expectedSeconds, expectedSearches } = result
-  const expected = { expectedRequests, expectedSeconds, expectedSearches }
-  const { lacking } = result
-  const lackingColumns = lacking?.partitions ?? 0
+function planJson({ partitions, minRequests, minSeconds, lacking, ...result }: PlanResult) {
+  const { expectedRequests, expectedSeconds, expectedSearches } = result
   return inSnakeCase<unknown>({
-    partitions,
-    minRequests,
-    minSeconds,
-    ...expected,
-    lackingColumns,
+    ...{ partitions, minRequests, minSeconds, expectedRequests, expectedSeconds, expectedSearches },
+    lackingColumns: lacking?.partitions ?? 0,
     lacking,
   })
 }

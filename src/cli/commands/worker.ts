@@ -7,6 +7,7 @@ import { command, type Io, integerValue, stringValue } from '../command-line/com
 import { MetricsFile } from '../log/metrics-file.ts'
 import { summaryCode } from '../results/summary.ts'
 import { exitCode } from '../terminal/exit-code.ts'
+import { type StopSignals, untilStopped } from '../terminal/signals.ts'
 import { withQueue } from './submit.ts'
 
 export const worker = command({
@@ -23,36 +24,36 @@ export const worker = command({
     const { env, cwd } = io
     const folder = resolve(cwd, pipelines ?? '.')
     const metrics = await MetricsFile.open(metricsFile, [], io)
-    const signals = io.signals.listen((signal) =>
+    const serve = async ({ stop, abort }: StopSignals): Promise<void> => {
+      try {
+        await withQueue({ ...io, wait: stop }, (queue) =>
+          work({
+            queue,
+            clock: systemClock,
+            concurrency,
+            stop,
+            log: io.log,
+            readPipeline: (file) => readSubmitted(file, folder, { env, cwd }),
+            ...(metrics === null ? {} : { onRun: watcherOf(metrics, io) }),
+            runOptions: async (pipeline, given) => {
+              await checkRequirements(pipeline, { env, allowPlaintext: given.allowPlaintext })
+              return runOptions(pipeline, { env, abort, ...given })
+            },
+          }),
+        )
+      } catch (error) {
+        // The worker was stopped. Other workers take over its jobs.
+        if (!(isExportError(error, 'interrupted') && stop.aborted)) throw error
+      } finally {
+        await metrics?.close()
+      }
+    }
+    await untilStopped(io, serve, (signal) =>
       io.log('info', 'stopping: pages in flight are committed, jobs return to the queue', {
         event: 'stop',
         signal,
       }),
     )
-    const { stop, abort } = signals
-    try {
-      await withQueue({ ...io, wait: stop }, (queue) =>
-        work({
-          queue,
-          clock: systemClock,
-          concurrency,
-          stop,
-          log: io.log,
-          readPipeline: (file) => readSubmitted(file, folder, { env, cwd }),
-          ...(metrics === null ? {} : { onRun: watcherOf(metrics, io) }),
-          runOptions: async (pipeline, given) => {
-            await checkRequirements(pipeline, { env, allowPlaintext: given.allowPlaintext })
-            return runOptions(pipeline, { env, abort, ...given })
-          },
-        }),
-      )
-    } catch (error) {
-      // The worker was stopped. Other workers take over its jobs.
-      if (!(isExportError(error, 'interrupted') && stop.aborted)) throw error
-    } finally {
-      await metrics?.close()
-      signals.release()
-    }
   },
 })
 

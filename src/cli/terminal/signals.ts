@@ -13,7 +13,6 @@ export type StopSignals = {
   readonly stop: AbortSignal
   /** Aborts five seconds later, if the command has not ended. */
   readonly abort: AbortSignal
-  release(): void
 }
 
 const SIGNALS = Object.keys(SIGNAL_CODES) as readonly Signal[]
@@ -23,7 +22,7 @@ export class Signals {
   /** The signal that came first. */
   received: Signal | null = null
 
-  listen(onFirst: (signal: Signal) => void): StopSignals {
+  async during<T>(work: (signals: StopSignals) => Promise<T>, onFirst: (signal: Signal) => void): Promise<T> {
     const stop = new AbortController()
     const abort = new AbortController()
     const timers: NodeJS.Timeout[] = []
@@ -51,13 +50,11 @@ export class Signals {
       for (const timer of timers) timer.unref()
     }
     for (const signal of SIGNALS) process.on(signal, handler)
-    return {
-      stop: stop.signal,
-      abort: abort.signal,
-      release() {
-        for (const signal of SIGNALS) process.off(signal, handler)
-        for (const timer of timers) clearTimeout(timer)
-      },
+    try {
+      return await work({ stop: stop.signal, abort: abort.signal })
+    } finally {
+      for (const signal of SIGNALS) process.off(signal, handler)
+      for (const timer of timers) clearTimeout(timer)
     }
   }
 }
@@ -83,15 +80,10 @@ function announceStop(signal: Signal, { screen }: Listener): void {
 /** Of work that ends at once. */
 export function unannounced(): void {}
 
-export async function untilStopped<T>(
+export function untilStopped<T>(
   io: Listener,
   work: (signals: StopSignals) => Promise<T>,
   onFirst: (signal: Signal, io: Listener) => void = announceStop,
 ): Promise<T> {
-  const listening = io.signals.listen((signal) => onFirst(signal, io))
-  try {
-    return await work(listening)
-  } finally {
-    listening.release()
-  }
+  return io.signals.during(work, (signal) => onFirst(signal, io))
 }
