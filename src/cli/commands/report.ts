@@ -37,7 +37,7 @@ export const report = command({
       const options = { clock: systemClock, readSecret: read, stop, log, hidesTexts: false }
       const service = Service.forCalls(settings, options)
       try {
-        return await eachReport(service, ids, io, deliver(args, io))
+        return await deliverEach(service, ids, args, io)
       } finally {
         await service.close()
       }
@@ -45,25 +45,37 @@ export const report = command({
   },
 })
 
-type Deliver = (report: Report) => Promise<void>
+const EXTENSIONS = { markdown: 'md', json: 'json' } as const
 
-function deliver(
-  { format, output }: { readonly format: 'markdown' | 'json'; readonly output: string | undefined },
-  { stdout, cwd }: Io,
-): Deliver {
-  let first = true
-  return async (report) => {
-    const text = format === 'json' ? `${reportJson(report)}\n` : reportMarkdown(report)
-    if (output !== undefined) {
-      const path = join(resolve(cwd, output), `report-${report.id}.${EXTENSIONS[format]}`)
-      await saveFile(path, text, 'The report')
-      await stdout.line(path)
-      return
+async function deliverEach(
+  service: Service,
+  ids: readonly number[],
+  { format, output }: { readonly format: keyof typeof EXTENSIONS; readonly output?: string | undefined },
+  io: Io,
+): Promise<number> {
+  const { stdout, cwd } = io
+  let code = DONE
+  for (const id of ids) {
+    try {
+      const report = await fetchReport(service, id)
+      const text = format === 'json' ? `${reportJson(report)}\n` : reportMarkdown(report)
+      if (output === undefined) {
+        const separator = stdout.hasResult && format === 'markdown' ? '\n---\n\n' : ''
+        await stdout.write(`${separator}${text}`)
+      } else {
+        const path = join(resolve(cwd, output), `report-${report.id}.${EXTENSIONS[format]}`)
+        await saveFile(path, text, 'The report')
+        await stdout.line(path)
+      }
+    } catch (error) {
+      if (!isExportError(error)) throw error
+      io.reportError(tryLater(error))
+      code = exitCode(error.kind, io.signals.received)
+      // Other errors concern all reports.
+      if (code !== FAILED) return code
     }
-    if (!first && format === 'markdown') await stdout.write('\n---\n\n')
-    first = false
-    await stdout.write(text)
   }
+  return code
 }
 
 /** @throws ExportError `data` when it is nested too deeply to be written as JSON; reading has no such limit */
@@ -80,29 +92,6 @@ function reportJson(report: Report): string {
       next,
     })
   }
-}
-
-const EXTENSIONS = { markdown: 'md', json: 'json' } as const
-
-async function eachReport(
-  service: Service,
-  ids: readonly number[],
-  io: Io,
-  onReport: Deliver,
-): Promise<number> {
-  let code = DONE
-  for (const id of ids) {
-    try {
-      await onReport(await fetchReport(service, id))
-    } catch (error) {
-      if (!isExportError(error)) throw error
-      io.reportError(tryLater(error))
-      code = exitCode(error.kind, io.signals.received)
-      // Other errors concern all reports.
-      if (code !== FAILED) return code
-    }
-  }
-  return code
 }
 
 /** The id of a threat-flow report as people type it. @throws ExportError 'config' when it is none */
