@@ -281,7 +281,7 @@ describe('what cannot be done is refused, and nothing is changed', () => {
     await refuses(2, /There is no identity in none.txt/, '--identities', 'none.txt')
     await refuses(2, /The identities in missing.txt cannot be read: ENOENT/, '--identities', 'missing.txt')
     await writeFile(join(here.folder, 'latin1.txt'), Buffer.from('jos\xe9@scatterholt.com', 'latin1'))
-    await refuses(2, /latin1.txt is not UTF-8/, '--identities', 'latin1.txt')
+    await refuses(2, /The file is neither UTF-8 nor UTF-16 \(latin1.txt\)/, '--identities', 'latin1.txt')
 
     expect((await forget(here, ['somebody@scatterholt.com'])).value).toMatchObject({ rows: 0 })
     const list = join(here.output, '_state/suppression.json')

@@ -1,8 +1,7 @@
-import { isUtf8 } from 'node:buffer'
 import { createReadStream } from 'node:fs'
 import { resolve } from 'node:path'
-import { codeOf, type ExportError, type Pipeline } from '../../core/index.ts'
-import { type ForgetResult, forgetPeople } from '../../data-set/index.ts'
+import { codeOf, type ExportError, isExportError, type Pipeline } from '../../core/index.ts'
+import { decoded, type ForgetResult, forgetPeople } from '../../data-set/index.ts'
 import { readMaskKey } from '../../pipeline/index.ts'
 import { flag, type Io, stringValue, wrongUsage } from '../command-line/command.ts'
 import { changing, dataSetCommand } from '../command-line/pipeline-options.ts'
@@ -10,7 +9,7 @@ import { canAsk, requireYes } from '../terminal/prompts.ts'
 import { counted, shownPath } from '../terminal/text.ts'
 
 /** Room for a million addresses. */
-const MAX_BYTES = 64 << 20
+const MAX_LENGTH = 64 << 20
 
 export const forget = dataSetCommand('change', {
   flags: {
@@ -41,30 +40,22 @@ async function identitiesOf(file: string | undefined, { cwd }: Io): Promise<read
   if (file === undefined && process.stdin.isTTY)
     throw none('No identities are given', 'Name a file of them with --identities, or pipe them in.')
   const where = file ?? 'stdin'
-  const text = await readAll(file === undefined ? process.stdin : createReadStream(resolve(cwd, file)), where)
-  // A carriage return alone ends lines only where nothing else does: an identity may have one.
-  const lines = text.replace(/^\ufeff/, '').split(text.includes('\n') ? /\r?\n/ : /\r/)
-  if (lines.some((line) => line.trim() !== '')) return lines
-  throw none(`There is no identity in ${where}`, 'Give one a line, and nothing else.')
-}
-
-async function readAll(source: AsyncIterable<Buffer>, where: string): Promise<string> {
-  const parts: Buffer[] = []
-  let size = 0
+  const source = file === undefined ? process.stdin : createReadStream(resolve(cwd, file))
+  let text = ''
   try {
-    for await (const part of source) {
-      parts.push(part)
-      size += part.byteLength
-      if (size > MAX_BYTES) break
+    for await (const part of decoded(source, where)) {
+      text += part
+      if (text.length > MAX_LENGTH)
+        throw none(`${where} is larger than 64 MB`, 'Give the identities in several calls.')
     }
   } catch (error) {
+    if (isExportError(error)) throw error
     throw none(`The identities in ${where} cannot be read: ${codeOf(error)}`, 'Correct --identities.')
   }
-  const bytes = Buffer.concat(parts)
-  if (size > MAX_BYTES) throw none(`${where} is larger than 64 MB`, 'Give the identities in several calls.')
-  if (isUtf8(bytes) && !bytes.includes(0)) return bytes.toString()
-  // In another encoding an identity would not be found, and nobody would know.
-  throw none(`${where} is not UTF-8 text`, 'Convert it first, with iconv for example.')
+  // A carriage return alone ends lines only where nothing else does: an identity may have one.
+  const lines = text.split(text.includes('\n') ? /\r?\n/ : /\r/)
+  if (lines.some((line) => line.trim() !== '')) return lines
+  throw none(`There is no identity in ${where}`, 'Give one a line, and nothing else.')
 }
 
 function none(what: string, next: string): ExportError {
@@ -79,7 +70,6 @@ async function askToForget(
   if (canAsk(screen)) screen.write(`${resultText(await plan(), true)}\n`)
   await requireYes(screen, {
     what: 'forget removes data',
-    cost: '',
     where: shownPath(pipeline.load.path, cwd),
     question: 'Remove it for good, and keep these people out?',
     next: 'Run `forget` again any time.',
