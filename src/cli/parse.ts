@@ -133,13 +133,20 @@ function parserOf(
       throw message ? new UsageFault(message) : error
     })
   ;(parser as unknown as UsageSettings).usageConfiguration({ 'hide-types': true })
-  for (const [name, { usage, describe }] of Object.entries(COMMANDS)) {
-    const command = named.get(name)
-    const builder = (own: Argv<CommonArgs>) => (command === undefined ? own : declared(command, own, width))
-    parser.command(usage, describe, builder, (given) => {
-      throw new Called({ args: unmarkedArgs(given), command: command! })
-    })
+  for (const [name, command] of named) {
+    const { usage, describe } = COMMANDS[name]!
+    parser.command(
+      usage,
+      describe,
+      (own) => declared(command, own, width),
+      (given) => {
+        throw new Called({ args: unmarkedArgs(given), command })
+      },
+    )
   }
+  // The shell completes their names. Where one is named already, the others are not needed.
+  if (named.size === 0)
+    for (const { usage, describe } of Object.values(COMMANDS)) parser.command(usage, describe)
   return parser.completion('completion', 'Print a script that completes commands and flags in the shell')
 }
 
