@@ -1,4 +1,4 @@
-import { ExportError, isExportError } from '../core/index.ts'
+import { ExportError, isExportError, LEFT_OUT, repeatsSecret } from '../core/index.ts'
 import { type DecodedPage, MAX_CURSOR_BYTES, type SeenCursors } from '../rows/index.ts'
 import { MIN_PAGE_SIZE, type PageSizes } from './pace/page-sizes.ts'
 import { type ChainRequest, requestsFor } from './page-requests.ts'
@@ -53,7 +53,7 @@ export type ReadPage = (body: Uint8Array, page: number) => Promise<DecodedPage>
 
 /**
  * Follows cursors to the page without `next`: short and empty pages do not end a chain.
- * @throws ExportError `data` for a repeated or too long cursor, or pages without new rows; else as `Service.request`
+ * @throws ExportError `data` for a cursor that cannot be stored, or pages without new rows; else as `Service.request`
  */
 export async function* extractPages(
   requests: PageRequests,
@@ -95,12 +95,17 @@ export async function* extractPages(
 
 const REPORT = 'If the error persists, report it to the service with the name of the query.'
 
-/** Adds a cursor to those of its chain. @throws ExportError `data` when it is too long or known */
+/** Adds a cursor to those of its chain. @throws ExportError `data` when it is known, too long, or repeats a secret */
 function requireNew(cursor: string, seen: SeenCursors, where: string): void {
   const bytes = Buffer.byteLength(cursor)
   if (bytes > MAX_CURSOR_BYTES) {
     const what = `The service sent a cursor of ${bytes} bytes; at most ${MAX_CURSOR_BYTES} are accepted`
     const next = `Run again to resume before that page. ${REPORT}`
+    throw new ExportError({ kind: 'data', what, where, next })
+  }
+  if (repeatsSecret(cursor, 'long')) {
+    const what = `The cursor that the service sent cannot be stored: ${LEFT_OUT}`
+    const next = 'Choose windows so short that each fits on one page, and report it to the service.'
     throw new ExportError({ kind: 'data', what, where, next })
   }
   if (seen.has(cursor)) {

@@ -1,5 +1,14 @@
 import type * as z from 'zod'
-import { type ExtraField, type Int64, type Int64Json, int64, numberOf } from '../core/index.ts'
+import {
+  type ExtraField,
+  type Int64,
+  type Int64Json,
+  int64,
+  numberOf,
+  repeatsSecret,
+  unlessSecret,
+} from '../core/index.ts'
+
 import type { RejectedItem } from '../rows/index.ts'
 import { type Mask, type Masks, maskText, REDACTED } from './mask/mask.ts'
 import { type Hidden, type RowTexts, repeats } from './row-texts.ts'
@@ -7,7 +16,6 @@ import {
   CREDENTIAL_FIELDS,
   fieldName,
   integer as int64Schema,
-  isKnownField,
   SOURCE_FIELDS,
   timestamp,
   UNNAMED_FIELDS,
@@ -19,7 +27,8 @@ const MAX_TEXT_LENGTH = 10_240
 const MAX_ELEMENTS = 100
 const MAX_UNKNOWN_FIELDS = 50
 
-type Rule = (value: unknown) => unknown
+/** What is shown of a value of a field. @param hidden what its texts may not contain */
+type Rule = (value: unknown, hidden: Hidden) => unknown
 
 type Issue = Pick<z.core.$ZodIssue, 'path' | 'message'>
 
@@ -33,30 +42,24 @@ export function credentialQuarantine(
   texts: RowTexts,
 ): Quarantine {
   const isNamed = extras.some(({ name }) => name === 'credential_hash')
+  const shortened = (url: unknown): unknown => (typeof url === 'string' ? texts.url(url) : url)
   // These fields are not strings. A string in them has an unknown origin and may be the secret.
-  const source = object(
-    rules([...SOURCE_FIELDS], { is_alert_enabled: truth, breached_at: time, leaked_at: time }),
-  )
-  const show = object(
-    rules([...CREDENTIAL_FIELDS], {
-      identity_name: masked(masks.identity),
-      hash: masked(masks.secret),
-      // A dictionary attack on a digest without a key may reveal the secret.
-      credential_hash: isNamed ? masked(null) : () => REDACTED,
-      id: integer,
-      imported_at: time,
-      source,
-      auth_domains: listed,
-      urls: (value) => {
-        const urls = listed(value)
-        return Array.isArray(urls)
-          ? urls.map((url) => (typeof url === 'string' ? texts.url(url) : url))
-          : urls
-      },
-    }),
-  )
+  const source = object(SOURCE_FIELDS, { is_alert_enabled: truth, breached_at: time, leaked_at: time })
+  const show = object(CREDENTIAL_FIELDS, {
+    identity_name: masked(masks.identity),
+    hash: masked(masks.secret),
+    // A dictionary attack on a digest without a key may reveal the secret.
+    credential_hash: (value, hidden) =>
+      isNamed && (value === null || typeof value === 'string') ? plain(value, hidden) : REDACTED,
+    id: integer,
+    imported_at: time,
+    source,
+    auth_domains: listed,
+    urls: (value, hidden) =>
+      listed(Array.isArray(value) ? value.slice(0, MAX_ELEMENTS).map(shortened) : value, hidden),
+  })
   return quarantine((item) => {
-    if (typeof item !== 'object' || item === null) return show(item)
+    if (typeof item !== 'object' || item === null) return show(item, NOTHING_HIDDEN)
     const { hash, identity_name: identity } = item as { hash?: unknown; identity_name?: unknown }
     const secrets = scalars(hash)
     const bare =
@@ -64,7 +67,7 @@ export function credentialQuarantine(
         ? secrets.reduce((text, secret) => texts.identity(text, secret), identity)
         : identity
     const hidden = texts.hidden(secrets, typeof bare === 'string' ? bare : null)
-    return withheld(show('identity_name' in item ? { ...item, identity_name: bare } : item), hidden)
+    return show('identity_name' in item ? { ...item, identity_name: bare } : item, hidden)
   })
 }
 
@@ -82,30 +85,13 @@ function scalars(value: unknown): readonly string[] {
 
 const MAX_SECRETS = 100
 
-/** Fields that have rules of their own, or are numbers and times. */
-const AS_THEY_ARE: ReadonlySet<string> = new Set([
-  ...['id', 'hash', 'identity_name', 'imported_at', 'breached_at', 'leaked_at'],
-])
-
-/** What is shown, with `[REDACTED]` for each text and number that contains what it may not. */
-function withheld(shown: unknown, hidden: Hidden): unknown {
-  if (hidden.length === 0) return shown
-  if (typeof shown === 'string' || typeof shown === 'number')
-    return repeats(String(shown), hidden) ? REDACTED : shown
-  if (Array.isArray(shown)) return shown.map((each) => withheld(each, hidden))
-  if (typeof shown !== 'object' || shown === null) return shown
-  return Object.fromEntries(
-    Object.entries(shown).map(([name, value]) => [
-      !isKnownField(name) && repeats(name, hidden) ? UNNAMED_FIELDS : name,
-      AS_THEY_ARE.has(name) ? value : withheld(value, hidden),
-    ]),
-  )
-}
-
 /** @param fields the known fields of an item that holds no secret */
 export function plainQuarantine(fields: ReadonlySet<string>): Quarantine {
-  return quarantine(object(rules([...fields], {})))
+  const show = object(fields, {})
+  return quarantine((item) => show(item, NOTHING_HIDDEN))
 }
+
+const NOTHING_HIDDEN: Hidden = []
 
 function quarantine(show: (item: unknown) => unknown): Quarantine {
   return (item, issues, index) => ({
@@ -167,21 +153,18 @@ function rawId(item: unknown): number | bigint | null {
   return typeof id === 'bigint' || (typeof id === 'number' && Number.isSafeInteger(id)) ? id : null
 }
 
-function rules(known: readonly string[], special: Readonly<Record<string, Rule>>): ReadonlyMap<string, Rule> {
-  return new Map(known.map((name) => [name, special[name] ?? plain]))
-}
-
 /** Shows known fields by their rules, and only the names of all others. */
-function object(rules: ReadonlyMap<string, Rule>): Rule {
-  return (value) => {
+function object(known: ReadonlySet<string>, rules: Readonly<Record<string, Rule>>): Rule {
+  return (value, hidden) => {
     if (value === null) return null
     if (typeof value !== 'object' || Array.isArray(value)) return REDACTED
     const fields = Object.entries(value)
-    const known = fields.filter(([name]) => rules.has(name))
-    const unknown = fields.filter(([name]) => !rules.has(name)).slice(0, MAX_UNKNOWN_FIELDS)
+    const unknown = fields.filter(([name]) => !known.has(name)).slice(0, MAX_UNKNOWN_FIELDS)
     return Object.fromEntries([
-      ...unknown.map(([name]) => [fieldName('', name), REDACTED]),
-      ...known.map(([name, field]) => [name, rules.get(name)!(field)]),
+      ...unknown.map(([name]) => [shownName(name, hidden), REDACTED]),
+      ...fields
+        .filter(([name]) => known.has(name))
+        .map(([name, field]) => [name, (rules[name] ?? plain)(field, hidden)]),
     ])
   }
 }
@@ -194,13 +177,15 @@ function masked(mask: Mask | null): Rule {
 }
 
 /** A value that is not secret. The field cannot be an object, so the contents of an object are unknown and redacted. */
-function plain(value: unknown): unknown {
-  if (Array.isArray(value)) return value.slice(0, MAX_ELEMENTS).map(scalar)
-  return scalar(value)
+function plain(value: unknown, hidden: Hidden): unknown {
+  if (Array.isArray(value)) return value.slice(0, MAX_ELEMENTS).map((each) => scalar(each, hidden))
+  return scalar(value, hidden)
 }
 
 function integer(value: unknown): unknown {
-  return value === null || typeof value === 'number' || typeof value === 'bigint' ? scalar(value) : REDACTED
+  return value === null || typeof value === 'number' || typeof value === 'bigint'
+    ? scalar(value, NOTHING_HIDDEN)
+    : REDACTED
 }
 
 function truth(value: unknown): unknown {
@@ -208,29 +193,28 @@ function truth(value: unknown): unknown {
 }
 
 function time(value: unknown): unknown {
-  return value === null || timestamp.safeParse(value).success ? value : REDACTED
+  if (value === null) return null
+  return timestamp.safeParse(value).success ? cut(value as string) : REDACTED
 }
 
-function listed(value: unknown): unknown {
-  return value === null || Array.isArray(value) ? plain(value) : REDACTED
+function listed(value: unknown, hidden: Hidden): unknown {
+  return value === null || Array.isArray(value) ? plain(value, hidden) : REDACTED
 }
 
-function scalar(value: unknown): unknown {
-  switch (typeof value) {
-    case 'string':
-      return cut(value)
-    case 'number':
-      // Beyond 2^53, the number may differ from that in the response.
-      return Math.abs(value) <= Number.MAX_SAFE_INTEGER ? value : null
-    case 'bigint':
-      return cut(String(value))
-    case 'boolean':
-      return value
-    default:
-      return value === null ? null : REDACTED
-  }
+function scalar(value: unknown, hidden: Hidden): unknown {
+  if (value === null || typeof value === 'boolean') return value
+  // Beyond 2^53, a number may differ from that in the response.
+  if (typeof value === 'number' && !(Math.abs(value) <= Number.MAX_SAFE_INTEGER)) return null
+  if (typeof value !== 'string' && typeof value !== 'number' && typeof value !== 'bigint') return REDACTED
+  const text = cut(String(value))
+  if (repeats(text, hidden)) return REDACTED
+  return typeof value === 'number' ? value : text
 }
 
 function cut(text: string): string {
-  return text.slice(0, MAX_TEXT_LENGTH).toWellFormed()
+  return unlessSecret(text.slice(0, MAX_TEXT_LENGTH).toWellFormed(), 'long')
+}
+
+function shownName(name: string, hidden: Hidden): string {
+  return repeats(name, hidden) || repeatsSecret(name) ? UNNAMED_FIELDS : fieldName('', name)
 }

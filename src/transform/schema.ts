@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { parseTimestamp } from '../core/index.ts'
+import { parseTimestamp, repeatsSecret } from '../core/index.ts'
 
 const optionalString = z.string().nullish()
 const optionalStrings = z.array(z.string()).nullish()
@@ -81,10 +81,6 @@ export const SOURCE_FIELDS: ReadonlySet<string> = new Set([
 ])
 export const REPORT_FIELDS: ReadonlySet<string> = new Set(Object.keys(reportSchema.shape))
 
-export function isKnownField(name: string): boolean {
-  return CREDENTIAL_FIELDS.has(name) || SOURCE_FIELDS.has(name) || REPORT_FIELDS.has(name)
-}
-
 /** Names per page. Further names are counted together. */
 const MAX_NAMES = 50
 /** Under which fields are counted whose names are not shown. */
@@ -104,8 +100,14 @@ export class UnknownFields {
     for (const name of names) this.count(name, isHidden)
   }
 
+  /** Without names that repeat a known secret. */
   record(): Readonly<Record<string, number>> {
-    return Object.fromEntries(this.#counts)
+    const shown = new Map<string, number>()
+    for (const [name, times] of this.#counts) {
+      const key = repeatsSecret(name) ? UNNAMED_FIELDS : name
+      shown.set(key, (shown.get(key) ?? 0) + times)
+    }
+    return Object.fromEntries(shown)
   }
 }
 

@@ -1,18 +1,16 @@
 import { expect, test } from 'vitest'
 import { learnSecret } from '../../src/core/index.ts'
-import { pagesWithoutSecrets } from '../../src/run/decoding.ts'
 import { CODES, FORMS, OTHER_SPELLINGS } from '../support/quotations.ts'
-import { credential } from '../transform/credentials.ts'
-import { readersOf } from '../transform/plain-pages.ts'
-import { decodeSettings, pageContext } from '../transform/plans.ts'
+import { credential } from './credentials.ts'
+import { readersOf } from './plain-pages.ts'
+import { decodeSettings, pageContext } from './plans.ts'
 
 /** Names of unknown fields as they are shown: those of items with one each, and that of an item in quarantine. */
 async function shownNames(names: readonly string[]) {
-  const { plain } = readersOf(decodeSettings())
+  const { read } = readersOf(decodeSettings())
   const items = names.map((name, id) => credential({ id, [name]: 1 }))
-  const decode = pagesWithoutSecrets((body, context) => plain(Buffer.from(body), context))
   const all = [...items, credential({ id: null, [names[0]!]: 1 })]
-  const page = decode(Buffer.from(JSON.stringify({ items: all, next: null })), pageContext())
+  const page = read(Buffer.from(JSON.stringify({ items: all, next: null })), pageContext())
   const inQuarantine = Object.keys(page.quarantined[0]!.item as object).filter(
     (name) => !(name in credential()),
   )
