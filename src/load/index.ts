@@ -1,7 +1,6 @@
-export { createEncoder } from './encode/create-encoder.ts'
+export { createEncoder, requireEngine } from './encode/create-encoder.ts'
 export { decodeRecordBatches } from './encode/decode-record-batches.ts'
 export { type EncodeSettings, rowGroupRows, shardExtension } from './encode/encoder.ts'
-export { requireEngine } from './encode/engine-package.ts'
 export type { InspectedShard, ShardReader, Wanted } from './inspect/index.ts'
 export { folderOf, listSealed, ownsFolder, partOf, SEALED_FOLDER, sealedPath } from './layout.ts'
 export { moveToOrphans, ORPHANS } from './orphans.ts'

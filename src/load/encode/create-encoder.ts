@@ -1,4 +1,5 @@
-import type { CsvFormat, ParquetFormat } from '../../core/index.ts'
+import { createRequire } from 'node:module'
+import { type CsvFormat, ExportError, type Format, type ParquetFormat } from '../../core/index.ts'
 import type { EncodeSettings, ShardEncoder } from './encoder.ts'
 
 type Engine<F> = (settings: EncodeSettings, format: F) => ShardEncoder
@@ -22,5 +23,23 @@ export async function createEncoder(settings: EncodeSettings): Promise<ShardEnco
       return (await PARQUET_ENGINES[format.engine]())(settings, format)
     case 'csv':
       return (await CSV_ENGINES[format.engine]())(settings, format)
+  }
+}
+
+const PACKAGE = 'parquetjs-lite'
+
+/** parquetjs-lite is optional, since nobody maintains it. @throws ExportError `config` when it is not installed */
+export function requireEngine({ engine }: Format): void {
+  if (engine !== PACKAGE) return
+  try {
+    createRequire(import.meta.url).resolve(PACKAGE)
+  } catch (cause) {
+    throw new ExportError({
+      kind: 'config',
+      what: `The engine ${PACKAGE} needs the package ${PACKAGE}, which is not installed`,
+      where: 'load.engine',
+      next: `Leave out load.engine, install spillway with its optional dependencies, or run \`npm install ${PACKAGE}\` beside it.`,
+      cause,
+    })
   }
 }

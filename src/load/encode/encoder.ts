@@ -1,6 +1,6 @@
-import type { Format } from '../../core/index.ts'
+import type { Encoding } from 'hyparquet'
+import type { Format, Int64 } from '../../core/index.ts'
 import type { ColumnSpec, RecordBatch } from '../../rows/index.ts'
-import type { ColumnChunk } from './parquet/column-chunk.ts'
 
 /** Pure: no I/O and no clock. All before the footer can be appended to a file as soon as it is encoded. */
 export type ShardEncoder = {
@@ -25,6 +25,27 @@ export type WrittenRowGroup = {
   readonly offset: number
   readonly rows: number
   readonly chunks: readonly ColumnChunk[]
+}
+
+export type MinMax =
+  | { readonly min: Int64; readonly max: Int64 }
+  | { readonly min: string; readonly max: string }
+
+/** The footer's data about one column of a row group. Offsets count from the start of the row group. */
+export type ColumnChunk = {
+  /** Number of values, nulls and empty lists. */
+  readonly entries: number
+  readonly nulls: number
+  readonly encoding: Encoding
+  /** Offset of the dictionary page; null: there is none. */
+  readonly dictionary: number | null
+  /** Offset of the first data page. */
+  readonly data: number
+  /** Bytes of all pages with their headers, before and after compression. */
+  readonly raw: number
+  readonly stored: number
+  /** null: there are no values, or they may not be shown. */
+  readonly minMax: MinMax | null
 }
 
 export type EncodeSettings = {

@@ -2,10 +2,12 @@ import type { CompressionCodec, Encoding, FileMetaData, RowGroup, SchemaElement 
 import { ByteWriter } from 'hyparquet-writer/src/bytewriter.js'
 import { writeMetadata } from 'hyparquet-writer/src/metadata.js'
 import { type ColumnSpec, elementFieldId, fieldId } from '../../../rows/index.ts'
-import type { EncodeSettings, WrittenRowGroup } from '../encoder.ts'
-import { type ColumnChunk, MAX_STATISTIC_BYTES } from './column-chunk.ts'
+import type { ColumnChunk, EncodeSettings, WrittenRowGroup } from '../encoder.ts'
 
 export const MAGIC = 'PAR1'
+
+/** Longer strings get no min/max statistics: they would make the footer large. */
+export const MAX_STATISTIC_BYTES = 256
 
 type FooterSettings = Pick<EncodeSettings, 'columns' | 'createdBy' | 'fileMetadata'> & {
   readonly codec: CompressionCodec

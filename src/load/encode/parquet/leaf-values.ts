@@ -1,8 +1,8 @@
 import { type Encodings, int64 } from '../../../core/index.ts'
 import type { Int64Vector, IntegerVector, NumberVector, TextVector } from '../../../rows/index.ts'
 import type { ByteBuffer } from '../byte-buffer.ts'
+import type { ColumnChunk, MinMax } from '../encoder.ts'
 import { type RecordBatchColumn, textAt, totalRows, type VectorOf } from '../record-batch-column.ts'
-import { type ColumnChunk, MAX_STATISTIC_BYTES, type MinMax } from './column-chunk.ts'
 import { bitWidthOf, codeNumbers, codeTexts } from './dictionary.ts'
 import {
   fitsDelta,
@@ -13,6 +13,7 @@ import {
   writePlainInt64,
   writePlainTexts,
 } from './encodings.ts'
+import { MAX_STATISTIC_BYTES } from './footer.ts'
 import { presentTexts, presentValues, scratch } from './rows.ts'
 
 /** The values that are not null, in order. Valid until `freeScratch`. */

@@ -1,11 +1,10 @@
+import { createRequire } from 'node:module'
 import { parquetMetadata } from 'hyparquet'
 import type { Field } from 'parquetjs-lite'
 import { ExportError, isExportError, type ParquetFormat } from '../../../core/index.ts'
 import type { ColumnSpec, RecordBatch, RowValue } from '../../../rows/index.ts'
-import type { EncodedRowGroup, EncodeSettings, ShardEncoder } from '../encoder.ts'
-import { loadParquetjsLite } from '../engine-package.ts'
+import type { ColumnChunk, EncodedRowGroup, EncodeSettings, ShardEncoder } from '../encoder.ts'
 import { rowObjects, totalRows } from '../record-batch-column.ts'
-import type { ColumnChunk } from './column-chunk.ts'
 import { MAGIC, parquetFooter } from './footer.ts'
 
 /** The configuration refuses zstd with this engine. */
@@ -66,7 +65,10 @@ async function encodeRows(
   recordBatches: readonly RecordBatch[],
   rows: number,
 ): Promise<EncodedRowGroup> {
-  const parquetjs = loadParquetjsLite()
+  // Loaded on first use: it is optional.
+  const parquetjs = createRequire(import.meta.url)(
+    'parquetjs-lite',
+  ) as typeof import('parquetjs-lite').default
   const large = new Set(
     recordBatches.flatMap((recordBatch) =>
       recordBatch.columns.filter(({ values }) => values.kind === 'int64').map(({ name }) => name),
