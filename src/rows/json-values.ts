@@ -6,7 +6,7 @@ export type JsonValue =
   | readonly JsonValue[]
   | { readonly [key: string]: JsonValue }
 
-// The parsed values of a shorter text always fit into memory.
+/** The parsed values of a shorter text always fit into memory. */
 const MODEST_BYTES = 1 << 20
 // A value takes some seventy bytes of memory. The largest page, 10,000 items with lists, has a tenth of this limit.
 const MAX_VALUES = 2_000_000
@@ -17,14 +17,9 @@ const COMMA = 0x2c
 const OPEN_BRACE = 0x7b
 const OPEN_BRACKET = 0x5b
 
-/** Whether a JSON text is so long that its values must be counted before it is parsed. */
-export function mayHoldManyValues(bytes: number): boolean {
-  return bytes > MODEST_BYTES
-}
-
 /** Whether the memory of its values could exceed what is available: `[{},{},…` has three bytes for each value. */
 export function hasTooManyValues(json: Uint8Array): boolean {
-  if (!mayHoldManyValues(json.length)) return false
+  if (json.length <= MODEST_BYTES) return false
   let values = 0
   let inString = false
   for (let i = 0; i < json.length; i++) {

@@ -8,9 +8,8 @@ import {
 } from '../rows/index.ts'
 import { ChainIds } from './chain-ids.ts'
 import { CredentialColumns } from './columns/credential-columns.ts'
-import { ExtraReader } from './extra/extra-reader.ts'
-import { masksOf } from './mask/mask.ts'
-import { Suppression } from './mask/suppression.ts'
+import { ExtraReader } from './extra-reader.ts'
+import { masksOf, suppression } from './mask/mask.ts'
 import { ignoredFilter, PageRange } from './page-range.ts'
 import { credentialQuarantine, type Quarantine, rejectedId, rejectedTime } from './quarantine.ts'
 import { RowTexts, repeats } from './row-texts.ts'
@@ -21,8 +20,8 @@ export class CredentialPage {
   readonly columns: CredentialColumns
   readonly extras: ExtraReader | null
   readonly texts: RowTexts
-  /** null: nobody is forgotten. */
-  readonly suppression: Suppression | null
+  /** Whether a person is forgotten; null: nobody is. */
+  readonly isForgotten: ((identity: string) => boolean) | null
   range!: PageRange
   unknown!: UnknownFields
   readonly #order: DecodeSettings['order']
@@ -38,7 +37,7 @@ export class CredentialPage {
     this.columns = new CredentialColumns(settings, masks)
     this.extras = settings.extras.length === 0 ? null : new ExtraReader(settings.extras)
     this.texts = new RowTexts(settings)
-    this.suppression = Suppression.of(settings.suppress)
+    this.isForgotten = suppression(settings.suppress)
     this.#order = settings.order
     this.#quarantine = credentialQuarantine(masks, settings.extras, this.texts)
   }
@@ -68,7 +67,7 @@ export class CredentialPage {
       if (at !== null && this.range.isLeftToOthers(at)) return
       const id = rejectedId(item)
       if (id !== null && !this.#ids.isNewRejection(id)) return
-      if (this.#isForgotten(item)) {
+      if (this.#isOfForgotten(item)) {
         this.forget(at)
         return
       }
@@ -81,7 +80,7 @@ export class CredentialPage {
     if (verdict === 'outside') throw ignoredFilter(index, this.#context)
     if (verdict !== 'keep') return
     // Only now: its id is remembered, so that a repetition is recognized.
-    if (this.suppression?.has(credential.identity_name) === true) {
+    if (this.isForgotten?.(credential.identity_name) === true) {
       this.forget(credential.imported_at)
       return
     }
@@ -112,11 +111,11 @@ export class CredentialPage {
     }
   }
 
-  #isForgotten(item: unknown): boolean {
-    if (this.suppression === null || typeof item !== 'object' || item === null) return false
+  #isOfForgotten(item: unknown): boolean {
+    if (this.isForgotten === null || typeof item !== 'object' || item === null) return false
     const { identity_name: name, hash } = item as { identity_name?: unknown; hash?: unknown }
     if (typeof name !== 'string') return false
-    return this.suppression.has(this.texts.identity(name, typeof hash === 'string' ? hash : null))
+    return this.isForgotten(this.texts.identity(name, typeof hash === 'string' ? hash : null))
   }
 }
 

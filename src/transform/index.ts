@@ -1,5 +1,12 @@
 export { valueColumn } from './columns/value-columns.ts'
 export { createDecoder, type Decoder } from './decoder.ts'
-export { identityDigest, identityHider, looksMasked, maskedQueryValue, REDACTED } from './mask/mask.ts'
+export {
+  filedIdentity,
+  identityDigest,
+  identityHider,
+  looksMasked,
+  maskedQueryValue,
+  REDACTED,
+  suppressionDigest,
+} from './mask/mask.ts'
 export { IGNORABLE, normalIdentity, withoutEnd } from './mask/normal-form.ts'
-export { filedIdentity, suppressionDigest } from './mask/suppression.ts'

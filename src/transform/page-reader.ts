@@ -1,12 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { isExportError } from '../core/index.ts'
-import {
-  type DecodedPage,
-  type DecodeSettings,
-  hasTooManyValues,
-  mayHoldManyValues,
-  type PageContext,
-} from '../rows/index.ts'
+import { type DecodedPage, type DecodeSettings, hasTooManyValues, type PageContext } from '../rows/index.ts'
 import type { SourceTable } from './columns/source-table.ts'
 import type { ListList } from './columns/text-list.ts'
 import { CredentialPage } from './credential-page.ts'
@@ -22,11 +16,10 @@ import {
   IDENTITY_NAME,
   KIND,
   KNOWN_PASSWORD_ID,
-  SOURCE,
   SOURCE_ID,
   URLS,
 } from './scan/item-fields.ts'
-import { type ItemWalker, itemWalker, RECORD_SLOTS, STATUS } from './scan/item-walker.ts'
+import { type ItemWalker, itemWalker, RECORD_SLOTS, STATUS, textIn } from './scan/item-walker.ts'
 import {
   CLOSE_BRACE,
   CLOSE_BRACKET,
@@ -184,7 +177,7 @@ export class PageReader {
     if (walker.isLine(record)) return 'outside'
     const verdict = page.range.admit(walker.id(record), walker.times[record]!)
     if (verdict !== 'keep') return verdict
-    if (page.suppression?.has(identityOf(walker, record)) === true) {
+    if (page.isForgotten?.(walker.text(record, IDENTITY_NAME)!) === true) {
       page.forget(walker.times[record]!)
       return 'drop'
     }
@@ -196,15 +189,12 @@ export class PageReader {
     const { texts, unknown } = this.#page
     let hidden: Hidden | null = null
     const isHidden = (name: string): boolean => {
-      hidden ??= texts.hidden([textAt(walker, record * RECORD_SLOTS + HASH)], identityOf(walker, record))
+      hidden ??= texts.hidden([walker.text(record, HASH)], walker.text(record, IDENTITY_NAME)!)
       return repeats(name, hidden)
     }
-    const { bytes } = walker
-    for (let field = walker.firstUnknown(record); field < walker.endUnknown(record); field++) {
-      const name = bytes.toString('utf8', walker.unknownField(field, 0), walker.unknownField(field, 1))
-      unknown.count(fieldName('', name), isHidden)
-    }
-    unknown.countAll(sourceOf(walker, record)?.unknown ?? [], isHidden)
+    for (let field = walker.firstUnknown(record); field < walker.endUnknown(record); field++)
+      unknown.count(fieldName('', walker.unknownName(field)), isHidden)
+    unknown.countAll(walker.source(record)?.unknown ?? [], isHidden)
   }
 
   #addRows(walker: ItemWalker<KnownSource>): void {
@@ -228,9 +218,7 @@ export class PageReader {
   }
 
   #sourceEntry(walker: ItemWalker<KnownSource>, record: number, table: SourceTable): number {
-    const { bytes, starts, ends } = walker
-    const slots = record * RECORD_SLOTS
-    const known = sourceOf(walker, record)
+    const known = walker.source(record)
     if (known !== null && walker.hasIdOfSource(record)) {
       if (known.page !== this.#pages) {
         known.page = this.#pages
@@ -238,20 +226,14 @@ export class PageReader {
       }
       return known.entry
     }
-    // Includes the quotes around it.
-    const sourceId = bytes.toString('utf8', starts[slots + SOURCE_ID]! - 1, ends[slots + SOURCE_ID]! + 1)
-    return table.entry(JSON.parse(sourceId) as string, known?.source ?? null)
+    return table.entry(walker.text(record, SOURCE_ID)!, known?.source ?? null)
   }
-}
-
-function sourceOf(walker: ItemWalker<KnownSource>, record: number): KnownSource | null {
-  return walker.kinds[record * RECORD_SLOTS + SOURCE] === KIND.source ? walker.source(record) : null
 }
 
 function hasUnknown(walker: ItemWalker<KnownSource>, record: number): boolean {
   return (
     walker.firstUnknown(record) < walker.endUnknown(record) ||
-    (sourceOf(walker, record)?.unknown.length ?? 0) > 0
+    (walker.source(record)?.unknown.length ?? 0) > 0
   )
 }
 
@@ -276,23 +258,6 @@ function addLists(
   }
 }
 
-function identityOf(walker: ItemWalker<KnownSource>, record: number): string {
-  return textAt(walker, record * RECORD_SLOTS + IDENTITY_NAME) ?? ''
-}
-
-function textAt({ bytes, kinds, starts, ends }: ItemWalker<KnownSource>, slot: number): string | null {
-  const kind = kinds[slot]
-  if (kind !== KIND.text && kind !== KIND.escapedText) return null
-  const [start, end] = [starts[slot]!, ends[slot]!]
-  return textIn(bytes, start, end, kind === KIND.escapedText)
-}
-
-function textIn(bytes: Buffer, start: number, end: number, hasEscapes: boolean): string {
-  return hasEscapes
-    ? (JSON.parse(bytes.toString('utf8', start - 1, end + 1)) as string)
-    : bytes.toString('utf8', start, end)
-}
-
 /** Ends the reading of a response; {@link parseResponse} then says why. */
 function notUnderstood(): SyntaxError {
   return new SyntaxError()
@@ -311,7 +276,7 @@ export type KnownSource = {
 /** Parses and validates a source that has not come before; null when it breaks the schema. */
 export function readSource(bytes: Buffer, start: number, end: number): KnownSource | null {
   // An item with it is parsed as a whole.
-  if (mayHoldManyValues(end - start)) return null
+  if (hasTooManyValues(bytes.subarray(start, end))) return null
   const value: unknown = JSON.parse(bytes.toString('utf8', start, end))
   const { data: source } = sourceSchema.safeParse(value)
   if (source === undefined) return null

@@ -1,7 +1,9 @@
 import { type Column, type Group, TextDictionary } from '../../rows/index.ts'
 import { REDACTED } from '../mask/mask.ts'
+import { STATE } from '../scan/item-fields.ts'
+import type { FieldRun } from '../scan/item-walker.ts'
 import { IndexList } from './lists.ts'
-import { type FieldRun, STATE, TextList, textVector } from './text-list.ts'
+import { TextList, textVector } from './text-list.ts'
 import { unescapeJson } from './unescape-json.ts'
 
 export type TextColumn = {

@@ -1,5 +1,7 @@
 import type { TextVector, Vector } from '../../rows/index.ts'
 import { MASK_ROOM, type Mask } from '../mask/mask.ts'
+import { STATE } from '../scan/item-fields.ts'
+import type { FieldRun } from '../scan/item-walker.ts'
 import { IndexList, Validity } from './lists.ts'
 import { unescapeJson } from './unescape-json.ts'
 
@@ -7,25 +9,6 @@ const FIRST_BYTES = 1 << 16
 const MAX_KEPT_BYTES = 1 << 24
 /** Below this, a loop copies faster than the call of a built-in does. */
 const SHORT_COPY = 48
-
-/** What a row has of a field. */
-export const STATE = { null: 0, text: 1, escapedText: 2, sameText: 3 } as const
-
-/** The texts of one field at a time, in a run of rows. It holds the field that was read last. */
-export type FieldRun = {
-  readonly rows: number
-  /** By row: its {@link STATE}, and the offsets in `bytes` of the JSON of its text, without quotes. */
-  readonly states: Uint8Array
-  readonly starts: Uint32Array
-  readonly ends: Uint32Array
-  readonly bytes: Uint8Array
-  /** The texts themselves, end to end, and by row where they end. */
-  readonly texts: Uint8Array
-  readonly offsets: Uint32Array
-
-  /** Gathers a field. @returns how many rows have none, or -1 when not all texts are end to end */
-  gather(field: number): number
-}
 
 /** Texts end to end in one run of UTF-8 bytes, masked as they arrive. */
 export class TextList {

@@ -2,13 +2,21 @@ import type { SecretFacts } from '../../core/index.ts'
 import type { Column, Group } from '../../rows/index.ts'
 import { BooleanList, IndexList } from '../columns/lists.ts'
 import { addGroup } from '../columns/text-columns.ts'
-import { type FieldRun, STATE, textVector } from '../columns/text-list.ts'
+import { textVector } from '../columns/text-list.ts'
 import { unescapeJson } from '../columns/unescape-json.ts'
-import { saysDigest } from './digest-forms.ts'
-import { type FactsOf, PLAIN_THAT_MEETS, SECRET_KINDS, secretFacts } from './secret-facts.ts'
+import { STATE } from '../scan/item-fields.ts'
+import { type FieldRun, textIn } from '../scan/item-walker.ts'
+import { isDigest, saysDigest } from './digest-forms.ts'
 
-/** The number of a row without a secret. */
-const NONE = PLAIN_THAT_MEETS + 1
+/** Values of `secret_kind`, by their numbers here. */
+const SECRET_KINDS = ['plain', 'digest', 'empty'] as const
+
+const PLAIN = 0
+const DIGEST = 1
+const EMPTY = 2
+/** Plain secrets that meet the policy have a number of their own, and rows without a secret. */
+const PLAIN_THAT_MEETS = 3
+const NONE = 4
 
 /** The columns of `transform.secret_facts` under construction, which know secrets before they are masked. */
 export class FactColumns {
@@ -50,8 +58,7 @@ export class FactColumns {
       }
     }
     run.gather(secret)
-    const { states, starts, ends } = run
-    const bytes = run.bytes as Buffer
+    const { states, starts, ends, bytes } = run
     for (let row = 0; row < rows; row++) {
       const state = states[row]
       if (state === STATE.null) this.#add(NONE)
@@ -86,7 +93,56 @@ export class FactColumns {
 }
 
 function textOf({ states, starts, ends, bytes }: FieldRun, row: number): string {
-  const [start, end] = [starts[row]!, ends[row]!]
-  if (states[row] !== STATE.escapedText) return (bytes as Buffer).toString('utf8', start, end)
-  return JSON.parse((bytes as Buffer).toString('utf8', start - 1, end + 1)) as string
+  return textIn(bytes, starts[row]!, ends[row]!, states[row] === STATE.escapedText)
+}
+
+/** What is known of a secret before it is masked: the number of its kind. The secret is the UTF-8 text at [start, end). */
+type FactsOf = (bytes: Buffer, start: number, end: number, saysDigest: boolean) => number
+
+function secretFacts({ policy }: SecretFacts): FactsOf {
+  const meets = (points: number, classes: number): number =>
+    points >= policy.minLength && COUNTS[classes]! >= policy.classes ? PLAIN_THAT_MEETS : PLAIN
+  return (bytes, start, end, saysDigest) => {
+    if (start === end) return EMPTY
+    if (saysDigest || isDigest(bytes, start, end)) return DIGEST
+    let found = 0
+    for (let i = start; i < end; i++) {
+      const byte = bytes[i]!
+      if (byte >= 0x80) return meets(...measured(bytes.toString('utf8', start, end)))
+      found |= ASCII[byte]!
+    }
+    return meets(end - start, found)
+  }
+}
+
+/* Classes of characters, as bits. */
+const UPPER = 1
+const LOWER = 2
+const DIGIT = 4
+const OTHER = 8
+const CLASSES = UPPER | LOWER | DIGIT | OTHER
+
+/** How many classes are in a set of them. */
+const COUNTS = Uint8Array.from(
+  { length: CLASSES + 1 },
+  (_, set) => set.toString(2).replaceAll('0', '').length,
+)
+
+const ASCII = Uint8Array.from({ length: 0x80 }, (_, code) => classOf(String.fromCharCode(code)))
+
+/** As Active Directory counts them, but for letters without a case, which are others here. */
+function classOf(character: string): number {
+  if (/\p{Lu}/u.test(character)) return UPPER
+  if (/\p{Ll}/u.test(character)) return LOWER
+  return /[0-9]/.test(character) ? DIGIT : OTHER
+}
+
+function measured(text: string): [points: number, classes: number] {
+  let points = 0
+  let classes = 0
+  for (const character of text) {
+    points++
+    classes |= classOf(character)
+  }
+  return [points, classes]
 }

@@ -1,4 +1,4 @@
-import { createHmac, createSecretKey } from 'node:crypto'
+import { createHmac, createSecretKey, type KeyObject } from 'node:crypto'
 import {
   ExportError,
   IDENTITY_POLICY_NAMES,
@@ -10,19 +10,16 @@ import {
   SECRET_POLICY_NAMES,
   type SecretPolicy,
 } from '../../core/index.ts'
-import type { DecodeSettings } from '../../rows/index.ts'
+import type { DecodeSettings, SuppressList } from '../../rows/index.ts'
 import { normalIdentity, normalizePlain } from './normal-form.ts'
-
-/** Characters of a digest: SHA-256 in hex. */
-export const DIGEST_LENGTH = 64
 
 export const REDACTED = '[REDACTED]'
 
 /** Rewrites the UTF-8 text at [start, end) in place, with {@link MASK_ROOM} from `start` on. @returns its new end */
 export type Mask = (bytes: Buffer, start: number, end: number) => number
 
-/** Bytes that the longest mask can need. */
-export const MASK_ROOM = DIGEST_LENGTH
+/** Bytes that the longest mask can need: SHA-256 in hex. */
+export const MASK_ROOM = 64
 
 type MaskPolicies = Pick<DecodeSettings, 'secret' | 'identity' | 'maskKey'>
 
@@ -133,6 +130,7 @@ const IDENTITY_DOMAIN = 'identity:'
 
 type Masked = 'secret' | 'identity'
 
+/** HMAC-SHA256 in hex, in place of a secret, or of an identity in any spelling. */
 function digestMask(maskKey: Uint8Array | null, of: Masked): Mask {
   if (maskKey === null) {
     throw new ExportError({
@@ -142,13 +140,8 @@ function digestMask(maskKey: Uint8Array | null, of: Masked): Mask {
       next: 'Set the variable that transform.mask_key_env names to at least 32 bytes.',
     })
   }
-  return keyedDigest(maskKey, of)
-}
-
-/** HMAC-SHA256 in hex, in place of a secret, or of an identity in any spelling. */
-export function keyedDigest(key: Uint8Array, of: Masked): Mask {
   // Made once: to take over the bytes of a key costs as much as a short digest.
-  const secretKey = createSecretKey(key)
+  const secretKey = createSecretKey(maskKey)
   return (bytes, start, end) => {
     const hmac = createHmac('sha256', secretKey)
     if (of === 'secret') hmac.update(bytes.subarray(start, end))
@@ -159,4 +152,26 @@ export function keyedDigest(key: Uint8Array, of: Masked): Mask {
     }
     return start + bytes.write(hmac.digest('hex'), start, 'latin1')
   }
+}
+
+/** The normal form of an identity as files hold it: CSV has U+FFFD in place of NUL. */
+export function filedIdentity(identity: string): string {
+  return normalIdentity(identity).replaceAll('\0', '\ufffd')
+}
+
+/** Goes before an identity in its HMAC. A digest here never equals one in a column. */
+const FORGOTTEN_DOMAIN = 'spillway forgotten identity: '
+
+export function suppressionDigest(key: Uint8Array | KeyObject, identity: string): string {
+  return createHmac('sha256', key)
+    .update(FORGOTTEN_DOMAIN + filedIdentity(identity))
+    .digest('hex')
+}
+
+/** Tells whether an identity is on the list; null: nobody is, and items need not be compared. */
+export function suppression(list: SuppressList | null): ((identity: string) => boolean) | null {
+  if (list === null || list.digests.length === 0) return null
+  const key = createSecretKey(list.key)
+  const digests = new Set(list.digests)
+  return (identity) => digests.has(suppressionDigest(key, identity))
 }

@@ -11,6 +11,9 @@ export const KIND = {
   any: 64,
 } as const
 
+/** What a row of a run has of a field. */
+export const STATE = { null: 0, text: 1, escapedText: 2, sameText: 3 } as const
+
 const TEXT = KIND.text | KIND.escapedText
 
 /** Name and kinds that the credential schema takes, by field number. Which of them are required the walker knows. */

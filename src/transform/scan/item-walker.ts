@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { type Int64, int64 } from '../../core/index.ts'
-import type { FieldRun } from '../columns/text-list.ts'
-import { FIELDS } from './item-fields.ts'
+import { FIELDS, KIND, SOURCE } from './item-fields.ts'
 
 /** Reads a source that is new to the walker, at [start, end) of its bytes; null: it is not understood. */
 export type ReadSource<Source> = (bytes: Buffer, start: number, end: number) => Source | null
@@ -77,7 +76,7 @@ export class ItemWalker<Source extends { readonly id: string }> {
   starts!: Uint32Array
   ends!: Uint32Array
   texts!: Uint32Array
-  run!: RecordRun
+  run!: FieldRun
   /** Microseconds since the epoch, by record. */
   times!: Float64Array
   #ids!: Float64Array
@@ -115,7 +114,7 @@ export class ItemWalker<Source extends { readonly id: string }> {
     this.#sources = new Int32Array(...view('SOURCES'))
     this.#items = new Uint32Array(...view('ITEMS'))
     this.#unknownFields = new Uint32Array(...view('UNKNOWN_FIELDS'))
-    this.run = new RecordRun(walker, this.bytes)
+    this.run = new FieldRun(walker, this.bytes)
     this.#learnedAt = -1
     return start
   }
@@ -151,9 +150,19 @@ export class ItemWalker<Source extends { readonly id: string }> {
     return int64(BigInt(bytes.toString('latin1', starts[slot], ends[slot])))
   }
 
-  source(record: number): Source {
+  /** null: it has none. */
+  source(record: number): Source | null {
+    if (this.kinds[record * RECORD_SLOTS + SOURCE] !== KIND.source) return null
     const source = this.#sources[record]!
-    return source === NOT_KEPT ? this.#notKept! : this.#known[source]!
+    return source === NOT_KEPT ? this.#notKept : this.#known[source]!
+  }
+
+  /** The text of a field; null: it has none. */
+  text(record: number, field: number): string | null {
+    const slot = record * RECORD_SLOTS + field
+    const kind = this.kinds[slot]
+    if (kind !== KIND.text && kind !== KIND.escapedText) return null
+    return textIn(this.bytes, this.starts[slot]!, this.ends[slot]!, kind === KIND.escapedText)
   }
 
   /** Whether the record's `source_id` is written as just the `id` of its source. */
@@ -166,7 +175,7 @@ export class ItemWalker<Source extends { readonly id: string }> {
     return this.kinds[record * RECORD_SLOTS + IS_LINE] === 1
   }
 
-  /** Of its unknown fields, as numbers for {@link unknownField}: the first, and the one after the last. */
+  /** Of its unknown fields, as numbers for {@link unknownName}: the first, and the one after the last. */
   firstUnknown(record: number): number {
     return this.starts[record * RECORD_SLOTS + UNKNOWN]!
   }
@@ -175,9 +184,8 @@ export class ItemWalker<Source extends { readonly id: string }> {
     return this.ends[record * RECORD_SLOTS + UNKNOWN]!
   }
 
-  /** Offsets of an unknown field: start (0) and end (1) of its key, of its value (2, 3). */
-  unknownField(field: number, part: 0 | 1 | 2 | 3): number {
-    return this.#unknownFields[4 * field + part]!
+  unknownName(field: number): string {
+    return this.bytes.toString('utf8', this.#unknownFields[2 * field], this.#unknownFields[2 * field + 1])
   }
 
   /** False also for the second source of an item: two that are not kept would displace each other without end. */
@@ -202,15 +210,19 @@ export class ItemWalker<Source extends { readonly id: string }> {
   }
 }
 
-class RecordRun implements FieldRun {
+/** The rows of a walk, and the texts of one field in them: of the field that was gathered last. */
+export class FieldRun {
   rows = 0
+  /** The record of each row. */
   readonly kept: Uint16Array
+  /** By row: its {@link STATE}, and the offsets in `bytes` of the JSON of its text, without quotes. */
   readonly states: Uint8Array
   readonly starts: Uint32Array
   readonly ends: Uint32Array
+  readonly bytes: Buffer
+  /** The texts themselves, end to end, and by row where they end. */
   readonly texts: Uint8Array
   readonly offsets: Uint32Array
-  readonly bytes: Buffer
   readonly #walker: Exports
 
   constructor(walker: Exports, bytes: Buffer) {
@@ -229,9 +241,17 @@ class RecordRun implements FieldRun {
     this.kept[this.rows++] = record
   }
 
+  /** Gathers a field. @returns how many rows have none, or -1 when not all texts are end to end */
   gather(field: number): number {
     return this.#walker.gatherTexts(field, this.rows)
   }
+}
+
+/** The text of a JSON string at [start, end), without its quotes. */
+export function textIn(bytes: Buffer, start: number, end: number, hasEscapes: boolean): string {
+  return hasEscapes
+    ? (JSON.parse(bytes.toString('utf8', start - 1, end + 1)) as string)
+    : bytes.toString('utf8', start, end)
 }
 
 /** Null where there is no WebAssembly with SIMD, or no memory for it. */

@@ -1,8 +1,8 @@
-import { areSame } from './bytes'
-import { ESCAPED_TEXT, INTEGER, TEXT } from './kinds'
 import {
   ENDS,
+  ESCAPED_TEXT,
   FIELD_SLOTS,
+  INTEGER,
   KEPT,
   KINDS,
   RUN_BYTES,
@@ -12,11 +12,13 @@ import {
   RUN_STATES,
   RUN_TEXTS,
   STARTS,
+  TEXT,
 } from './layout'
+import { areSame } from './sources'
 
 // The texts of one field in the records that become rows, row by row: what a column takes at once.
 
-// STATE of columns/text-list.ts.
+// STATE of item-fields.ts.
 const IS_NULL: u8 = 0
 const IS_TEXT: u8 = 1
 const IS_ESCAPED: u8 = 2

@@ -17,48 +17,40 @@ import {
   ZERO,
 } from './json'
 import {
+  ALLOWED,
   ANY,
+  ENDS,
   ESCAPED_TEXT,
   FIELD_COUNT,
-  ID,
-  IDENTITY_NAME,
-  IMPORTED_AT,
-  INTEGER,
-  LIST,
-  NULL,
-  REQUIRED,
-  SOURCE,
-  SOURCE_ID,
-  SOURCE_KIND,
-  TEXT,
-} from './kinds'
-import {
-  ALLOWED,
-  ENDS,
   FIELD_SLOTS,
   FOLLOWING,
+  ID,
+  IDENTITY_NAME,
   IDS,
+  IMPORTED_AT,
+  INTEGER,
   IS_LINE,
   IS_SOURCE_ID,
   ITEMS,
-  KEPT,
   KEY_BYTES,
   KEY_LENGTHS,
   KEYS,
   KINDS,
+  LIST,
   MARGIN,
   MAX_RECORDS,
   MAX_TEXTS,
   MAX_UNKNOWN,
   MAX_UNKNOWN_OF_ITEM,
+  NULL,
+  REQUIRED,
   RESPONSE,
-  RUN_ENDS,
-  RUN_OFFSETS,
-  RUN_STARTS,
-  RUN_STATES,
-  RUN_TEXTS,
+  SOURCE,
+  SOURCE_ID,
+  SOURCE_KIND,
   SOURCES,
   STARTS,
+  TEXT,
   TEXTS,
   TIMES,
   UNKNOWN,
@@ -68,28 +60,8 @@ import { find, isIdOf, lengthOf } from './sources'
 import { NO_TIME, timestamp } from './timestamp'
 
 export { gatherTexts } from './field-run'
+export * from './layout'
 export { idOf, learn } from './sources'
-export {
-  ALLOWED,
-  ENDS,
-  IDS,
-  ITEMS,
-  KEPT,
-  KEY_LENGTHS,
-  KEYS,
-  KINDS,
-  RESPONSE,
-  RUN_ENDS,
-  RUN_OFFSETS,
-  RUN_STARTS,
-  RUN_STATES,
-  RUN_TEXTS,
-  SOURCES,
-  STARTS,
-  TEXTS,
-  TIMES,
-  UNKNOWN_FIELDS,
-}
 
 // A record says by field number the kind and the offsets of each value (texts without their quotes). What the schema
 // would refuse, and whatever is out of the ordinary (escaped keys, fractions, many digits), is for the plain path.
@@ -190,7 +162,7 @@ function item(start: usize): usize {
     at = space(keyEnd)
     if (load<u8>(at) !== COLON) return 0
     at = space(at + 1)
-    at = field === UNKNOWN_FIELD ? unknownValue(at) : fieldValue(field, at)
+    at = field === UNKNOWN_FIELD ? value(at, 0) : fieldValue(field, at)
     if (at === 0) return 0
     seen |= 1 << (<u32>field)
     at = space(at)
@@ -265,14 +237,14 @@ function unknownField(at: usize): usize {
   const first = <usize>startOf(UNKNOWN)
   if (unknownCount === MAX_UNKNOWN || unknownCount - first === MAX_UNKNOWN_OF_ITEM) return NO_FIELD
   for (let i = first; i < unknownCount; i++) {
-    const known = UNKNOWN_FIELDS + 16 * i
+    const known = UNKNOWN_FIELDS + 8 * i
     if (
       <usize>(load<u32>(known, 4) - load<u32>(known)) === end - at &&
       memory.compare(load<u32>(known), at, end - at) === 0
     )
       return NO_FIELD
   }
-  const found = UNKNOWN_FIELDS + 16 * unknownCount
+  const found = UNKNOWN_FIELDS + 8 * unknownCount++
   store<u32>(found, at)
   store<u32>(found, end, 4)
   return UNKNOWN_FIELD
@@ -282,14 +254,6 @@ function afterDigits(start: usize): usize {
   let at = start
   while (isDigit(load<u8>(at))) at++
   return at
-}
-
-function unknownValue(at: usize): usize {
-  const found = UNKNOWN_FIELDS + 16 * unknownCount++
-  const end = value(at, 0)
-  store<u32>(found, at, 8)
-  store<u32>(found, end, 12)
-  return end
 }
 
 function fieldValue(field: usize, at: usize): usize {

@@ -1,3 +1,20 @@
+/** Kinds of values, as in item-fields.ts. */
+export const NULL: u8 = 1
+export const TEXT: u8 = 2
+export const ESCAPED_TEXT: u8 = 4
+export const INTEGER: u8 = 8
+export const LIST: u8 = 16
+export const SOURCE_KIND: u8 = 32
+export const ANY: u8 = 64
+
+/** Numbers of fields, as there. */
+export const ID: usize = 0
+export const IDENTITY_NAME: usize = 2
+export const IMPORTED_AT: usize = 5
+export const SOURCE_ID: usize = 7
+export const SOURCE: usize = 8
+export const FIELD_COUNT: usize = 13
+export const REQUIRED: u32 = (1 << 0) | (1 << 2) | (1 << 5) | (1 << 7)
 /** Fields have numbers below this; the rest of a record's row says something else. */
 export const FIELD_SLOTS: usize = 16
 /** Of the kinds of a record: 1 if its `source_id` is written as the `id` of its source. */
@@ -31,10 +48,10 @@ export const IDS: usize = ENDS + 4 * MAX_RECORDS * FIELD_SLOTS
 export const TIMES: usize = IDS + 8 * MAX_RECORDS
 export const SOURCES: usize = TIMES + 8 * MAX_RECORDS
 export const ITEMS: usize = SOURCES + 4 * MAX_RECORDS
-/** Start and end of key and value of each unknown field. */
+/** Start and end of the name of each unknown field. */
 export const UNKNOWN_FIELDS: usize = ITEMS + 4 * MAX_RECORDS
 /** Start, end and 1 for escapes of each text in a list. */
-export const TEXTS: usize = UNKNOWN_FIELDS + 16 * MAX_UNKNOWN
+export const TEXTS: usize = UNKNOWN_FIELDS + 8 * MAX_UNKNOWN
 
 /** The records that become rows, as JavaScript chose them; then of one field, row by row. */
 export const KEPT: usize = TEXTS + 12 * MAX_TEXTS

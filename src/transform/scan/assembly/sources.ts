@@ -1,4 +1,3 @@
-import { areSame } from './bytes'
 import { ARENA, ARENA_BYTES, KNOWN, MAX_SOURCES, SLOT_COUNT, SLOTS } from './layout'
 
 // A page says the same few hundred `source` objects thousands of times: most of its bytes. JavaScript parses each once;
@@ -90,4 +89,25 @@ function hash(at: usize): u32 {
   }
   const mixed = (a ^ rotl(b, 17) ^ rotl(c, 31) ^ rotl(d, 47)) * 0x9e3779b97f4a7c15
   return <u32>(mixed >> 32)
+}
+
+/** Looks at up to fifteen bytes behind both. */
+export function areSame(a: usize, b: usize, length: usize): bool {
+  let i: usize = 0
+  for (; i + 64 <= length; i += 64) {
+    const first = v128.or(
+      v128.xor(v128.load(a + i), v128.load(b + i)),
+      v128.xor(v128.load(a + i, 16), v128.load(b + i, 16)),
+    )
+    const second = v128.or(
+      v128.xor(v128.load(a + i, 32), v128.load(b + i, 32)),
+      v128.xor(v128.load(a + i, 48), v128.load(b + i, 48)),
+    )
+    if (v128.any_true(v128.or(first, second))) return false
+  }
+  for (; i + 16 <= length; i += 16) {
+    if (v128.any_true(v128.xor(v128.load(a + i), v128.load(b + i)))) return false
+  }
+  const same = i8x16.bitmask(i8x16.eq(v128.load(a + i), v128.load(b + i)))
+  return (~same & ((1 << (<i32>(length - i))) - 1)) === 0
 }

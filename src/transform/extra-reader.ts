@@ -1,10 +1,9 @@
-import { type ExtraField, getOrInsert } from '../../core/index.ts'
-import type { ColumnValue } from '../columns/value-columns.ts'
-import { REDACTED } from '../mask/mask.ts'
-import { type Hidden, repeats } from '../row-texts.ts'
-import { memberAt } from '../scan/json-steps.ts'
-import { CREDENTIAL_FIELDS, SOURCE_FIELDS, unknownNames } from '../schema.ts'
-import { compactJson, EXPECTED, readExtra } from './read-extra.ts'
+import { type ExtraField, getOrInsert, int64, parseTimestamp } from '../core/index.ts'
+import type { ColumnValue } from './columns/value-columns.ts'
+import { REDACTED } from './mask/mask.ts'
+import { type Hidden, repeats } from './row-texts.ts'
+import { BACKSLASH, memberAt, QUOTE, skipString } from './scan/json-steps.ts'
+import { CREDENTIAL_FIELDS, integer, SOURCE_FIELDS, unknownNames } from './schema.ts'
 
 type ExtraIssue = { readonly path: string[]; readonly message: string }
 
@@ -64,9 +63,10 @@ export class ExtraReader {
       const { type, path } = field
       const found = valueAt(item, path)
       if (found === undefined || found === null) return null
-      const value = type === 'json' ? jsonAt(bytes, start, path) : readExtra(type, found)
-      if (value !== undefined) return isHidden(field, found, value, hidden) ? withheld(type) : value
-      issues.push({ path: [...path], message: EXPECTED[type] })
+      const { read, expected, withheld } = TYPES[type]
+      const value = type === 'json' ? jsonAt(bytes, start, path) : read(found)
+      if (value !== undefined) return isHidden(field, found, value, hidden) ? withheld : value
+      issues.push({ path: [...path], message: `Invalid input: expected ${expected}` })
       return null
     })
     return { values, issues, unknown: names.sort() }
@@ -74,6 +74,49 @@ export class ExtraReader {
 }
 
 const IN_THE_WAY = 'Invalid input: expected object'
+
+type ValueType = {
+  /** What an issue says instead of what was found. */
+  readonly expected: string
+  /** @param found not null, parsed with all digits @returns undefined when it is of another type */
+  readonly read: (found: unknown) => ColumnValue | undefined
+  /** Stands for a value that contains what it may not: a column of numbers, times or booleans can hold no text. */
+  readonly withheld: ColumnValue
+}
+
+const TYPES: Readonly<Record<ExtraField['type'], ValueType>> = {
+  string: {
+    expected: 'string',
+    read: (found) => (typeof found === 'string' ? found : undefined),
+    withheld: REDACTED,
+  },
+  int64: {
+    expected: 'a 64-bit integer',
+    read: (found) => {
+      const { data } = integer.safeParse(found)
+      return data === undefined ? undefined : int64(data)
+    },
+    withheld: null,
+  },
+  boolean: {
+    expected: 'boolean',
+    read: (found) => (typeof found === 'boolean' ? found : undefined),
+    withheld: null,
+  },
+  timestamp: {
+    expected: 'an ISO 8601 timestamp',
+    read: (found) => (typeof found === 'string' ? (parseTimestamp(found) ?? undefined) : undefined),
+    withheld: null,
+  },
+  strings: {
+    expected: 'an array of strings',
+    read: (found) =>
+      Array.isArray(found) && found.every((item) => typeof item === 'string') ? found : undefined,
+    withheld: [REDACTED],
+  },
+  // Read from the bytes: any value is JSON.
+  json: { expected: 'JSON', read: () => undefined, withheld: JSON.stringify(REDACTED) },
+}
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
@@ -93,6 +136,33 @@ function jsonAt(bytes: Buffer, start: number, path: readonly string[]): string {
   return compactJson(bytes, ...range)
 }
 
+/** Without white space. Numbers keep every digit, members their order. Strings are as JSON.stringify writes them. */
+function compactJson(bytes: Buffer, start: number, end: number): string {
+  const parts: string[] = []
+  let from = start
+  const take = (to: number): void => {
+    if (to > from) parts.push(bytes.toString('utf8', from, to))
+  }
+  for (let at = start; at < end; ) {
+    const byte = bytes[at]!
+    if (byte === QUOTE) {
+      const next = skipString(bytes, at)
+      if (bytes.subarray(at, next).includes(BACKSLASH)) {
+        take(at)
+        const text: string = JSON.parse(bytes.toString('utf8', at, next))
+        parts.push(JSON.stringify(text.toWellFormed()))
+        from = next
+      }
+      at = next
+    } else if (byte <= 0x20) {
+      take(at)
+      from = ++at
+    } else at++
+  }
+  take(end)
+  return parts.join('')
+}
+
 /** Whether a value contains what it may not. What the service documents of a source is the same for many rows. */
 function isHidden(
   { type, meaning, path }: ExtraField,
@@ -109,18 +179,4 @@ function isHidden(
 /** JSON as it is written, and its strings and names: parsed, it would lack all but the last of members of one name. */
 function textsOf(json: string): readonly string[] {
   return [json, ...Array.from(json.matchAll(/"(?:[^"\\]|\\.)*"/g), ([token]) => JSON.parse(token) as string)]
-}
-
-/** A column of numbers, times or booleans can hold no text. */
-function withheld(type: ExtraField['type']): ColumnValue {
-  switch (type) {
-    case 'string':
-      return REDACTED
-    case 'strings':
-      return [REDACTED]
-    case 'json':
-      return JSON.stringify(REDACTED)
-    default:
-      return null
-  }
 }
