@@ -3,7 +3,6 @@ import { isWebPage, type Service, statusOf } from '../../extract/index.ts'
 import { UnreachableError } from '../../http/index.ts'
 import type { JournalEntry } from '../../state/index.ts'
 import type { Chain } from './chain.ts'
-import type { ChainReport } from './chain-report.ts'
 import type { ChainsContext } from './run-context.ts'
 import { causeOf } from './tally.ts'
 
@@ -14,12 +13,12 @@ const MAX_FAILURES_IN_ROW = 20
 export async function failPartition(
   chain: Chain,
   error: ExportError,
-  { requests, report }: { readonly requests: number; readonly report: ChainReport },
+  requests: number,
   run: ChainsContext,
 ): Promise<void> {
   const { journal } = run.session
   const index = chain.indexOfFault(error)
-  report.failed(index, error, requests)
+  run.tally.fail(chain, index, error, requests)
   await journal.append([failedEntry(chain, index, error, requests)])
   const { isKeyed } = SECRET_POLICIES[run.pipeline.transform.secret]
   const { chains, keep } = chain.rest(index, error, isKeyed)

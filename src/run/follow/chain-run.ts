@@ -4,7 +4,6 @@ import { SeenCursors, withPage } from '../../rows/index.ts'
 import { maskedQueryValue } from '../../transform/index.ts'
 import type { Chain, Start } from './chain.ts'
 import { concernsAll, failPartition } from './chain-failure.ts'
-import { ChainReport } from './chain-report.ts'
 import { commitPage } from './pages/commit-page.ts'
 import { excessOf } from './pages/quarantine.ts'
 import type { ChainsContext } from './run-context.ts'
@@ -16,28 +15,26 @@ const OWN_ERRORS: ReadonlySet<ErrorKind> = new Set(['transient', 'refused', 'cur
 export class ChainRun {
   readonly #run: ChainsContext
   readonly #chain: Chain
-  readonly #report: ChainReport
   /** Requests sent for pages that are not committed yet. */
   #requests = 0
 
   constructor(chain: Chain, run: ChainsContext) {
     this.#run = run
     this.#chain = chain
-    this.#report = new ChainReport(chain, run.tally, run.options.onLog)
   }
 
   async follow(): Promise<void> {
-    const { halt } = this.#run
+    const { halt, tally } = this.#run
     await halt.withoutSpace()
     if (halt.halted) return
-    this.#report.begin()
+    tally.follows(this.#chain)
     try {
       await this.#export()
     } catch (error) {
       if (!isExportError(error)) throw error
       const ofAll = OWN_ERRORS.has(error.kind) ? concernsAll(error, this.#run) : error
       if (ofAll !== null) return halt.stopFor(ofAll)
-      await failPartition(this.#chain, error, { requests: this.#requests, report: this.#report }, this.#run)
+      await failPartition(this.#chain, error, this.#requests, this.#run)
     }
   }
 
@@ -50,7 +47,7 @@ export class ChainRun {
     }
     for (let start = await chain.next(); start !== null; start = await chain.next())
       await this.#followToEnd(start)
-    this.#report.done(chain.doneAtEnd)
+    this.#run.tally.finish(chain, chain.doneAtEnd)
   }
 
   /** Only where the cursor is refused, or served in no size, the chain begins again without it, once. */
@@ -87,7 +84,7 @@ export class ChainRun {
       queue.begin()
       const requests = page.requests + earlier
       earlier = 0
-      const excess = await commitPage({ ...page, requests }, chain, this.#run, this.#report)
+      const excess = await commitPage({ ...page, requests }, chain, this.#run)
       this.#requests -= requests
       if (excess !== null) throw excess
       if (page.page.next === null || chain.isOver) return

@@ -1,5 +1,6 @@
 import type { ErrorKind, ExportError, Log } from '../../core/index.ts'
-import type { DecodedPage, RejectedItem } from '../../rows/index.ts'
+import type { RejectedItem } from '../../rows/index.ts'
+import type { Chain, PageChange, SplitPage } from './chain.ts'
 import { PartitionFault } from './pages/quarantine.ts'
 
 // A service that sends new names with every page must not fill the log.
@@ -25,9 +26,7 @@ type Cause = Omit<FailureCause, 'what' | 'partitions' | 'reasons'> & {
   readonly reasons: Map<string, number>
 }
 
-type CountedPage = Pick<DecodedPage, 'rows' | 'repeated' | 'quarantined' | 'unknownFields'>
-
-/** Counts what a run does, and logs what somebody should know of it, most of it once. */
+/** Counts what a run does, and logs what somebody should know of it. The start of a partition comes before its end. */
 export class Tally {
   done = 0
   readonly doneBefore: number
@@ -44,6 +43,7 @@ export class Tally {
   readonly #unknownFields: Set<string>
   readonly #reasons = new Map<string, number>()
   readonly #causes = new Map<string, Cause>()
+  readonly #started = new Set<string>()
   readonly #failed = new Set<string>()
   #hasReopened = false
 
@@ -55,19 +55,45 @@ export class Tally {
     this.#log = log
   }
 
-  /** @param partition that its chain has reached */
-  page({ rows, repeated, quarantined, unknownFields }: CountedPage, partition: string): void {
+  /** A chain is followed. */
+  follows(chain: Chain): void {
+    this.#start(chain, chain.watermark)
+  }
+
+  #start(chain: Chain, index: number): void {
+    if (index >= chain.windows.count) return
+    const { key: partition } = chain.partitionAt(index)
+    if (this.#started.has(partition)) return
+    this.#started.add(partition)
+    const rows = chain.foldedAt(index)?.rows ?? 0
+    const fields = { event: 'partition.start', partition, chain: chain.chain, rows }
+    this.#log('info', 'partition started', fields)
+  }
+
+  /** @param finished partitions that are done with the page */
+  committed(
+    chain: Chain,
+    { page, ...split }: SplitPage,
+    { entry: { repeated = 0 }, reopened }: PageChange,
+    finished: readonly number[],
+  ): void {
     if (repeated > 0 && this.repeated === 0) {
       const message = 'the service repeats rows on later pages; each is exported once'
-      this.#log('warn', message, { partition, repeated })
+      this.#log('warn', message, { partition: chain.current.key, repeated })
     }
-    for (const { issues } of quarantined) countReason(this.#reasons, issues)
+    // Without what belongs to windows that other chains have.
+    const rows = [...split.rows.values()].reduce((sum, each) => sum + each, 0)
+    const rejected = [...split.rejected.values()].flat()
+    for (const { issues } of rejected) countReason(this.#reasons, issues)
     this.rows += rows
-    this.quarantined += quarantined.length
+    this.quarantined += rejected.length
     this.repeated += repeated
     // A page of rejected items alone is none that can be used.
-    if (rows > 0 || quarantined.length === 0) this.failuresInRow = 0
-    this.#nameNew(Object.keys(unknownFields))
+    if (rows > 0 || rejected.length === 0) this.failuresInRow = 0
+    this.#nameNew(Object.keys(page.unknownFields))
+    for (const index of reopened) this.#reopen(chain, index)
+    this.finish(chain, finished)
+    if (!chain.isOver) this.#start(chain, chain.watermark)
   }
 
   #nameNew(fields: readonly string[]): void {
@@ -80,18 +106,27 @@ export class Tally {
     this.#log('warn', message, { fields: fresh.join(', ') })
   }
 
-  /** A partition is done. One that failed in this run counts as failed, also if late rows make up for it. */
-  finish(partition: string): void {
-    if (!this.#failed.has(partition)) this.done++
+  /** Partitions are done. One that failed in this run counts as failed, also if late rows make up for it. */
+  finish(chain: Chain, indexes: readonly number[]): void {
+    for (const index of indexes) {
+      this.#start(chain, index)
+      const { key: partition } = chain.partitionAt(index)
+      this.#started.delete(partition)
+      if (!this.#failed.has(partition)) this.done++
+      const { rows = 0, quarantined = 0, requests = 0 } = chain.foldedAt(index) ?? {}
+      this.#log('info', 'partition done', { event: 'partition.done', partition, rows, quarantined, requests })
+    }
   }
 
-  reopen(partition: string): void {
+  #reopen(chain: Chain, index: number): void {
+    const { key: partition } = chain.partitionAt(index)
     if (!this.#hasReopened) {
       const message = 'late rows for finished partitions; they are written to additional shards'
       this.#log('warn', message, { partition })
     }
     this.#hasReopened = true
     if (!this.#failed.has(partition)) this.done--
+    this.#start(chain, index)
   }
 
   /** The number of quarantined items by reason, regardless of the index in a list. */
@@ -99,8 +134,14 @@ export class Tally {
     return Object.fromEntries(this.#reasons)
   }
 
+  fail(chain: Chain, index: number, error: ExportError, requests: number): void {
+    this.#start(chain, index)
+    this.partitionFailed(chain.partitionAt(index).key, error, requests)
+  }
+
   partitionFailed(partition: string, error: ExportError, requests: number): void {
     const { kind, message, next, onTerminal } = error
+    this.#started.delete(partition)
     // Late rows may fail a partition again.
     if (!this.#failed.has(partition)) this.failed++
     this.#failed.add(partition)

@@ -5,7 +5,6 @@ import { encodeIds, type JournalEntry, type PageEntry, schemaToJson } from '../.
 import type { Session } from '../../session.ts'
 import type { Chain, PageChange, SplitPage } from '../chain.ts'
 import { failedEntry, haltAfter } from '../chain-failure.ts'
-import type { ChainReport } from '../chain-report.ts'
 import type { ChainsContext } from '../run-context.ts'
 import { excessesOf, invalidItemOf, type PartitionFault, quarantineOf } from './quarantine.ts'
 import { splitByWindow } from './split-by-window.ts'
@@ -19,7 +18,6 @@ export async function commitPage(
   extracted: ExtractedPage,
   chain: Chain,
   run: ChainsContext,
-  report: ChainReport,
 ): Promise<PartitionFault | null> {
   const { session, measurements, tally } = run
   const { transform } = run.pipeline
@@ -45,13 +43,10 @@ export async function commitPage(
   chain.committed(change)
   tally.advanced += chain.advanced - advanced
   const failed = new Set(ended.map(({ index }) => index))
-  report.committed(
-    split,
-    change,
-    change.finished.filter((index) => !failed.has(index)),
-  )
+  const finished = change.finished.filter((index) => !failed.has(index))
+  tally.committed(chain, split, change, finished)
   for (const fault of ended) {
-    report.failed(fault.index, fault, 0)
+    tally.fail(chain, fault.index, fault, 0)
     haltAfter(fault, run)
   }
   await measurements.enterMonth(session.journal)
