@@ -1,9 +1,16 @@
 import type { Int64 } from '../../core/index.ts'
-import type { Vector } from '../../rows/index.ts'
+import type { Column, Group, Vector } from '../../rows/index.ts'
 
 // A decoder keeps these from page to page, but gives back what one large page made grow. Views are good until a change.
 export const FIRST_ELEMENTS = 1024
 export const MAX_KEPT_ELEMENTS = 1 << 20
+
+/** A column under construction. */
+export type ColumnList = {
+  /** As a view. A group that it needs is appended to `groups`. */
+  column(name: string, groups: Group[]): Column
+  reset(): void
+}
 
 export class IndexList {
   #values = new Uint32Array(FIRST_ELEMENTS)
@@ -63,7 +70,7 @@ export class Validity {
   }
 }
 
-export class NumberList {
+export class NumberList implements ColumnList {
   #values = new Float64Array(FIRST_ELEMENTS)
   /** Takes the values over, all of them, once there is one that a double does not hold. */
   #large: BigInt64Array<ArrayBuffer> | null = null
@@ -91,6 +98,10 @@ export class NumberList {
       : { kind: 'int64', values: this.#large.subarray(0, length), valid }
   }
 
+  column(name: string): Column {
+    return { name, group: null, values: this.vector() }
+  }
+
   /** The values, nulls being 0, in memory of their own. */
   copy(): Float64Array<ArrayBuffer> | BigInt64Array<ArrayBuffer> {
     const { length } = this.#validity
@@ -113,7 +124,7 @@ export class NumberList {
   }
 }
 
-export class BooleanList {
+export class BooleanList implements ColumnList {
   #values = new Uint8Array(FIRST_ELEMENTS)
   readonly #validity = new Validity()
 
@@ -127,6 +138,10 @@ export class BooleanList {
   vector(): Vector {
     const values = this.#values.subarray(0, this.#validity.length)
     return { kind: 'boolean', values, valid: this.#validity.view() }
+  }
+
+  column(name: string): Column {
+    return { name, group: null, values: this.vector() }
   }
 
   reset(): void {

@@ -3,27 +3,12 @@ import { REDACTED } from '../mask/mask.ts'
 import { STATE } from '../scan/item-fields.ts'
 import type { FieldRun } from '../scan/item-walker.ts'
 import { IndexList } from './lists.ts'
-import { TextList, textVector } from './text-list.ts'
+import { type TextColumn, TextList, textVector } from './text-list.ts'
 import { unescapeJson } from './unescape-json.ts'
-
-export type TextColumn = {
-  addNull(): void
-  addText(text: string): void
-  addRun(run: FieldRun, field: number): void
-  /** The finished column; a group it needs is appended to `groups`. */
-  column(name: string, groups: Group[]): Column
-  reset(): void
-}
 
 /** Adds a group; one whose rows all lie in its only entry needs no indices. */
 export function addGroup(groups: Group[], size: number, indices: Uint32Array): number {
   return groups.push({ size, indices: size === 1 ? null : indices }) - 1
-}
-
-export class PlainColumn extends TextList implements TextColumn {
-  column(name: string): Column {
-    return { name, group: null, values: this.vector() }
-  }
 }
 
 export class RedactedColumn implements TextColumn {
@@ -73,7 +58,7 @@ export class DictionaryColumn implements TextColumn {
   /** Of the last text. */
   #lastEntry = 0
   /** Takes the values over, one per row, once they have turned out to be many. */
-  readonly #rows = new PlainColumn()
+  readonly #rows = new TextList()
   #isPlain = false
 
   addNull(): void {

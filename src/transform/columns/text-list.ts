@@ -1,8 +1,8 @@
-import type { TextVector, Vector } from '../../rows/index.ts'
+import type { Column, TextVector } from '../../rows/index.ts'
 import { MASK_ROOM, type Mask } from '../mask/mask.ts'
 import { STATE } from '../scan/item-fields.ts'
 import type { FieldRun } from '../scan/item-walker.ts'
-import { IndexList, Validity } from './lists.ts'
+import { type ColumnList, IndexList, Validity } from './lists.ts'
 import { unescapeJson } from './unescape-json.ts'
 
 const FIRST_BYTES = 1 << 16
@@ -10,8 +10,15 @@ const MAX_KEPT_BYTES = 1 << 24
 /** Below this, a loop copies faster than the call of a built-in does. */
 const SHORT_COPY = 48
 
+/** A column of texts under construction. */
+export type TextColumn = ColumnList & {
+  addNull(): void
+  addText(text: string): void
+  addRun(run: FieldRun, field: number): void
+}
+
 /** Texts end to end in one run of UTF-8 bytes, masked as they arrive. */
-export class TextList {
+export class TextList implements TextColumn {
   /** The texts; valid up to {@link end}. Replaced when it grows. */
   bytes = Buffer.allocUnsafeSlow(FIRST_BYTES)
   end = 0
@@ -75,6 +82,10 @@ export class TextList {
     }
   }
 
+  column(name: string): Column {
+    return { name, group: null, values: this.vector() }
+  }
+
   reset(): void {
     this.end = 0
     this.#offsets.reset()
@@ -117,7 +128,7 @@ export class TextList {
   }
 }
 
-export class ListList {
+export class ListList implements ColumnList {
   readonly items = new TextList()
   readonly #offsets = new IndexList()
   readonly #validity = new Validity()
@@ -137,13 +148,15 @@ export class ListList {
     this.close(texts !== null)
   }
 
-  vector(): Vector {
-    return {
+  column(name: string): Column {
+    const offsets = this.#offsets.view()
+    const values = {
       kind: 'list',
-      offsets: this.#offsets.view(),
+      offsets,
       items: this.items.vector(),
       valid: this.#validity.view(),
-    }
+    } as const
+    return { name, group: null, values }
   }
 
   reset(): void {

@@ -1,18 +1,13 @@
 import { type ExtraField, getOrInsert, type Int64 } from '../../core/index.ts'
-import type { Column, ColumnType, Group, Vector } from '../../rows/index.ts'
-import { BooleanList, IndexList, NumberList } from './lists.ts'
-import { addGroup, DictionaryColumn, PlainColumn, type TextColumn } from './text-columns.ts'
-import { ListList } from './text-list.ts'
+import type { ColumnType } from '../../rows/index.ts'
+import { BooleanList, type ColumnList, IndexList, NumberList } from './lists.ts'
+import { addGroup, DictionaryColumn } from './text-columns.ts'
+import { ListList, type TextColumn, TextList } from './text-list.ts'
 
 /** The value of a column in a row; timestamps are microseconds. */
 export type ColumnValue = string | boolean | Int64 | readonly string[] | null
 
-export type ValueColumn = {
-  add(value: ColumnValue): void
-  /** The finished column; a group it needs is appended to `groups`. */
-  column(name: string, groups: Group[]): Column
-  reset(): void
-}
+export type ValueColumn = ColumnList & { add(value: ColumnValue): void }
 
 /** @param repeats whether strings and numbers occur many times */
 export function valueColumn(type: ColumnType | ExtraField['type'], repeats: boolean): ValueColumn {
@@ -20,28 +15,24 @@ export function valueColumn(type: ColumnType | ExtraField['type'], repeats: bool
     case 'text':
     case 'string':
     case 'json': {
-      const column: TextColumn = repeats ? new DictionaryColumn() : new PlainColumn()
-      return {
-        add: (value) => (value === null ? column.addNull() : column.addText(value as string)),
-        column: (name, groups) => column.column(name, groups),
-        reset: () => column.reset(),
-      }
+      const texts: TextColumn = repeats ? new DictionaryColumn() : new TextList()
+      return adding(texts, (value) => (value === null ? texts.addNull() : texts.addText(value as string)))
     }
     case 'int64':
     case 'timestamp': {
       const list = new NumberList()
       // JSON knows a negative zero; a column of integers does not.
       const add = (value: ColumnValue): void => list.add(value === 0 ? 0 : (value as Int64 | null))
-      return repeats ? entryColumn(list, add) : vectorColumn(list, add)
+      return repeats ? entryColumn(list, add) : adding(list, add)
     }
     case 'boolean': {
       const list = new BooleanList()
-      return vectorColumn(list, (value) => list.add(value as boolean | null))
+      return adding(list, (value) => list.add(value as boolean | null))
     }
     case 'list':
     case 'strings': {
       const list = new ListList()
-      return vectorColumn(list, (value) => list.add(value as readonly string[] | null))
+      return adding(list, (value) => list.add(value as readonly string[] | null))
     }
   }
 }
@@ -67,9 +58,6 @@ function entryColumn(list: NumberList, add: (value: ColumnValue) => void): Value
   }
 }
 
-function vectorColumn(
-  list: { vector(): Vector; reset(): void },
-  add: (value: ColumnValue) => void,
-): ValueColumn {
-  return { add, column: (name) => ({ name, group: null, values: list.vector() }), reset: () => list.reset() }
+function adding(list: ColumnList, add: ValueColumn['add']): ValueColumn {
+  return { add, column: (name, groups) => list.column(name, groups), reset: () => list.reset() }
 }

@@ -71,7 +71,7 @@ export class FactColumns {
   }
 
   column(name: string, groups: Group[]): Column | undefined {
-    if (name === 'secret_meets_policy') return { name, group: null, values: this.#meets.vector() }
+    if (name === 'secret_meets_policy') return this.#meets.column(name)
     if (name !== 'secret_kind') return undefined
     const group = addGroup(groups, this.#entries.length, this.#kinds.view())
     return { name, group, values: textVector(this.#entries) }
