@@ -6,7 +6,6 @@ export {
   identityHider,
   looksMasked,
   maskedQueryValue,
-  REDACTED,
   suppressionDigest,
 } from './mask/mask.ts'
 export { IGNORABLE, normalIdentity, withoutEnd } from './mask/normal-form.ts'

@@ -1,4 +1,10 @@
-import { ExportError, type NamedPipeline, rulesOf, SECRET_POLICIES } from '../../core/index.ts'
+import {
+  type ErrorKind,
+  ExportError,
+  type NamedPipeline,
+  rulesOf,
+  SECRET_POLICIES,
+} from '../../core/index.ts'
 import { isWebPage, type Service, statusOf } from '../../extract/index.ts'
 import { UnreachableError } from '../../http/index.ts'
 import type { JournalEntry } from '../../state/index.ts'
@@ -49,8 +55,12 @@ export function haltAfter(error: ExportError, run: ChainsContext): void {
   else if (tally.failuresInRow >= MAX_FAILURES_IN_ROW) halt.stopFor(tooManyFailures(pipeline, error))
 }
 
+/** Kinds of errors that concern one partition, as a rule. */
+const OWN_ERRORS: ReadonlySet<ErrorKind> = new Set(['transient', 'refused', 'cursor', 'data'])
+
 /** What all other chains would meet, too, so that no partition fails for it; null: it may concern this one alone. */
 export function concernsAll(error: ExportError, { pipeline, service }: ChainsContext): ExportError | null {
+  if (!OWN_ERRORS.has(error.kind)) return error
   const status = statusOf(error)
   if (error.kind === 'transient' && status === 429) return error
   const isSearch = rulesOf(pipeline.extract.resource).reading === 'search'

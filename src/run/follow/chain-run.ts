@@ -1,4 +1,4 @@
-import { type ErrorKind, isExportError, rulesOf } from '../../core/index.ts'
+import { isExportError, rulesOf } from '../../core/index.ts'
 import { extractPages, NotServed, type PageRequests, type ReadPage } from '../../extract/index.ts'
 import { SeenCursors, withPage } from '../../rows/index.ts'
 import { maskedQueryValue } from '../../transform/index.ts'
@@ -7,9 +7,6 @@ import { concernsAll, failPartition } from './chain-failure.ts'
 import { commitPage } from './pages/commit-page.ts'
 import { excessOf } from './pages/quarantine.ts'
 import type { ChainsContext } from './run-context.ts'
-
-/** Errors that concern one partition only. */
-const OWN_ERRORS: ReadonlySet<ErrorKind> = new Set(['transient', 'refused', 'cursor', 'data'])
 
 /** Follows one chain from its resume position to its end, commits its pages, and decides what an error ends. */
 export class ChainRun {
@@ -32,7 +29,7 @@ export class ChainRun {
       await this.#export()
     } catch (error) {
       if (!isExportError(error)) throw error
-      const ofAll = OWN_ERRORS.has(error.kind) ? concernsAll(error, this.#run) : error
+      const ofAll = concernsAll(error, this.#run)
       if (ofAll !== null) return halt.stopFor(ofAll)
       await failPartition(this.#chain, error, this.#requests, this.#run)
     }

@@ -74,10 +74,15 @@ export class Search extends Chain {
   async next(): Promise<Start | null> {
     if (this.isOver) return null
     const { next: cursor = null, since = null, requested = this.windows.range } = this.folded ?? {}
+    return this.#startAt({ cursor, since, requested }, since !== null)
+  }
+
+  /** @param isAgain whether rows that the chain has had come again */
+  async #startAt(at: Pick<Start, 'cursor' | 'since' | 'requested'>, isAgain: boolean): Promise<Start> {
     const logged = await this.idsInLog()
     this.#untils = logged.map(({ until }) => until)
     const ids = logged.map(({ ids }) => ids)
-    return { cursor, since, requested, recent: ids.reduce(withPage, []), known: since === null ? [] : ids }
+    return { ...at, recent: ids.reduce(withPage, []), known: isAgain ? ids : [] }
   }
 
   async withoutCursor(refusal: ExportError, sizes: PageSizes, log: Log): Promise<Start> {
@@ -87,7 +92,6 @@ export class Search extends Chain {
     // Until this secret had a page in this run, the variable may have changed.
     if (query.type === 'secret' && this.#pages === 0)
       throw isOfCursor ? otherSecret(query, current.key, refusal) : refusal
-    const known = (await this.idsInLog()).map(({ ids }) => ids)
     const instant = restartInstant(folded, this.#untils)
     if (instant === null) throw await this.lost('The service refuses the saved cursor', refusal)
     const { since } = instant
@@ -95,13 +99,7 @@ export class Search extends Chain {
     const from = since === null ? 'its beginning' : formatInstant(int64FromJson(since))
     log('warn', `${why}; restarting from ${from}`, { partition: current.key })
     this.#restart = [{ kind: 'restart', chain, since }]
-    const start = {
-      cursor: null,
-      requested: this.windows.range,
-      since,
-      recent: known.reduce(withPage, []),
-      known,
-    }
+    const start = await this.#startAt({ cursor: null, since, requested: this.windows.range }, true)
     if (isOfCursor) return start
     // The size was the cursor's, or the service serves nothing.
     const isTrial = !sizes.bindsSizes

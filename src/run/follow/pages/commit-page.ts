@@ -58,7 +58,7 @@ function folderAt(index: number, chain: Chain, { pipeline: { extract, load } }: 
 }
 
 /** What a page adds to the journal, without the places of its rows. */
-export function entriesOf(
+function entriesOf(
   split: SplitPage,
   chain: Chain,
   change: PageChange,
