@@ -4,13 +4,13 @@ import {
   type Clock,
   type ErrorKind,
   ExportError,
+  hasTooManyValues,
   isExportError,
   isHeaderText,
   LEFT_OUT,
   oneLine,
   repeatsSecret,
 } from '../core/index.ts'
-import { hasTooManyValues } from '../rows/index.ts'
 import { type HttpRequest, type HttpResponse, httpClient, interrupted, isSuccess } from './http-client.ts'
 import { backoffMs, retry, retryAfterMs } from './retry.ts'
 import { newToken, type TokenSource, tokenSource } from './tokens.ts'

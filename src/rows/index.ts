@@ -1,4 +1,3 @@
-export * from './json-values.ts'
 export * from './page.ts'
 export * from './record-batch.ts'
 export * from './row-batch.ts'

@@ -1,6 +1,5 @@
 import * as z from 'zod'
 import { ERROR_KINDS, EXTRA_TYPES, MAX_WINDOWS, TABLE_FORMATS } from '../core/index.ts'
-import type { JsonValue } from '../rows/index.ts'
 
 /**
  * One durable change: an entry of the log, or of the checkpoint, which sums up those before. Fields are as in files.
@@ -13,6 +12,14 @@ type Entries = { [Kind in keyof typeof ENTRY_SCHEMAS]: { readonly kind: Kind } &
 export type Entry<Kind extends keyof Entries> = Entries[Kind]
 
 type Fields<Kind extends keyof typeof ENTRY_SCHEMAS> = ReadonlyDeep<z.infer<(typeof ENTRY_SCHEMAS)[Kind]>>
+
+type JsonValue =
+  | null
+  | boolean
+  | number
+  | string
+  | readonly JsonValue[]
+  | { readonly [key: string]: JsonValue }
 
 /** A value of JSON is readonly as it is, and has no end for the compiler. */
 type ReadonlyDeep<T> = [JsonValue] extends [T] ? T : { readonly [Key in keyof T]: ReadonlyDeep<T[Key]> }

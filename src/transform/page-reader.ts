@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
-import { isExportError } from '../core/index.ts'
-import { type DecodedPage, type DecodeSettings, hasTooManyValues, type PageContext } from '../rows/index.ts'
+import { hasTooManyValues, isExportError } from '../core/index.ts'
+import type { DecodedPage, DecodeSettings, PageContext } from '../rows/index.ts'
 import type { SourceTable } from './columns/source-table.ts'
 import type { ListList } from './columns/text-list.ts'
 import { CredentialPage } from './credential-page.ts'

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
-import { ExportError, type Query } from '../core/index.ts'
-import { type DecodedPage, hasTooManyValues, type PageContext } from '../rows/index.ts'
+import { ExportError, hasTooManyValues, type Query } from '../core/index.ts'
+import type { DecodedPage, PageContext } from '../rows/index.ts'
 import { parseExactJson } from './scan/exact-json.ts'
 import { COMMA, skipSpace, skipString, skipValue } from './scan/json-steps.ts'
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { hasTooManyValues } from '../../src/rows/index.ts'
+import { hasTooManyValues } from '../../src/core/index.ts'
 
 const json = (text: string) => Buffer.from(text)
 
