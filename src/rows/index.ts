@@ -1,4 +1,4 @@
-export * from './page.ts'
+export * from './decoded-page.ts'
 export * from './record-batch.ts'
 export * from './row-batch.ts'
 export * from './schema.ts'
