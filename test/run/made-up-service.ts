@@ -105,10 +105,11 @@ type Body = {
 type Cursor = { readonly start: number; readonly filter: string; readonly size: number; readonly key: string }
 
 function select({ rows, by }: Habits, order: string, { gte, lte }: Filter = {}): readonly MadeUpRow[] {
-  const found = rows.filter((row) => {
-    const at = nanosOf(timeOf(row))
-    return (gte === undefined || at >= nanosOf(gte)) && (lte === undefined || at <= nanosOf(lte))
-  })
+  const found = rows.filter(
+    (row) =>
+      (gte === undefined || nanosOf(timeOf(row)) >= nanosOf(gte)) &&
+      (lte === undefined || nanosOf(timeOf(row)) <= nanosOf(lte)),
+  )
   const sign = order === 'desc' ? -1 : 1
   const byTime = (a: MadeUpRow, b: MadeUpRow): number => a.at - b.at || (a.nanos ?? 0) - (b.nanos ?? 0)
   return found.toSorted((a, b) => sign * ((by === 'time' ? byTime(a, b) : 0) || a.id - b.id))

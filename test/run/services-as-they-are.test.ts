@@ -96,6 +96,21 @@ describe('each row comes once, with few requests, from a service with', () => {
   })
 })
 
+test('a run that stops while rows come again leaves it to the next one to know them', async () => {
+  // Late by days, and more than the last two pages have.
+  const rows = seconds(40_001).map((row) => ({ ...row, at: (row.id % 2) * 86_400 * SECOND }))
+  const server = await madeUpService({ rows, by: 'id' })
+  const here = exportsTo()
+  const run = (more: string) =>
+    here.run(server.url, 'token', `domains: [a.example], page_size: 10000, ${more}`)
+  await run('max_requests: 4')
+  server.habits.cursorKey = 'two'
+  // The cursor is refused, and the first page comes again.
+  await run('max_requests: 2')
+  expect(await run('')).toMatchObject({ status: 'complete', rows: 1 })
+  expect(here.ids()).toHaveLength(40_001)
+})
+
 test('a service that binds sizes is asked once, and its cursors keep their sizes from then on', async () => {
   const server = await madeUpService({ rows: seconds(100), bindsSizes: true })
   const here = exportsTo()

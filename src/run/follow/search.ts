@@ -73,8 +73,11 @@ export class Search extends Chain {
 
   async next(): Promise<Start | null> {
     if (this.isOver) return null
-    const { next: cursor = null, since = null, requested = this.windows.range } = this.folded ?? {}
-    return this.#startAt({ cursor, since, requested }, since !== null)
+    const { folded } = this
+    const { next: cursor = null, since = null, requested = this.windows.range } = folded ?? {}
+    // Unless it has begun again, each page but the first came by a cursor.
+    const isAgain = folded !== undefined && folded.pages > 1 + (folded.seen?.size ?? 0)
+    return this.#startAt({ cursor, since, requested }, isAgain)
   }
 
   /** @param isAgain whether rows that the chain has had come again */
