@@ -32,7 +32,7 @@ import {
   skipString,
   skipValue,
 } from './scan/json-steps.ts'
-import { fieldName, SOURCE_FIELDS, type Source, sourceSchema, unknownNames } from './schema.ts'
+import { fieldName } from './schema.ts'
 
 const NO_BODY = Buffer.alloc(0)
 
@@ -42,7 +42,7 @@ const NO_BODY = Buffer.alloc(0)
  */
 export class PageReader {
   readonly #page: CredentialPage
-  #walker: ItemWalker<KnownSource> | null = null
+  #walker: ItemWalker | null = null
   #body: Buffer = NO_BODY
   #pages = 0
   #items = 0
@@ -54,7 +54,7 @@ export class PageReader {
 
   /** @throws ExportError as {@link parseResponse}; `data` also when an item was not requested */
   read(body: Buffer, context: PageContext): DecodedPage {
-    if (this.#page.extras === null) this.#walker ??= itemWalker(readSource)
+    if (this.#page.extras === null) this.#walker ??= itemWalker()
     try {
       if (!isUtf8(body)) throw notUnderstood()
       return this.#readResponse(body, context)
@@ -113,7 +113,7 @@ export class PageReader {
   }
 
   /** @returns the position after the list at `start` */
-  #readItems(walker: ItemWalker<KnownSource> | null, start: number): number {
+  #readItems(walker: ItemWalker | null, start: number): number {
     const body = this.#body
     let at = skipSpace(body, start + 1)
     if (body[at] === CLOSE_BRACKET) return at + 1
@@ -151,7 +151,7 @@ export class PageReader {
     if (this.#body[at] !== byte) throw notUnderstood()
   }
 
-  #addRecords(walker: ItemWalker<KnownSource>, records: number): void {
+  #addRecords(walker: ItemWalker, records: number): void {
     const { run } = walker
     if (this.#items + records > MAX_ITEMS) throw notUnderstood()
     for (let record = 0; record < records; record++) {
@@ -172,7 +172,7 @@ export class PageReader {
   }
 
   /** Whether the item of a record becomes a row; 'outside' also when it breaks the schema. */
-  #admit(walker: ItemWalker<KnownSource>, record: number): Verdict {
+  #admit(walker: ItemWalker, record: number): Verdict {
     const page = this.#page
     if (walker.isLine(record)) return 'outside'
     const verdict = page.range.admit(walker.id(record), walker.times[record]!)
@@ -185,7 +185,7 @@ export class PageReader {
     return verdict
   }
 
-  #countUnknown(walker: ItemWalker<KnownSource>, record: number): void {
+  #countUnknown(walker: ItemWalker, record: number): void {
     const { texts, unknown } = this.#page
     let hidden: Hidden | null = null
     const isHidden = (name: string): boolean => {
@@ -197,7 +197,7 @@ export class PageReader {
     unknown.countAll(walker.source(record)?.unknown ?? [], isHidden)
   }
 
-  #addRows(walker: ItemWalker<KnownSource>): void {
+  #addRows(walker: ItemWalker): void {
     const { columns, texts } = this.#page
     const { run } = walker
     const { rows, kept } = run
@@ -217,7 +217,7 @@ export class PageReader {
     run.rows = 0
   }
 
-  #sourceEntry(walker: ItemWalker<KnownSource>, record: number, table: SourceTable): number {
+  #sourceEntry(walker: ItemWalker, record: number, table: SourceTable): number {
     const known = walker.source(record)
     if (known !== null && walker.hasIdOfSource(record)) {
       if (known.page !== this.#pages) {
@@ -230,7 +230,7 @@ export class PageReader {
   }
 }
 
-function hasUnknown(walker: ItemWalker<KnownSource>, record: number): boolean {
+function hasUnknown(walker: ItemWalker, record: number): boolean {
   return (
     walker.firstUnknown(record) < walker.endUnknown(record) ||
     (walker.source(record)?.unknown.length ?? 0) > 0
@@ -240,7 +240,7 @@ function hasUnknown(walker: ItemWalker<KnownSource>, record: number): boolean {
 /** @param shorten shortens them; null: they are no URLs */
 function addLists(
   column: ListList | null,
-  walker: ItemWalker<KnownSource>,
+  walker: ItemWalker,
   field: number,
   shorten: RowTexts | null,
 ): void {
@@ -261,25 +261,4 @@ function addLists(
 /** Ends the reading of a response; {@link parseResponse} then says why. */
 function notUnderstood(): SyntaxError {
   return new SyntaxError()
-}
-
-export type KnownSource = {
-  readonly id: string
-  readonly source: Source
-  /** Names of its fields that nobody knows. */
-  readonly unknown: readonly string[]
-  /** Entry of (`source.id`, source) in the source table of page number `page`. */
-  entry: number
-  page: number
-}
-
-/** Parses and validates a source that has not come before; null when it breaks the schema. */
-export function readSource(bytes: Buffer, start: number, end: number): KnownSource | null {
-  // An item with it is parsed as a whole.
-  if (hasTooManyValues(bytes.subarray(start, end))) return null
-  const value: unknown = JSON.parse(bytes.toString('utf8', start, end))
-  const { data: source } = sourceSchema.safeParse(value)
-  if (source === undefined) return null
-  const unknown = unknownNames(value as object, SOURCE_FIELDS, 'source.')
-  return { id: source.id, source, unknown, entry: 0, page: -1 }
 }

@@ -4,7 +4,7 @@ import type { DecodedPage, PageContext } from '../rows/index.ts'
 import { parseExactJson } from './scan/exact-json.ts'
 import { COMMA, skipSpace, skipString, skipValue } from './scan/json-steps.ts'
 
-export type Decode<Result = DecodedPage> = (body: Buffer, context: PageContext) => Result
+export type Decode = (body: Buffer, context: PageContext) => DecodedPage
 
 /** A response of the right shape, its items not yet validated. */
 type ParsedResponse = {

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { parseTimestamp, repeatsSecret } from '../core/index.ts'
+import { hasTooManyValues, parseTimestamp, repeatsSecret } from '../core/index.ts'
 
 const optionalString = z.string().nullish()
 const optionalStrings = z.array(z.string()).nullish()
@@ -120,4 +120,26 @@ export function unknownNames(value: object, known: ReadonlySet<string>, prefix =
   const names: string[] = []
   for (const name in value) if (!known.has(name)) names.push(fieldName(prefix, name))
   return names
+}
+
+/** A source that is parsed once for all items that have it. */
+export type KnownSource = {
+  readonly id: string
+  readonly source: Source
+  /** Names of its fields that nobody knows. */
+  readonly unknown: readonly string[]
+  /** Entry of (`source.id`, source) in the source table of page number `page`. */
+  entry: number
+  page: number
+}
+
+/** Parses and validates a source that has not come before; null when it breaks the schema. */
+export function readSource(bytes: Buffer, start: number, end: number): KnownSource | null {
+  // An item with it is parsed as a whole.
+  if (hasTooManyValues(bytes.subarray(start, end))) return null
+  const value: unknown = JSON.parse(bytes.toString('utf8', start, end))
+  const { data: source } = sourceSchema.safeParse(value)
+  if (source === undefined) return null
+  const unknown = unknownNames(value as object, SOURCE_FIELDS, 'source.')
+  return { id: source.id, source, unknown, entry: 0, page: -1 }
 }

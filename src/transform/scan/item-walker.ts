@@ -1,9 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { type Int64, int64 } from '../../core/index.ts'
+import { type KnownSource, readSource } from '../schema.ts'
 import { FIELDS, KIND, SOURCE } from './item-fields.ts'
-
-/** Reads a source that is new to the walker, at [start, end) of its bytes; null: it is not understood. */
-export type ReadSource<Source> = (bytes: Buffer, start: number, end: number) => Source | null
 
 /** Numbers of a record: its fields, then what is said of it as a whole. */
 export const RECORD_SLOTS = 16
@@ -69,7 +67,7 @@ type Region =
  * has the kind of a value, `starts` and `ends` its offsets in `bytes` (texts without their quotes). For lists they say
  * which of `texts`, three numbers each (start, end, 1 if it has escapes).
  */
-export class ItemWalker<Source extends { readonly id: string }> {
+export class ItemWalker {
   /** They end with the response. */
   bytes!: Buffer
   kinds!: Uint8Array
@@ -84,14 +82,12 @@ export class ItemWalker<Source extends { readonly id: string }> {
   #items!: Uint32Array
   #unknownFields!: Uint32Array
   readonly #walker: Exports
-  readonly #known: Source[] = []
-  #notKept: Source | null = null
+  readonly #known: KnownSource[] = []
+  #notKept: KnownSource | null = null
   /** Position of the item whose source was learned last. */
   #learnedAt = -1
-  readonly #readSource: ReadSource<Source>
 
-  constructor(walker: Exports, readSource: ReadSource<Source>) {
-    this.#readSource = readSource
+  constructor(walker: Exports) {
     this.#walker = walker
   }
 
@@ -151,7 +147,7 @@ export class ItemWalker<Source extends { readonly id: string }> {
   }
 
   /** null: it has none. */
-  source(record: number): Source | null {
+  source(record: number): KnownSource | null {
     if (this.kinds[record * RECORD_SLOTS + SOURCE] !== KIND.source) return null
     const source = this.#sources[record]!
     return source === NOT_KEPT ? this.#notKept : this.#known[source]!
@@ -196,7 +192,7 @@ export class ItemWalker<Source extends { readonly id: string }> {
     this.#learnedAt = position
     const start = walker.sourceStart.value
     const end = walker.sourceEnd.value
-    const source = this.#readSource(this.bytes, start, end)
+    const source = readSource(this.bytes, start, end)
     if (source === null) return false
     const id = Buffer.from(source.id)
     const number = walker.learn(start, end - start, id.length)
@@ -255,9 +251,7 @@ export function textIn(bytes: Buffer, start: number, end: number, hasEscapes: bo
 }
 
 /** Null where there is no WebAssembly with SIMD, or no memory for it. */
-export function itemWalker<Source extends { readonly id: string }>(
-  readSource: ReadSource<Source>,
-): ItemWalker<Source> | null {
+export function itemWalker(): ItemWalker | null {
   const walker = instance()
   if (walker === null) return null
   const bytes = Buffer.from(walker.memory.buffer)
@@ -269,7 +263,7 @@ export function itemWalker<Source extends { readonly id: string }>(
     bytes[walker.KEY_LENGTHS.value + field] = key.length
     bytes[walker.ALLOWED.value + field] = kinds
   }
-  return new ItemWalker(walker, readSource)
+  return new ItemWalker(walker)
 }
 
 function instance(): Exports | null {
