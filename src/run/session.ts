@@ -49,7 +49,7 @@ export type Session = {
   readonly own: OwnSchema
   /** All schemas by their numbers, that one too. */
   readonly schemas: readonly Schema[]
-  /** Decodes pages of a schema. They repeat no known secret. */
+  /** Decodes pages of a schema. */
   readonly decoderOf: (schema: number) => Decoder
   nextChain(): number
   close(): Promise<void>

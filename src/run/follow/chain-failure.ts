@@ -43,8 +43,7 @@ export function failedEntry(
 ): JournalEntry {
   const { kind, message, next } = error
   const { key: partition } = chain.partitionAt(index)
-  const fault = { kind, message, cause: causeOf(error), next, ...(ended === undefined ? {} : { ended }) }
-  return { kind: 'failed', partition, requests, error: fault }
+  return { kind: 'failed', partition, requests, error: { kind, message, cause: causeOf(error), next, ended } }
 }
 
 /** Stops the run for the failure of a partition, if others would fail like it. */

@@ -122,8 +122,8 @@ export class Feed extends Chain {
       hasSchema,
       before: this.begin(NEW_FEED),
       entry: {
-        feed: { over: isOver, ...(isMore ? { more: true } : {}) },
-        ...(hasSchema && this.folded?.schema !== this.schema ? { schema: this.schema } : {}),
+        feed: { over: isOver, more: isMore ? true : undefined },
+        schema: hasSchema && this.folded?.schema !== this.schema ? this.schema : undefined,
       },
       known: after.ids,
       read,

@@ -31,23 +31,21 @@ export class Measurements {
     const { limit, bindsSizes } = this.#sizes
     const limits: JournalEntry[] = limit === this.#limit ? [] : [{ kind: 'limit', size: limit }]
     const { searchesSpent, searchesRemaining, reportsSearchesLeft } = this.#service.counters
+    const spent = searchesSpent === null ? null : this.#spentBefore + searchesSpent
     const news = {
-      ...(time === null ? {} : { times: [time] }),
-      ...(bindsSizes === this.#bindsSizes ? {} : { binds_sizes: true as const }),
-      ...(reportsSearchesLeft === null || reportsSearchesLeft === this.#reportsSearchesLeft
-        ? {}
-        : { tells_searches: reportsSearchesLeft }),
-      ...(searchesSpent === null || searchesSpent === this.#spent
-        ? {}
-        : { spent: this.#spentBefore + searchesSpent }),
-      ...(searchesRemaining === null || searchesRemaining === this.#left ? {} : { left: searchesRemaining }),
+      times: time === null ? undefined : [time],
+      binds_sizes: bindsSizes && !this.#bindsSizes ? (true as const) : undefined,
+      tells_searches: unlessSame(reportsSearchesLeft, this.#reportsSearchesLeft),
+      spent: unlessSame(spent, this.#spent),
+      left: unlessSame(searchesRemaining, this.#left),
     }
     this.#limit = limit
     this.#bindsSizes = bindsSizes
     this.#reportsSearchesLeft = reportsSearchesLeft
-    this.#spent = searchesSpent
+    this.#spent = spent
     this.#left = searchesRemaining
-    return Object.keys(news).length === 0 ? limits : [...limits, { kind: 'measured', ...news }]
+    const isNew = Object.values(news).some((value) => value !== undefined)
+    return isNew ? [...limits, { kind: 'measured', ...news }] : limits
   }
 
   async enterMonth(journal: Journal): Promise<void> {
@@ -57,4 +55,8 @@ export class Measurements {
     const searches = this.#spentBefore + searchesBefore
     await journal.append([{ kind: 'month', run: this.#run, month, searches }])
   }
+}
+
+function unlessSame<T>(now: T | null, before: T | null): T | undefined {
+  return now === null || now === before ? undefined : now
 }

@@ -128,9 +128,9 @@ export class Search extends Chain {
       hasSchema: slices.length > 0 || page.next !== null,
       before: [...this.begin(null), ...this.#restart],
       entry: {
-        ...(reached === watermark ? {} : { watermark: reached }),
-        ...(isMoved ? { position } : {}),
-        ...(page.repeated === 0 ? {} : { repeated: page.repeated }),
+        watermark: reached === watermark ? undefined : reached,
+        position: isMoved ? position : undefined,
+        repeated: page.repeated === 0 ? undefined : page.repeated,
       },
     }
   }

@@ -68,10 +68,6 @@ function entriesOf(
   const quarantine = quarantineOf(split, chain)
   const blobs = quarantine.map(({ lines }) => lines)
   const { ids } = change
-  const logged =
-    ids === null
-      ? {}
-      : { ids: { blob: blobs.push(encodeIds({ ids: page.ids, until: ids.until })) - 1, keep: ids.keep } }
   return {
     before: [...(change.hasSchema ? newSchema(chain, session) : []), ...change.before],
     page: {
@@ -79,14 +75,18 @@ function entriesOf(
       chain: chain.chain,
       next: page.next,
       requests,
-      ...(size === chain.folded?.size ? {} : { size }),
-      ...(quarantine.length === 0
-        ? {}
-        : { quarantine: quarantine.map(({ window, items }, blob) => ({ window, items, blob })) }),
-      ...(forgotten.size === 0 ? {} : { forgotten: byWindow(forgotten, chain) }),
-      ...logged,
+      size: size === chain.folded?.size ? undefined : size,
+      quarantine:
+        quarantine.length === 0
+          ? undefined
+          : quarantine.map(({ window, items }, blob) => ({ window, items, blob })),
+      forgotten: forgotten.size === 0 ? undefined : byWindow(forgotten, chain),
+      ids:
+        ids === null
+          ? undefined
+          : { blob: blobs.push(encodeIds({ ids: page.ids, until: ids.until })) - 1, keep: ids.keep },
       ...change.entry,
-      ...(Object.keys(page.unknownFields).length === 0 ? {} : { unknown_fields: page.unknownFields }),
+      unknown_fields: Object.keys(page.unknownFields).length === 0 ? undefined : page.unknownFields,
     },
     blobs,
   }
