@@ -72,11 +72,12 @@ test.each(
 })
 
 /** A run is killed elsewhere, and a redo of a part is one of all. */
-const FIRST = THOROUGH ? ALL : ALL.filter((change) => change !== 'first run' && change !== 'redo')
+const OTHERS = ALL.filter((change) => change !== 'first run' && change !== 'redo')
+const FIRST = THOROUGH ? ALL : some(OTHERS, 5)
 /** Most of what matters is at the end. */
 const PARTS = THOROUGH ? [0.3, 0.85, 0.95] : [0.85]
 
-/** In `npm test` each sort of first command is killed once, and another follows. */
+/** In `npm test` some are killed once, and another follows. */
 test.each(some(Object.keys(LAYOUTS) as Layout[], 1))(
   'a command that is killed, another, then a plain run leave nothing half done: %s',
   async (layout) => {
@@ -89,7 +90,7 @@ test.each(some(Object.keys(LAYOUTS) as Layout[], 1))(
         if (await disturbed(world, first, `dead:${Math.ceil(calls.length * part)}`, next)) kills++
       }
     }
-    expect(kills).toBeGreaterThan(THOROUGH ? 4 : 2)
+    expect(kills).toBeGreaterThan(THOROUGH ? 4 : 1)
   },
 )
 
@@ -171,7 +172,7 @@ test.for(some(THOROUGH ? CASES : CASES.filter(([, layout]) => layout !== 'in a b
     const numbers = calls.map((_, index) => index + 1)
     const points = new Set([
       ...numbers.filter((number) => always?.test(calls[number - 1]!)),
-      ...some(numbers, layout === 'in a bucket' ? 3 : 4),
+      ...some(numbers, 3),
     ])
     const known: Partial<Record<Idle, ReturnType<typeof treesOf>>> = {}
     let turn = 0

@@ -171,7 +171,7 @@ const CASES: Readonly<Record<string, Case>> = {
   },
 }
 
-it.each(some(Object.keys(CASES), 5))(
+it.each(some(Object.keys(CASES), 4))(
   '%s: status, page, exit code and the last line of stderr say so, and the remedy works',
   async (name) => {
     const { fail, code, state, cause, onPage = cause, mend, flags } = CASES[name]!

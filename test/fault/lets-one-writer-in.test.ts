@@ -4,9 +4,8 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { exits } from '../support/run-cli.ts'
-import { type Fault, repeatedSearches, searchesOf } from '../support/sandbox.ts'
-import { THOROUGH } from '../support/thorough.ts'
-import { type Ended, lockFiles } from './support.ts'
+import { type Fault, searchesOf } from '../support/sandbox.ts'
+import type { Ended } from './support.ts'
 import { expectSameResult, scenario, type Trial, trial, type Undisturbed, undisturbed } from './trial.ts'
 
 const EXPORT = scenario({ format: 'csv', partitionBy: '[query, window]' })
@@ -51,22 +50,6 @@ describe('during a run', () => {
       // The killed run recorded no total, but its pages are committed.
       expect(runs).toMatchObject([{ status: 'interrupted', requests: 3 }, { status: 'complete' }])
     })
-  })
-})
-
-test.runIf(THOROUGH)('of several runs that start together only one works at a time', async () => {
-  const slow = { ...EXPORT, sandbox: { ...EXPORT.sandbox, latencyMs: 30 } }
-  await trial(slow, async (attempt) => {
-    // Each a process of its own.
-    const codes = (
-      await Promise.all(Array.from({ length: 4 }, () => attempt.run({ onStart: () => {} })))
-    ).map(({ code }) => code)
-    for (const code of codes) expect([0, 5]).toContain(code)
-    // A run that got the lock later found everything done, so no search was sent twice.
-    expect(repeatedSearches(attempt.sandbox.requests)).toBe(0)
-    await exits(0, attempt.run())
-    await expectSameResult(attempt, { scenario: slow, clean, about: 'several', interruptions: 0 })
-    expect(await lockFiles(attempt.workspace)).toEqual([])
   })
 })
 

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { readFile, rm } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { quarantineOf } from '../support/quarantine.ts'
@@ -118,27 +118,6 @@ test.runIf(THOROUGH)(
       await exits(0, copy.command(fresh))
       expect(await tablesOf(copy.output)).toHaveLength(2)
       await expectSettled(copy, [world.rows], 'made anew')
-    })
-  },
-)
-
-test.runIf(THOROUGH)(
-  'of two processes that make tables at once, both or one succeed, and each table has one commit',
-  async () => {
-    const world = await worldOf('with tables')
-    await world.onCopy(async (copy) => {
-      for (const folder of ['_iceberg', '_delta_log'])
-        await rm(join(copy.output, folder), { recursive: true })
-      // Kills at no call, so each is a process.
-      const make = () => copy.command(['tables'], 'kill:0')
-      const ended = await Promise.all([make(), make()])
-      for (const { code, stderr } of ended) expect([0, 5], stderr).toContain(code)
-      expect(ended.map(({ code }) => code)).toContain(0)
-      const commits = ['_iceberg/metadata/v1.metadata.json', '_delta_log/00000000000000000000.json']
-      for (const path of commits) expect(existsSync(join(copy.output, path)), path).toBe(true)
-      const next = ['_iceberg/metadata/v2.metadata.json', '_delta_log/00000000000000000001.json']
-      for (const path of next) expect(existsSync(join(copy.output, path)), path).toBe(false)
-      await expectSettled(copy, [world.rows], 'made at once')
     })
   },
 )
