@@ -2,10 +2,9 @@ import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { shardHashes } from '../fault/support.ts'
 import { runLibrary } from '../support/library-run.ts'
 import { type Fault, repeatedSearches } from '../support/sandbox.ts'
-import { cases, THOROUGH } from '../support/thorough.ts'
+import { cases } from '../support/thorough.ts'
 import { newWorkspace } from '../support/workspace.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
@@ -91,33 +90,6 @@ it('stopped after any number of requests, again and again, they give the same ro
     { numRuns: cases(12, 1) },
   )
 })
-
-it.runIf(THOROUGH)(
-  'shards of one query and window hold the same rows in the same bytes, however they are requested',
-  async () => {
-    await fc.assert(
-      fc.asyncProperty(anyPipeline, anyPipeline, stops, async (one, other, budgets) => {
-        const layout = { ...one.layout, partition_by: ['query', 'window'] }
-        const { every, order } = one.extract
-        const { seed, records } = one.service
-        const same = {
-          ...one,
-          layout,
-          extract: { ...other.extract, every, order },
-          service: { ...other.service, seed, records },
-        }
-        const [first, second] = [await newExport({ ...one, layout }), await newExport(same)]
-        for (const budget of budgets) await second.run(budget)
-        // A response of another shape is requested once more only.
-        for (const { run } of [first, second])
-          for (let runs = 0; runs < 7 && (await run(null)).status === 'failed'; ) runs++
-        expect(await shardHashes(second.here.output)).toEqual(await shardHashes(first.here.output))
-        await second.expectWhole()
-      }),
-      { numRuns: cases(8) },
-    )
-  },
-)
 
 async function newExport({ extract, encoding, layout, service }: Drawn) {
   const { trouble, ...data } = service

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { runCli } from '../support/run-cli.ts'
+import { carryOutHere } from '../support/in-this-process.ts'
 import { some } from '../support/thorough.ts'
 import { itemAt, serviceOf, worldAt } from './world.ts'
 
@@ -15,7 +15,7 @@ it.each(some(['parquet', 'csv'], 1))(
     })
     expect(await world.run()).toMatchObject({ status: 'complete', rows: 30_003 })
     const verify = (...flags: string[]) =>
-      runCli({ args: ['verify', 'pipeline.yaml', ...flags], cwd: world.folder, env: {} })
+      carryOutHere({ args: ['verify', 'pipeline.yaml', ...flags], cwd: world.folder, env: {} })
     const { code, stdout } = await verify('--json')
     expect(code).toBe(0)
     expect(JSON.parse(stdout)).toMatchObject({ ok: true, rows: 30_003, repeated_ids: 3 })
