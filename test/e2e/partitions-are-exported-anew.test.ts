@@ -60,21 +60,6 @@ it('--redo of one partition requests only that one and gives the same bytes, und
   await holdsEverything(here)
 })
 
-it('a missing shard is exported anew by the --redo that the message names, also while another one waits for its name', async () => {
-  const { extract, ...rest } = parts()
-  const here = await exportedWorkspace({ ...rest, extract: { ...extract, domains: ['quillmere.net'] } })
-  await here.write(parts())
-  const call = 'link credentials/query=domain.scatterholt.com/import_window=2024-03-01/part-00000.parquet'
-  await runIsKilled(here, call)
-  const [path] = (await shardPaths(here.output)) as [string]
-  await rm(join(here.output, path))
-  const stopped = await exits(1, here.run())
-  expect((await here.json('status')).value).toMatchObject({ verdict: { state: 'damaged' } })
-  await exits(0, here.run('--redo', /--redo (\S+?)`/.exec(stopped.stderr)?.[1] ?? ''))
-  await holdsEverything(here)
-  expect((await here.json('status')).value).toMatchObject({ verdict: { state: 'complete' }, overdue: [] })
-})
-
 it.runIf(THOROUGH)(
   'a --fresh that is killed leaves no manifest that names shards which are gone; any command finishes it',
   async () => {

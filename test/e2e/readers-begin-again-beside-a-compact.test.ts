@@ -3,13 +3,16 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { BUCKET, bucketHere } from '../support/bucket.ts'
 import { exits } from '../support/run-cli.ts'
+import { some } from '../support/thorough.ts'
 import { newWorkspace } from '../support/workspace.ts'
 
-it.each<[string, ...string[]]>([
+const READERS: readonly [string, ...string[]][] = [
   ['load', '--to', 'duckdb:leaks.db', '--json'],
   ['query', 'SELECT count(*) AS rows FROM credentials', '--json'],
   ['match', '--directory', 'people.csv', '--format', 'json'],
-])('%s begins again where a compact takes its shards away', async (name, ...flags) => {
+]
+
+it.each(some(READERS, 2))('%s begins again where a compact takes its shards away', async (name, ...flags) => {
   const { double, env } = await bucketHere()
   const parts = (until: string) => ({
     extract: { domains: ['scatterholt.com'], windows: { from: '2024-01-01', until, every: 'month' } },
