@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto'
 import {
+  type Format,
+  getOrInsert,
   IDENTITY_POLICIES,
   identityIn,
   isExportError,
@@ -10,7 +12,7 @@ import {
 } from '../../../core/index.ts'
 import type { InspectedShard, ShardReader } from '../../../load/index.ts'
 import { columnsOf, typeName } from '../../../rows/index.ts'
-import type { ManifestShard } from '../../../state/index.ts'
+import { type ManifestShard, splitPath } from '../../../state/index.ts'
 import { looksMasked } from '../../../transform/index.ts'
 import { shardReader } from '../../read-shard.ts'
 
@@ -93,10 +95,9 @@ async function verifyContent(
   if (found.rows !== shard.rows) {
     return { problem: `holds ${numberOf(found.rows, 'row')} instead of ${shard.rows}`, cause: 'rows' }
   }
-  const namesOnly = load.format.kind === 'csv'
   const expected = columns.map((column) => ({ ...column, type: typeName(column.type, load.format) }))
-  const difference = differenceOf(typesByName(found.columns, namesOnly), typesByName(expected, namesOnly))
-  if (difference !== null) return { problem: `its columns differ: ${difference}`, cause: 'columns' }
+  const [is, wanted] = [found.columns, expected].map((each) => columnsText(each, load.format))
+  if (is !== wanted) return { problem: `its columns are ${is} instead of ${wanted}`, cause: 'columns' }
   for (const [column, times] of unmasked) {
     return {
       problem: `${numberOf(times, 'value')} of ${column} ${times === 1 ? 'is' : 'are'} not masked`,
@@ -106,25 +107,10 @@ async function verifyContent(
   return null
 }
 
-/** In the order of the columns; CSV has names only. */
-function typesByName(columns: InspectedShard['columns'], names: boolean): ReadonlyMap<string, string> {
-  const types = columns.map(
-    ({ name, type, nullable }) => [name, names ? '' : `${type}${nullable ? '' : ' not null'}`] as const,
-  )
-  return new Map(types)
-}
-
-function differenceOf(is: ReadonlyMap<string, string>, wanted: ReadonlyMap<string, string>): string | null {
-  const lacking = [...wanted.keys()].filter((name) => !is.has(name))
-  const besides = [...is.keys()].filter((name) => !wanted.has(name))
-  const others = [...is].filter(([name, type]) => wanted.has(name) && wanted.get(name) !== type)
-  const parts = [
-    ...(lacking.length === 0 ? [] : [`without ${lacking.join(', ')}`]),
-    ...(besides.length === 0 ? [] : [`with ${besides.join(', ')}`]),
-    ...others.map(([name, type]) => `${name} is ${type} instead of ${wanted.get(name)}`),
-  ]
-  if (parts.length > 0) return parts.join('; ')
-  return [...is.keys()].join() === [...wanted.keys()].join() ? null : 'they are in another order'
+/** In their order. */
+function columnsText(columns: InspectedShard['columns'], { kind }: Format): string {
+  if (kind === 'csv') return columns.map(({ name }) => name).join(', ')
+  return columns.map(({ name, type, nullable }) => `${name} ${type}${nullable ? '' : ' not null'}`).join(', ')
 }
 
 type Check = (value: string | null) => boolean
@@ -152,3 +138,53 @@ function maskingChecks(
 
 // Of a shard of 1,000,000 rows not a third.
 const MAX_HELD_BYTES = 256 << 20
+
+/** So many rows of a folder are compared: 160 MB. */
+const MAX_ROWS = 20_000_000
+
+type Folder = { rows: number; readonly queries: Set<string> }
+
+/** Counts rows whose id comes before within their query. Shards of a folder come one after the other. */
+export class RepeatedIds {
+  readonly #folders = new Map<string, Folder>()
+  #folder = ''
+  #ids = new BigInt64Array()
+  #seen = 0
+  #repeated = 0
+
+  constructor(shards: readonly ManifestShard[]) {
+    for (const { path, rows, partitions } of shards) {
+      const begin = (): Folder => ({ rows: 0, queries: new Set() })
+      const folder = getOrInsert(this.#folders, splitPath(path)[0], begin)
+      folder.rows += rows
+      for (const key of partitions) folder.queries.add(splitPath(key)[0])
+    }
+  }
+
+  /** @returns what takes the id of each row; null: several queries share the folder, or it has too many rows */
+  of({ path }: ManifestShard): ((id: string | null) => void) | null {
+    const [name] = splitPath(path)
+    const { rows, queries } = this.#folders.get(name)!
+    if (queries.size > 1 || rows > MAX_ROWS) return null
+    if (name !== this.#folder) {
+      this.#count()
+      this.#folder = name
+      this.#ids = new BigInt64Array(rows)
+    }
+    return (id) => {
+      // Types are compared later.
+      if (id !== null && /^-?\d+$/.test(id)) this.#ids[this.#seen++] = BigInt(id)
+    }
+  }
+
+  get total(): number {
+    this.#count()
+    return this.#repeated
+  }
+
+  #count(): void {
+    const ids = this.#ids.subarray(0, this.#seen).sort()
+    for (let i = 1; i < ids.length; i++) if (ids[i] === ids[i - 1]) this.#repeated++
+    this.#seen = 0
+  }
+}

@@ -25,8 +25,7 @@ import { nothingExported } from '../../open-store.ts'
 import { type LeftOut, leftOutOf } from '../../plan/left-out.ts'
 import { whyStale } from '../../plan/scope.ts'
 import { readVerdict } from '../../plan/verdict.ts'
-import { RepeatedIds } from './repeated-ids.ts'
-import { type Problem, type ProblemCause, verifyShard } from './verify-shard.ts'
+import { type Problem, type ProblemCause, RepeatedIds, verifyShard } from './verify-shard.ts'
 
 /** Whether the files are those of the manifest (`ok`), and whether all that the given file plans is exported (`complete`). */
 export type Verification = Pick<Verdict, 'complete' | 'partitions' | 'covers'> & {
@@ -62,11 +61,11 @@ export function verifyDataSet(dataSet: DataSet, options: VerifyOptions = {}): Pr
 }
 
 async function verify(
-  { pipeline, planned, differences, store }: DataSet,
+  dataSet: DataSet,
   bytes: Uint8Array | null,
-  options: VerifyOptions,
+  { onShard, signedBy = null, notBeforeMs = null }: VerifyOptions,
 ): Promise<Verification> {
-  const { onShard } = options
+  const { pipeline, planned, store } = dataSet
   const problems: Problem[] = []
   const manifest =
     bytes === null
@@ -74,7 +73,6 @@ async function verify(
       : await reading(async () => parseManifest(bytes), MANIFEST_PATH, 'manifest', problems)
   // Listed before the checkpoint is read: a run commits a shard before it publishes it.
   const files = await filesOf(store)
-  const { signedBy = null } = options
   const unfinished = await readUnfinished(store, manifest, problems)
   if (bytes === null && !(unfinished.isCut && unfinished.state === null)) {
     const isBegun = unfinished.state !== null
@@ -83,13 +81,11 @@ async function verify(
       problems.push({ path: MANIFEST_PATH, problem: 'is missing', cause: 'manifest' })
   }
   if (signedBy !== null)
-    problems.push(
-      ...(await signatureProblems(store, { bytes, manifest }, signedBy, { ...options, differences })),
-    )
+    problems.push(...(await signatureProblems(dataSet, bytes, manifest, signedBy, notBeforeMs)))
   let rows = 0
-  const repeated = new RepeatedIds(manifest?.shards ?? [])
-  const repair = new Set<string>()
   const shards = manifest?.shards ?? []
+  const repeated = new RepeatedIds(shards)
+  const repair = new Set<string>()
   const schemas = (manifest?.schema_settings ?? []).map(schemaFromJson)
   for (const shard of shards) {
     onShard?.(shard.path)
@@ -194,21 +190,19 @@ async function readUnfinished(
   }
 }
 
+/** What is signed may be another data set than the file's, or an earlier state of this one. */
 async function signatureProblems(
-  store: Store,
-  { bytes, manifest }: { readonly bytes: Uint8Array | null; readonly manifest: Manifest | null },
+  { store, differences }: DataSet,
+  bytes: Uint8Array | null,
+  manifest: Manifest | null,
   signedBy: KeyObject,
-  { notBeforeMs = null, differences }: VerifyOptions & Pick<DataSet, 'differences'>,
+  notBeforeMs: number | null,
 ): Promise<readonly Problem[]> {
-  const problems: Problem[] = []
   const fault = await signatureFault(store, bytes, signedBy, manifest)
-  if (fault !== null) problems.push({ path: SIGNATURE_PATH, problem: fault, cause: 'signature' })
-  if (manifest === null) return problems
-  // What is signed may be another data set than the file's, or an earlier state of this one.
-  for (const problem of [...differences, tooOld(manifest, notBeforeMs)]) {
-    if (problem !== null) problems.push({ path: MANIFEST_PATH, problem, cause: 'signature' })
-  }
-  return problems
+  const others = manifest === null ? [] : [...differences, tooOld(manifest, notBeforeMs)]
+  return [[SIGNATURE_PATH, fault] as const, ...others.map((each) => [MANIFEST_PATH, each] as const)].flatMap(
+    ([path, problem]) => (problem === null ? [] : { path, problem, cause: 'signature' as const }),
+  )
 }
 
 /** A signature has no time; the runs in the manifest have. */
