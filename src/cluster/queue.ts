@@ -1,9 +1,11 @@
+import querystring from 'node:querystring'
 import type * as Bull from 'bullmq'
 import type { Redis } from 'ioredis'
 import {
   type Clock,
   codeOf,
   ExportError,
+  getOrInsert,
   isExportError,
   isLoopback,
   learnSecret,
@@ -77,7 +79,7 @@ export async function openQueue(url: string | null, options: QueueOptions): Prom
     throw new ExportError({ kind: 'config', what: `${QUEUE_VARIABLE} is no address of a queue`, where, next })
   }
   const { password } = parsed
-  for (const secret of [password, decoded(password), options.password, process.env.PGPASSWORD]) {
+  for (const secret of [password, querystring.unescape(password), options.password, process.env.PGPASSWORD]) {
     learnSecret(secret ?? '')
   }
   const label = `${parsed.host}${parsed.pathname.replace(/^\/$/, '')}`
@@ -117,23 +119,20 @@ const NEEDED: readonly ((redis: Redis) => Promise<unknown>)[] = [
   (redis) => redis.bzpopmin(`${PREFIX}:${ORGANIZATIONS}:asked`, 0.01),
 ]
 
-async function connectRedis(url: URL, { password, wait }: QueueOptions): Promise<Server> {
+async function connectRedis(given: URL, { password, wait }: QueueOptions): Promise<Server> {
+  const isEncrypted = given.protocol === 'rediss:' || given.searchParams.get('sslmode') === 'disable'
+  if (!isEncrypted && !isLoopback(given.hostname))
+    throw inClear('redis:// is not encrypted', 'Set it to rediss://…')
+  const url = new URL(given)
+  if (url.password === '') url.password = encodeURIComponent(password ?? '')
   const { Redis: Client } = await import('ioredis')
-  // It does not connect: its options are what the driver makes of the address.
-  const given = new Client(url.href, {
-    lazyConnect: true,
+  const redis = new Client(url.href, {
     // Servers and proxies older than Redis 6 do not know HELLO; BullMQ needs nothing that RESP3 adds.
     protocol: 2,
     maxRetriesPerRequest: null,
     connectTimeout: CONNECT_MS,
     retryStrategy: (times) => (wait?.aborted ? null : Math.min(times * 200, 2_000)),
   })
-  const { host = '', tls, password: own } = given.options
-  if (tls === undefined && !isLoopback(host) && url.searchParams.get('sslmode') !== 'disable') {
-    throw inClear('redis:// is not encrypted', 'Set it to rediss://…')
-  }
-  // For an address with a user alone, its own password is the empty string.
-  const redis = given.duplicate({ lazyConnect: false, password: own || password || '' })
   // Every queue adds listeners, and BullMQ adds 3 to the limit: 0 (no limit) would become 3.
   redis.setMaxListeners(Number.POSITIVE_INFINITY)
   let last: Error | null = null
@@ -209,15 +208,11 @@ function queueOn(
   { warn }: QueueOptions,
 ): Queue {
   const open = new Map<string, Bull.Queue>()
-  const queue = (name: string): Bull.Queue => {
-    const found = open.get(name)
-    if (found !== undefined) return found
-    const settings = { connection, prefix: PREFIX, streams: { events: { maxLen: 1000 } } }
-    const opened = new bull.Queue(name, settings, backend)
-    opened.on('error', warnOnce)
-    open.set(name, opened)
-    return opened
-  }
+  const queue = (name: string): Bull.Queue =>
+    getOrInsert(open, name, () => {
+      const settings = { connection, prefix: PREFIX, streams: { events: { maxLen: 1000 } } }
+      return new bull.Queue(name, settings, backend).on('error', warnOnce)
+    })
   let isWarned = false
   /** The error may be of any kind, and lost connections often have no code. So the server is queried. */
   async function warnOnce(): Promise<void> {
@@ -328,12 +323,4 @@ function asExportError(error: unknown, label: string): unknown {
 function queueCodeOf(error: unknown): string {
   if (!(error instanceof Error)) return ''
   return codeOf(error) || (/^[A-Z]{5,}/.exec(error.message)?.[0] ?? error.name)
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
 }

@@ -73,7 +73,7 @@ export type Pending = {
 export async function pendingOf(
   queue: Queue,
   organization: string,
-  unreadable: (job: Job) => void,
+  unreadable: (job: Job) => unknown,
 ): Promise<readonly Pending[]> {
   const found = await withTimeout(queue.pipelinesOf(organization).getJobs(['waiting'], 0, -1, true))
   const pending: Pending[] = []

@@ -122,10 +122,7 @@ export class TimeSlice {
   async run(): Promise<SliceEnd> {
     const { queue, log } = this.#options
     const parsed = jobSchema.safeParse(this.#job.data)
-    if (!parsed.success) {
-      warnUnreadable(log, this.#job.name, this.#job.name)
-      return { laterMs: this.#retryAtMs(), failed: [] }
-    }
+    if (!parsed.success) return { laterMs: this.#leave(this.#job.name, this.#job.name), failed: [] }
     const { organization } = parsed.data
     log('info', 'job taken', { event: 'job.take', organization, job: this.#job.id ?? '' })
     const tried = new Set<string>()
@@ -134,10 +131,9 @@ export class TimeSlice {
     const statuses: string[] = []
     try {
       for (;;) {
-        const pending = await pendingOf(queue, organization, ({ name }) => {
-          warnUnreadable(log, name, organization)
-          retriesAtMs.push(this.#retryAtMs())
-        })
+        const pending = await pendingOf(queue, organization, ({ name }) =>
+          retriesAtMs.push(this.#leave(name, organization)),
+        )
         const next = pending.find(({ submitted }) => !tried.has(submitted.submission))
         if (next === undefined) break
         tried.add(next.submitted.submission)
@@ -170,6 +166,13 @@ export class TimeSlice {
     return this.#options.clock.now() + Math.min(RETRY_MS * 2 ** before, MAX_RETRY_MS)
   }
 
+  /** What another version submitted is not understood. @returns when it is looked at again */
+  #leave(name: string, organization: string): number {
+    const what = `${name} was submitted by another version of spillway and is left to its workers`
+    this.#options.log('warn', what, { organization })
+    return this.#retryAtMs()
+  }
+
   /** Adds a job that runs after this one, however this one ends. */
   async #requeue(organization: string): Promise<void> {
     const { queue, clock } = this.#options
@@ -189,19 +192,15 @@ export class TimeSlice {
       if (isExportError(error)) return { pipeline: error }
       throw error
     })
-    const stored = this.#statusIn(job, {
-      submission: submitted.submission,
-      state: 'active',
-      hold,
-      before: status?.before ?? { shards: 0, bytes: 0, durationMs: 0 },
-      outcome: null,
-    })
+    const { before = { shards: 0, bytes: 0, durationMs: 0 } } = status ?? {}
+    const { submission } = submitted
+    const write = this.#writerOf(job, { submission, state: 'active', hold, before, outcome: null })
     if ('left' in read) {
       const { path, why } = read.left
       log('warn', `${submitted.name}: ${path}: ${why}; it is left to other workers`, { organization })
       const left = { worker: `${hostname()}:${process.pid}`, path, why }
-      const { outcome = null, hold: before = hold } = status ?? {}
-      await stored.write({ state: 'waiting', hold: before, outcome, left })
+      const { outcome = null, hold: formerHold = hold } = status ?? {}
+      await write({ state: 'waiting', hold: formerHold, outcome, left })
       return { status: 'left', retryAtMs: this.#retryAtMs(), reason: null }
     }
     const { pipeline } = read
@@ -209,22 +208,26 @@ export class TimeSlice {
       const leftMs = status.pausedUntilMs - (await withTimeout(this.#options.queue.now()))
       this.#pausedUntilMs = Math.max(this.#pausedUntilMs, clock.monotonicMs() + leftMs)
     }
-    await stored.write({})
-    const { summary, error } = await this.#export(pipeline, { submitted, status }, stored, organization)
-    const { now } = stored
-    const before = summary === null ? now.before : addTotals(now.before, summary)
-    const outcome = { summary: summary && { ...summary, ...before }, error: error && plainError(error) }
+    await write({})
+    const holds = { id: hold, succeeds: status === null ? [] : [status.hold] }
+    const { summary, error } = await this.#export(pipeline, submitted, holds, write, organization)
+    const totals = {
+      shards: before.shards + (summary?.shards ?? 0),
+      bytes: before.bytes + (summary?.bytes ?? 0),
+      durationMs: before.durationMs + (summary?.durationMs ?? 0),
+    }
+    const outcome = { summary: summary && { ...summary, ...totals }, error: error && plainError(error) }
     if (error?.kind === 'interrupted') {
-      await stored.write({ state: 'waiting', before })
+      await write({ state: 'waiting', before: totals })
       return { status: 'waiting', retryAtMs: null, reason: null }
     }
     const retryAtMs = retryTime(error, this.#retryAtMs())
     if (error !== null && retryAtMs !== null) {
       log('warn', error.onTerminal, { organization, pipeline: submitted.name })
-      await stored.write({ state: 'waiting', before, outcome: error.kind === 'quota' ? outcome : null })
+      await write({ state: 'waiting', before: totals, outcome: error.kind === 'quota' ? outcome : null })
       return { status: 'waiting', retryAtMs, reason: null }
     }
-    await stored.write({ state: 'done', outcome })
+    await write({ state: 'done', outcome })
     const isFailed = isExportError(error, 'config', 'credentials', 'damaged')
     return {
       status: summary?.status === 'budget' ? 'stopped' : (summary?.status ?? 'failed'),
@@ -234,37 +237,32 @@ export class TimeSlice {
   }
 
   /** The status of a pipeline in the queue, which only the owner of the job writes. */
-  #statusIn(job: Pending['job'], initial: StoredStatus['now']): StoredStatus {
+  #writerOf(job: Job, initial: StoredStatus): WriteStatus {
     const inOrder = serial()
     let now = initial
-    return {
-      get now() {
-        return now
-      },
-      write: (change) => {
-        now = { ...now, ...change }
-        const status = now
-        return inOrder(async () => {
-          await this.#requireOwned()
-          const leftMs = this.#pausedUntilMs - this.#options.clock.monotonicMs()
-          // The clock of the next owner may differ from this one's.
-          const pausedUntilMs: PipelineStatus['pausedUntilMs'] =
-            leftMs > 0 ? (await withTimeout(this.#options.queue.now())) + leftMs : null
-          await withTimeout(job.updateProgress({ ...status, pausedUntilMs }))
-        })
-      },
+    return (change) => {
+      now = { ...now, ...change }
+      const status = now
+      return inOrder(async () => {
+        await this.#requireOwned()
+        const leftMs = this.#pausedUntilMs - this.#options.clock.monotonicMs()
+        // The clock of the next owner may differ from this one's.
+        const pausedUntilMs: PipelineStatus['pausedUntilMs'] =
+          leftMs > 0 ? (await withTimeout(this.#options.queue.now())) + leftMs : null
+        await withTimeout(job.updateProgress({ ...status, pausedUntilMs }))
+      })
     }
   }
 
   /** Exports a pipeline. Errors, also unexpected ones, are part of the result. */
   async #export(
     pipeline: Pipeline | ExportError,
-    { submitted, status }: Pick<Pending, 'submitted' | 'status'>,
-    stored: StoredStatus,
+    submitted: SubmittedPipeline,
+    holds: Omit<NonNullable<RunOptions['hold']>, 'confirm'>,
+    write: WriteStatus,
     organization: string,
   ): Promise<{ summary: Omit<RunSummary, 'error'> | null; error: ExportError | null }> {
     const { clock, log, onRun } = this.#options
-    const { hold } = stored.now
     try {
       if (pipeline instanceof ExportError) throw pipeline
       const { requestsPerSecond } = pipeline.service
@@ -276,15 +274,11 @@ export class TimeSlice {
         onLog: (level, message, fields) =>
           log(level, message, { organization, pipeline: pipeline.name, ...fields }),
         onProgress: (progress) => {
-          this.#watch(progress, stored)
+          this.#watch(progress, write)
           onRun?.progress(pipeline.name, progress)
         },
         runId: submitted.submission,
-        hold: {
-          id: hold,
-          succeeds: status === null ? [] : [status.hold],
-          confirm: () => this.#confirm(),
-        },
+        hold: { ...holds, confirm: () => this.#confirm() },
       })
       onRun?.begin(pipeline.name)
       const ran = await runPipeline(pipeline, options)
@@ -332,7 +326,7 @@ export class TimeSlice {
   }
 
   /** Writes to the queue what the next owner needs: a pause of the service. */
-  #watch({ retrying, pausedUntilMs }: Progress, { write }: StoredStatus): void {
+  #watch({ retrying, pausedUntilMs }: Progress, write: WriteStatus): void {
     this.#retries = retrying
     if (pausedUntilMs === null) return
     const { clock } = this.#options
@@ -343,11 +337,10 @@ export class TimeSlice {
   }
 }
 
-type StoredStatus = {
-  readonly now: Omit<PipelineStatus, 'pausedUntilMs'>
-  /** Changes it, and writes it to the queue. @throws ExportError `target` when another worker owns the job */
-  write(change: Partial<StoredStatus['now']>): Promise<void>
-}
+type StoredStatus = Omit<PipelineStatus, 'pausedUntilMs'>
+
+/** Changes it, and writes it to the queue. @throws ExportError `target` when another worker owns the job */
+type WriteStatus = (change: Partial<StoredStatus>) => Promise<void>
 
 type Ended = {
   readonly status: string
@@ -368,21 +361,4 @@ function retryTime(error: ExportError | null, laterMs: number): number | null {
     default:
       return null
   }
-}
-
-function addTotals(
-  before: PipelineStatus['before'],
-  { shards, bytes, durationMs }: PipelineStatus['before'],
-): PipelineStatus['before'] {
-  return {
-    shards: before.shards + shards,
-    bytes: before.bytes + bytes,
-    durationMs: before.durationMs + durationMs,
-  }
-}
-
-function warnUnreadable(log: Log, name: string, organization: string): void {
-  log('warn', `${name} was submitted by another version of spillway and is left to its workers`, {
-    organization,
-  })
 }
