@@ -210,7 +210,7 @@ const IS_ABOUT_VALUES: ReadonlySet<string> = new Set([
   'Out of Range',
 ])
 
-function notAShard(file: string): ExportError {
+export function notAShard(file: string): ExportError {
   return new ExportError({
     kind: 'damaged',
     what: 'DuckDB cannot read the shard',
