@@ -88,6 +88,8 @@ class Found implements Wanted {
   readonly #matches: Match[] = []
   /** People with a password that the policy allows. */
   readonly #urgent = new Set<number>()
+  /** Person and id of each match. */
+  readonly #seen = new Set<string>()
   /** Texts that many rows share, such as names of sources, each kept once. */
   readonly #texts = new Map<string, string>()
   readonly #directory: Directory
@@ -110,11 +112,15 @@ class Found implements Wanted {
   add(batch: RowBatch): void {
     const { since } = this.#options
     const [identity, importedAt] = [valuesOf(batch, 'identity_name'), valuesOf(batch, 'imported_at')]
-    const meets = valuesOf(batch, 'secret_meets_policy')
+    const [id, meets] = [valuesOf(batch, 'id'), valuesOf(batch, 'secret_meets_policy')]
     const shown = this.#shown.map((name) => [name, valuesOf(batch, name)] as const)
     for (let row = 0; row < batch.rows; row++) {
       if (since !== null && (importedAt(row) as Int64) < since) continue
       for (const { person, spelling } of this.#addressesOf(identity(row))) {
+        // Queries may share a credential; so may addresses of a person, by a plus tag.
+        const key = id(row) === null ? null : `${person} ${id(row)}`
+        if (key !== null && this.#seen.has(key)) continue
+        if (key !== null) this.#seen.add(key)
         if (meets(row) === true) this.#urgent.add(person)
         const cells = shown.map(([name, values]) => this.#cellOf(name, values(row)))
         this.#matches.push({ person, cells: [this.#directory.people[person]!, spelling, ...cells] })
@@ -124,10 +130,7 @@ class Found implements Wanted {
 
   sorted(): readonly Match[] {
     const rank = ({ person }: Match): number => (this.#urgent.has(person) ? 0 : 1)
-    this.#matches.sort((a, b) => rank(a) - rank(b) || a.person - b.person)
-    const id = this.#shown.indexOf('id')
-    // Queries may share a credential; so may addresses of a person, by a plus tag.
-    return id < 0 ? this.#matches : this.#matches.filter(isNew(id + 2))
+    return this.#matches.sort((a, b) => rank(a) - rank(b) || a.person - b.person)
   }
 
   #addressesOf(identity: RowValue): readonly DirectoryAddress[] {
@@ -149,19 +152,6 @@ class Found implements Wanted {
     if (known !== undefined) return known
     if (this.#texts.size < MAX_SHARED_TEXTS) this.#texts.set(text, text)
     return text
-  }
-}
-
-/** Whether a person has no credential of the same id before it. @param at where the id is in cells */
-function isNew(at: number): (match: Match) => boolean {
-  const ids = new Set<unknown>()
-  let last = -1
-  return ({ person, cells }) => {
-    if (person !== last) ids.clear()
-    last = person
-    if (ids.has(cells[at])) return false
-    ids.add(cells[at])
-    return true
   }
 }
 
