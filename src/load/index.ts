@@ -2,15 +2,17 @@ export { createEncoder, requireEngine } from './encode/create-encoder.ts'
 export { decodeRecordBatches } from './encode/decode-record-batches.ts'
 export { type EncodeSettings, rowGroupRows, shardExtension } from './encode/encoder.ts'
 export type { InspectedShard, ShardReader, Wanted } from './inspect/index.ts'
-export { folderOf, listSealed, ownsFolder, partOf, SEALED_FOLDER, sealedPath } from './layout.ts'
-export { moveToOrphans, ORPHANS } from './orphans.ts'
 export {
+  folderOf,
+  listSealed,
+  ownsFolder,
+  partOf,
   QUARANTINE_FOLDER,
-  type QuarantinedItem,
-  quarantineLines,
   quarantinePath,
-  writeQuarantine,
-} from './quarantine-file.ts'
+  SEALED_FOLDER,
+  sealedPath,
+} from './layout.ts'
+export { moveToOrphans, ORPHANS } from './orphans.ts'
 export { changedSinceSealed, isAsSealed, publishSealed, stands } from './sealed.ts'
 export { type Commit, lostShards, ShardSet, type ShardSetOptions, writeOpen } from './shard-set.ts'
 export { importedAt, PageRows, type PartitionRange, type Slice } from './slice.ts'

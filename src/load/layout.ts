@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import {
   kindOfRows,
   type Partition,
@@ -51,4 +52,17 @@ export function sealedPath(shard: number, sha256: string): string {
 
 export async function listSealed(store: Store): Promise<readonly string[]> {
   return (await store.list(SEALED_FOLDER)).filter((name) => /^\d+\.[0-9a-f]{16}$/.test(name))
+}
+
+export const QUARANTINE_FOLDER = '_quarantine'
+
+// File systems allow 255 bytes per name. A longer key is cut, and a digest of the whole key is appended.
+const MAX_NAME = 200
+
+/** `_quarantine/domain.acme.com~2024-01-01..2024-02-01.jsonl` */
+export function quarantinePath(partition: string): string {
+  const name = partition.replaceAll('/', '~')
+  if (name.length <= MAX_NAME) return `${QUARANTINE_FOLDER}/${name}.jsonl`
+  const digest = createHash('sha256').update(partition).digest('hex').slice(0, 16)
+  return `${QUARANTINE_FOLDER}/${name.slice(0, MAX_NAME - 17)}~${digest}.jsonl`
 }

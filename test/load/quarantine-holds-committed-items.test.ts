@@ -2,18 +2,14 @@ import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import {
-  type QuarantinedItem,
-  quarantineLines,
-  quarantinePath,
-  writeQuarantine,
-} from '../../src/load/index.ts'
+import { writeQuarantine } from '../../src/data-set/settle/quarantine-files.ts'
+import { quarantinePath } from '../../src/load/index.ts'
 import { anError } from '../disk/errors.ts'
 import { newOwner, temporaryStore } from '../disk/temporary-store.ts'
 
 const KEY = 'domain.acme.com/2024-01-01..2024-02-01'
 
-function itemOf(page: number, index: number): QuarantinedItem {
+function itemOf(page: number, index: number) {
   return {
     partition: KEY,
     page,
@@ -33,8 +29,13 @@ async function opened() {
       .trimEnd()
       .split('\n')
       .map((line) => JSON.parse(line))
-  const write = (end: number, ...items: readonly QuarantinedItem[]) =>
-    writeQuarantine(own, KEY, end, items.length === 0 ? [] : [quarantineLines(items)])
+  const write = (end: number, ...items: readonly object[]) =>
+    writeQuarantine(
+      own,
+      KEY,
+      end,
+      items.map((item) => Buffer.from(`${JSON.stringify(item)}\n`)),
+    )
   return { own, file, itemsIn, write }
 }
 
@@ -49,7 +50,7 @@ describe('the quarantine of a partition', () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 8 }), async (steps) => {
         let end = 0
-        const kept: QuarantinedItem[] = []
+        const kept: object[] = []
         for (const [page, { items, lost, garbage }] of steps.entries()) {
           const more = Array.from({ length: items }, (_, index) => itemOf(page, index))
           const next = await write(end, ...more)

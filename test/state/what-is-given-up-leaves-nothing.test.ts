@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest'
 import { type Store, WindowRun } from '../../src/core/index.ts'
 import { openChecked } from '../../src/data-set/open/open-checked.ts'
 import { invalidationOf, redoEntry } from '../../src/data-set/redo/invalidate.ts'
-import { bringQuarantine } from '../../src/data-set/settle/quarantine-files.ts'
-import { quarantinePath, writeQuarantine } from '../../src/load/index.ts'
+import { bringQuarantine, writeQuarantine } from '../../src/data-set/settle/quarantine-files.ts'
+import { quarantinePath } from '../../src/load/index.ts'
 import {
   type CheckpointState,
   chainEntry,

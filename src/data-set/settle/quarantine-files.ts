@@ -1,5 +1,5 @@
 import { ExportError, type OwnedStore, sideBySide } from '../../core/index.ts'
-import { QUARANTINE_FOLDER, quarantinePath, writeQuarantine } from '../../load/index.ts'
+import { QUARANTINE_FOLDER, quarantinePath } from '../../load/index.ts'
 import {
   type BlobRef,
   type CheckpointState,
@@ -25,6 +25,32 @@ export async function bringQuarantine(store: OwnedStore, journal: Journal): Prom
     const { partition, end } = files.get(path)!
     await writeQuarantine(store, partition, end, [])
   })
+}
+
+/**
+ * Keeps the first `end` bytes, unless a user has removed the file, and adds lines. @returns its size
+ * @throws ExportError `damaged` if it has lost a part of them, and lines are added
+ */
+export async function writeQuarantine(
+  store: OwnedStore,
+  partition: string,
+  end: number,
+  lines: readonly Uint8Array[],
+): Promise<number> {
+  const path = quarantinePath(partition)
+  const kept = end === 0 ? null : await store.read(path, 0, end)
+  if (kept !== null && kept.byteLength < end && lines.length > 0)
+    throw new ExportError({
+      kind: 'damaged',
+      what: 'The quarantine file has lost a part of its items',
+      where: path,
+      next: 'Restore it, or move it away to begin another one, then run again.',
+    })
+  const chunks = [kept ?? new Uint8Array(), ...lines]
+  const size = chunks.reduce((sum, { byteLength }) => sum + byteLength, 0)
+  if (size === 0) await store.remove(path)
+  else if ((await store.size(path)) !== size || lines.length > 0) await store.replace(path, chunks)
+  return size
 }
 
 async function linesIn(journal: Journal, ref: BlobRef): Promise<Uint8Array> {

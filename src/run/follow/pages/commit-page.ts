@@ -66,7 +66,7 @@ function entriesOf(
 ): { readonly before: readonly JournalEntry[]; readonly page: PageEntry; readonly blobs: Uint8Array[] } {
   const { page, requests, size, forgotten } = split
   const quarantine = quarantineOf(split, chain)
-  const blobs = quarantine.map(({ lines }) => lines)
+  const blobs: Uint8Array[] = quarantine.map(({ lines }) => lines)
   const { ids } = change
   return {
     before: [...(change.hasSchema ? newSchema(chain, session) : []), ...change.before],

@@ -1,6 +1,6 @@
 import { ExportError, numberOf, type Partition, type TransformSettings } from '../../../core/index.ts'
 import { allowedOf } from '../../../data-set/index.ts'
-import { quarantineLines, quarantinePath } from '../../../load/index.ts'
+import { quarantinePath } from '../../../load/index.ts'
 import type { RejectedItem } from '../../../rows/index.ts'
 import { type FoldedPartition, splitPath } from '../../../state/index.ts'
 import type { Chain, SplitPage } from '../chain.ts'
@@ -87,7 +87,7 @@ export function quarantineOf({ rejected }: SplitPage, chain: Chain) {
   const page = numberOfPage(chain)
   return [...rejected].map(([index, items]) => {
     const { key } = chain.partitionAt(index)
-    const lines = quarantineLines(items.map(({ at: _, ...item }) => ({ partition: key, page, ...item })))
-    return { window: splitPath(key)[1], items: items.length, lines }
+    const lines = items.map(({ at: _, ...item }) => `${JSON.stringify({ partition: key, page, ...item })}\n`)
+    return { window: splitPath(key)[1], items: items.length, lines: Buffer.from(lines.join('')) }
   })
 }
