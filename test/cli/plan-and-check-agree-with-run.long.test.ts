@@ -36,7 +36,7 @@ const trials: Readonly<Record<string, Trial>> = {
   // A window that is half exported is cut.
   '2024-02-01': { flags: ['--until', '2024-02-15'] },
   'mask key': { env: { SPILLWAY_MASK_KEY: 'l'.repeat(32) } },
-  'SPILLWAY_MASK_KEY is empty': { env: { SPILLWAY_MASK_KEY: '' } },
+  'SPILLWAY_MASK_KEY is not set, or empty': { env: { SPILLWAY_MASK_KEY: '' } },
   'plaintext needs consent': { parts: { ...PLAINTEXT, name: 'plain', load: { path: 'plain' } } },
   // With consent, after another masking.
   'transform.secret was': { parts: { ...BEGUN, ...PLAINTEXT }, flags: ['--allow-plaintext'] },

@@ -127,7 +127,7 @@ describe('what is no directory is refused, or said', () => {
   it('no identities to find anybody by, no key, another key', async () => {
     for (const [identity, key, why] of [
       ['drop', MASK_KEY, 'holds no identities'],
-      ['hmac', '', 'SPILLWAY_MASK_KEY is empty'],
+      ['hmac', '', 'SPILLWAY_MASK_KEY is not set, or empty'],
       ['hmac', `${MASK_KEY}, another`, 'the mask key is not the one'],
     ] as const) {
       const made = await exportPlanted([{ id: 1, identity_name: ADA }], { transform: { identity } })
