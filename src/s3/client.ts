@@ -2,10 +2,11 @@ import { homedir } from 'node:os'
 import type { S3Client } from '@aws-sdk/client-s3'
 import { loadSdk, plainHttp, STORE_ATTEMPTS } from '../bucket/index.ts'
 import { type DataSetLocation, ExportError, isLoopback } from '../core/index.ts'
+import { proxyAgents } from '../http/index.ts'
 
 export type BucketLocation = Extract<DataSetLocation, { kind: 's3' }>
 
-/** The SDK, loaded on first use, like what opens connections: that takes 0.2 s. */
+/** The SDK, loaded on first use: that takes 0.2 s. */
 export type Sdk = typeof import('@aws-sdk/client-s3')
 
 export type Client = { readonly sdk: Sdk; readonly s3: S3Client }
@@ -24,7 +25,6 @@ export async function openClient({
   allowHttp,
 }: BucketLocation): Promise<Client> {
   const sdk = await loadSdk('@aws-sdk/client-s3', () => import('@aws-sdk/client-s3'))
-  const { proxyAgents } = await import('../http/index.ts')
   requireHome()
   const { address, source } = addressOf(endpoint)
   const where = region ?? (process.env.AWS_REGION || process.env.AWS_DEFAULT_REGION || null)
