@@ -45,14 +45,17 @@ async function* parquetBatches(
       return picked(await rowGroup.column(spec.name), rows, (value) => parquetValue(value, spec))
     }
     let rows: number[] | null = null
+    let decided: readonly RowValue[] = []
     if (wanted !== null && deciding !== undefined) {
       const values = await valuesOf(deciding, null)
       rows = values.flatMap((value, row) => (wanted.has(value) ? row : []))
+      decided = rows.map((row) => values[row]!)
     }
     const count = rows?.length ?? rowGroup.rows
     if (count === 0) continue
-    const read: RowValue[][] = []
-    for (const spec of columns) read.push(await valuesOf(spec, rows))
+    const read: (readonly RowValue[])[] = []
+    for (const spec of columns)
+      read.push(rows !== null && spec === deciding ? decided : await valuesOf(spec, rows))
     for (let at = 0; at < count; at += batchRows) {
       yield batchOf(
         columns,
