@@ -60,6 +60,9 @@ export const schemaJson = z.object({
 })
 export type SchemaJson = ReadonlyDeep<z.infer<typeof schemaJson>>
 
+const RUN_STATUSES = ['complete', 'failed', 'budget', 'interrupted'] as const
+export type RunStatus = (typeof RUN_STATUSES)[number]
+
 /** Figures of a run; absent: the sum over its pages, or not known. */
 const runFigures = z.object({
   run: z.string(),
@@ -147,7 +150,7 @@ export const ENTRY_SCHEMAS = {
   run: z.object({ run: z.string(), started_at: z.string(), version: z.string(), by: runBy }),
   end: runFigures.extend({
     finished_at: z.string(),
-    status: z.enum(['complete', 'failed', 'budget', 'interrupted']),
+    status: z.enum(RUN_STATUSES),
     retries: count,
     /** Why items were quarantined, and how many. */
     reasons: countsByName.optional(),
@@ -397,7 +400,6 @@ export const ENTRY_SCHEMAS = {
 
 export type HeaderEntry = Entry<'header'>
 export type RunEndEntry = Entry<'end'>
-export type RunStatus = RunEndEntry['status']
 export type ChainEntry = Entry<'chain'>
 export type FeedProgress = NonNullable<ChainEntry['feed']>
 export type OpenEntry = Entry<'open'>

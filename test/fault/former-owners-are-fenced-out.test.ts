@@ -37,7 +37,7 @@ beforeAll(async () => {
 describe.skipIf(process.platform !== 'linux')('a run of another machine that was taken over', () => {
   test('changes nothing when it continues, wherever it stopped', async () => {
     const stops = some(sampledCalls(clean.calls, ENDS), 1)
-    expect(stops.length).toBeGreaterThan(THOROUGH ? 6 : 0)
+    expect(stops.length).toBeGreaterThan(THOROUGH ? 3 : 0)
     await concurrently(stops, (number) => {
       const about = `stopped before call ${number}: ${clean.calls[number - 1]}`
       // When it wakes up, either everything is done or half of it.
