@@ -175,15 +175,17 @@ async function resolved(read: Problems, options: ReadOptions) {
   const isNarrowed = from !== undefined || until !== undefined || domains !== undefined
   const extract = { ...all, queries, unfiltered: isNarrowed ? await withoutFlags(read, options) : null }
   const locations = locationsBelow(tree.root, [])
-  const secretKeys: Record<string, string> = {}
+  const variables: (readonly [string, string])[] = []
   for (const [i, query] of (settings.extract.queries ?? []).entries()) {
     if (query.type !== 'secret') continue
     const path = ['extract', 'queries', i, 'secret_env']
-    secretKeys[query.secret_env] = dotted(path)
+    variables.push([query.secret_env, dotted(path)])
     const { location } = locationAt(tree, path)
     if (location !== null) locations[dotted(path)] = whereIs(location)
   }
   const { name } = settings
+  // A variable may be named like what every object inherits.
+  const secretKeys = Object.fromEntries(variables)
   const pipeline: Pipeline = { name, file, locations, secretKeys, service, extract, transform, load }
   refuseSecrets(tree.root, [], new Set(secretVariables(pipeline)), problems)
   problems.throwIfAny()

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { afterAll } from 'vitest'
+import { afterAll, afterEach } from 'vitest'
 import * as knownSecrets from '../../src/core/secrets/known-secrets.ts'
 import { endAll } from './at-the-end.ts'
 import { seedOf } from './thorough.ts'
@@ -11,6 +11,9 @@ forgetSecrets()
 
 // What one run of the tests found, the next finds too.
 fc.configureGlobal({ seed: seedOf(20260300) })
+
+// Two commands that load at once, as no process of the product does, may leave the mask of one of them.
+afterEach(() => void process.umask(0o022))
 
 afterAll(async () => {
   await endAll()
