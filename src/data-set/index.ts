@@ -68,7 +68,7 @@ export {
   type CatalogComparison,
   compareCatalog,
   isOfCatalog,
-  requireCatalog,
+  withCatalog,
 } from './settle/catalog.ts'
 export { unmark } from './settle/publish.ts'
 export { settle } from './settle/settle.ts'

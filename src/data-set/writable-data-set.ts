@@ -6,7 +6,7 @@ import {
   type Pipeline,
   type Store,
 } from '../core/index.ts'
-import { mayHaveTables } from '../open-tables/index.ts'
+import { mayHaveTables, type RestCatalog } from '../open-tables/index.ts'
 import {
   type CheckpointState,
   type Journal,
@@ -22,7 +22,7 @@ import { openChecked } from './open/open-checked.ts'
 import { namingLocations, nothingExported, openStore } from './open-store.ts'
 import type { ChangeOptions, WriteOptions } from './options.ts'
 import { namePipeline } from './queries.ts'
-import { isOfCatalog, requireCatalog } from './settle/catalog.ts'
+import { isOfCatalog, withCatalog } from './settle/catalog.ts'
 import { type SettleOptions, settle } from './settle/settle.ts'
 
 /** A data set that is opened to be changed: it can be written to within {@link change} and {@link settled}, and nowhere else. */
@@ -73,7 +73,7 @@ export class WritableDataSet extends DataSet {
       await admitChange(pipeline, store, state)
       return options.goes ?? []
     }
-    return this.#open(pipeline, options, accept, async (store, journal) => {
+    return this.#open(pipeline, options, accept, async ({ store, journal, catalog }) => {
       if (journal === null) {
         const { result, files } = await plan({ pipeline, store, state: null, read: async () => null })
         await writeFiles(store, files)
@@ -81,7 +81,7 @@ export class WritableDataSet extends DataSet {
       }
       const change = await plan({ pipeline, store, state: journal.state, read: (ref) => journal.read(ref) })
       const came = await commitChange(pipeline, store, journal, change, options)
-      await settle(pipeline, store, journal, options)
+      await settle(pipeline, store, journal, { ...options, catalog })
       return { result: change.result, came }
     })
   }
@@ -102,9 +102,9 @@ export class WritableDataSet extends DataSet {
       await admitMark(pipeline, store, state, options.rebuild ?? false)
       return []
     }
-    return this.#open(pipeline, options, accept, async (store, journal) => {
+    return this.#open(pipeline, options, accept, async ({ store, journal, catalog }) => {
       if (journal === null) return work({ store, state: null, failure: null })
-      const failure = await settle(pipeline, store, journal, options).then(
+      const failure = await settle(pipeline, store, journal, { ...options, catalog }).then(
         () => null,
         (error: unknown) => {
           if (isExportError(error) && isOfCatalog(error)) return error
@@ -119,22 +119,22 @@ export class WritableDataSet extends DataSet {
     return this.state !== null || this.fault !== null || (await this.named(() => isBegun(this.store)))
   }
 
-  /** @param work gets null as the journal where nothing has begun */
   #open<T>(
     pipeline: NamedPipeline,
     options: WriteOptions,
     accept: Accept,
-    work: (store: OwnedStore, journal: Journal | null) => Promise<T>,
+    work: (opened: Opened) => Promise<T>,
   ): Promise<T> {
-    return this.hold(options, async (store) => {
-      await requireCatalog(pipeline, store, options, false)
-      const journal = await openChecked(store, null, (state) => accept(store, state))
-      try {
-        return await work(store, journal)
-      } finally {
-        await journal?.close()
-      }
-    })
+    return this.hold(options, (store) =>
+      withCatalog(pipeline, store, options, false, async (catalog) => {
+        const journal = await openChecked(store, null, (state) => accept(store, state))
+        try {
+          return await work({ store, journal, catalog })
+        } finally {
+          await journal?.close()
+        }
+      }),
+    )
   }
 }
 
@@ -152,6 +152,13 @@ export type SettledDataSet = {
   readonly state: CheckpointState | null
   /** Why the catalog is behind; null: it is not. */
   readonly failure: ExportError | null
+}
+
+type Opened = {
+  readonly store: OwnedStore
+  /** null: nothing has begun. */
+  readonly journal: Journal | null
+  readonly catalog: RestCatalog | null
 }
 
 /** Refuses a state, or gives the shards that go and need not be whole. */

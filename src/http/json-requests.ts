@@ -22,8 +22,6 @@ type JsonRequestsOptions = {
   readonly server: string
   /** The setting with its address, for messages. */
   readonly key: string
-  /** Whether no other attempt follows one that fails. */
-  readonly isOnce: boolean
 }
 
 export type JsonRequest = {
@@ -32,6 +30,8 @@ export type JsonRequest = {
   readonly body?: HttpRequest['body']
   /** Statuses other than 2xx that the caller handles. */
   readonly expected?: readonly number[]
+  /** Whether no other attempt follows one that fails. */
+  readonly isOnce?: boolean
 }
 
 export type JsonResponse = {
@@ -58,7 +58,7 @@ const FINAL = new Set([501, 505])
  * Small requests to a server beside the service: each until its response can be used, or no other attempt may help.
  * @throws ExportError `config` when a proxy variable holds no address
  */
-export function jsonRequests({ clock, stop, server, key, isOnce }: JsonRequestsOptions) {
+export function jsonRequests({ clock, stop, server, key }: JsonRequestsOptions) {
   const keys = { address: key, timeout: null }
   const http = httpClient({ connections: 1, timeoutMs: 30_000, maxResponseBytes: 64 << 20, keys })
 
@@ -75,7 +75,7 @@ export function jsonRequests({ clock, stop, server, key, isOnce }: JsonRequestsO
   return {
     /** @throws ExportError `transient`, `credentials`, `refused`, `data`, `config`, `interrupted` */
     async send(request: JsonRequest, tokens: TokenSource | null): Promise<JsonResponse> {
-      const { method, url, body = null, expected } = request
+      const { method, url, body = null, expected, isOnce = false } = request
       const where = `${method} ${url.origin}${url.pathname}`
       const given = { method, url, body, where, signal: stop, abort: stop }
       let isRenewed = false

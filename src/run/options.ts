@@ -1,4 +1,5 @@
 import type { WriteOptions } from '../data-set/index.ts'
+import type { RestCatalog } from '../open-tables/index.ts'
 import type { Hold, ManifestShard, RunCounts } from '../state/index.ts'
 
 /** What a run needs besides its pipeline. Callbacks get no secret and no value of a record. */
@@ -22,6 +23,8 @@ export type RunOptions = WriteOptions & {
   readonly runId?: string
   /** The owner for which a queue holds the data set; undefined: this process. */
   readonly hold?: Hold
+  /** As the run has opened it; null: none. */
+  readonly catalog?: RestCatalog | null
 }
 
 /** `lock`: another run may hold the data set. Its lease expires at this time (epoch ms) unless a heartbeat comes. */

@@ -20,10 +20,10 @@ import {
   readVerdict,
   readyToRun,
   recordFailedStart,
-  requireCatalog,
   requireFolder,
   requireOwnTables,
   settle,
+  withCatalog,
   withLocation,
   withLock,
   withRest,
@@ -79,16 +79,17 @@ async function runOnDataSet(
     // A run that has lost the lock cannot commit any more, so it does not wait.
     const signals = { stop: AbortSignal.any([stop, lost]), abort: AbortSignal.any([abort, lost]) }
     await requireOwnTables(pipeline, store, fresh)
-    const held = { ...options, ...signals }
-    await requireCatalog(pipeline, store, held, fresh)
-    if (fresh) await clearDataSet(store, onLog)
-    const session = await openSession(pipeline, store, held)
-    try {
-      const summary = await carryOut(pipeline, store, { session, secrets }, held)
-      return lost.aborted ? { ...summary, status: 'failed' as const, error: lost.reason } : summary
-    } finally {
-      await session.close()
-    }
+    return withCatalog(pipeline, store, { ...options, ...signals }, fresh, async (catalog) => {
+      const held = { ...options, ...signals, catalog }
+      if (fresh) await clearDataSet(store, onLog)
+      const session = await openSession(pipeline, store, held)
+      try {
+        const summary = await carryOut(pipeline, store, { session, secrets }, held)
+        return lost.aborted ? { ...summary, status: 'failed' as const, error: lost.reason } : summary
+      } finally {
+        await session.close()
+      }
+    })
   }
   return withLock(pipeline, options, work, onWait)
 }

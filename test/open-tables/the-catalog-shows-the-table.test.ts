@@ -37,7 +37,6 @@ it('a first run makes the namespace and registers the table; one that changes no
     `GET ${table}`,
     'GET /api/v1/w1/namespaces/leaks',
     'POST /api/v1/w1/namespaces',
-    config,
     `GET ${table}`,
     'GET /api/v1/w1/namespaces/leaks',
     'POST /api/v1/w1/namespaces/leaks/register',
@@ -46,7 +45,7 @@ it('a first run makes the namespace and registers the table; one that changes no
   await expectInLine({ world, catalog })
   catalog.requests.length = 0
   await world.run()
-  expect(catalog.requests).toEqual([config, `GET ${table}`, config, `GET ${table}`])
+  expect(catalog.requests).toEqual([config, `GET ${table}`, `GET ${table}`])
 })
 
 it.each(some(Object.entries(CHANGES), 3))(
@@ -298,20 +297,35 @@ it('client credentials get a token; one that ends at any request is renewed once
     catalog.expiresIn = at % 2 === 0 ? 3600 : null
     // Some servers tell of it in another way.
     const status = [null, 501, 419][Math.floor(at / STEP) % 3]!
-    let isEnded = false
-    catalog.onRequest = (line, index) => {
-      if (index !== at || line.includes('/oauth/tokens')) return null
-      isEnded = true
+    catalog.onRequest = (_, index) => {
+      if (index !== at) return null
       catalog.tokens = new Set()
       return status
     }
     expect(await world.run()).toMatchObject({ status: 'complete', error: null })
     await expectInLine({ world, catalog })
     const exchanges = catalog.requests.filter((line) => line.includes('/oauth/tokens')).length
-    // At the beginning of the run, and at its end.
-    expect(exchanges).toBe(isEnded ? 3 : 2)
-    if (catalog.requests.length <= at) break
+    const isOver = catalog.requests.length <= at
+    // The last request is no longer followed by one that needs a token.
+    expect(exchanges).toBe(isOver ? 1 : 2)
+    if (isOver) break
   }
+})
+
+it('where no token is to be had, it is asked for at the beginning and at the end, and told of once', async () => {
+  const { world, catalog } = await withOAuth()
+  catalog.onRequest = (line) => (line.includes('/oauth/tokens') ? 503 : null)
+  const told: string[] = []
+  const onLog = (_level: string, message: string) => void told.push(message)
+  expect(await world.run({ onLog })).toMatchObject({
+    status: 'failed',
+    rows: 5,
+    error: { kind: 'transient' },
+  })
+  expect(told.filter((message) => message.includes('catalog'))).toEqual([])
+  // Each time as often as any request is repeated.
+  expect(catalog.requests.every((line) => line.includes('/oauth/tokens'))).toBe(true)
+  expect(catalog.requests).toHaveLength(2 * 5)
 })
 
 it('client credentials that are refused are, without the secret in the message', async () => {

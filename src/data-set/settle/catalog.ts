@@ -29,21 +29,28 @@ export type CatalogComparison = {
 }
 
 /**
- * Refuses what the end of a command would, before anything is changed or paid for. A catalog out of reach is no reason to
- * do nothing.
- * @param fresh the data set starts over as another one: its table leaves the catalog now
+ * Opens the catalog for a command, and refuses what its end would before anything is changed or paid for. A catalog out of
+ * reach is no reason to do nothing.
+ * @param fresh the data set starts over as another one: its table leaves the catalog now @param work null: there is none
  * @throws CatalogError; with `fresh` also when the catalog is out of reach
  */
-export async function requireCatalog(
-  pipeline: Pipeline,
+export async function withCatalog<T>(
+  { load: { catalog: settings } }: Pipeline,
   store: Store,
   deps: CatalogDeps,
   fresh: boolean,
-): Promise<void> {
-  if (pipeline.load.catalog === null) return
-  const { dataSetId } = await tableOwner(store)
-  if (fresh) await inCatalog(pipeline, deps, false, (catalog) => catalog.drop(dataSetId))
-  await inCatalog(pipeline, deps, true, (catalog) => catalog.look(dataSetId, true)).catch(nullIf('transient'))
+  work: (catalog: RestCatalog | null) => Promise<T>,
+): Promise<T> {
+  if (settings === null) return work(null)
+  const catalog = (await loadCatalog()).restCatalog(settings, deps)
+  try {
+    const { dataSetId } = await tableOwner(store)
+    if (fresh) await ofCatalog(catalog.drop(dataSetId))
+    await ofCatalog(catalog.look(dataSetId, true)).catch(nullIf('transient'))
+    return await work(catalog)
+  } finally {
+    await catalog.close()
+  }
 }
 
 /** Changes nothing, and asks once. null: the pipeline has no catalog. */
@@ -53,13 +60,14 @@ export async function compareCatalog(
 ): Promise<CatalogComparison | null> {
   const { catalog, tables } = pipeline.load
   if (catalog === null) return null
-  const { isSameAddress } = await loadCatalog()
+  const { restCatalog, isSameAddress } = await loadCatalog()
   const result = { table: catalogTable(catalog), metadataLocation: null, inLine: null, failure: null }
   try {
     const store = openStore(pipeline)
     const { dataSetId } = await tableOwner(store)
     const own = await currentMetadata(store, tables)
-    const metadataLocation = await inCatalog(pipeline, deps, true, (client) => client.look(dataSetId, false))
+    const client = restCatalog(catalog, deps)
+    const metadataLocation = await ofCatalog(client.look(dataSetId, false)).finally(client.close)
     if (own === null && metadataLocation === null)
       return { ...result, problem: 'not there yet: the first run that has rows registers it' }
     const inLine = own !== null && isSameAddress(metadataLocation, own)
@@ -78,24 +86,14 @@ class CatalogError extends ExportError {}
 const SAFE =
   'The rows are safe; the catalog shows the state before, and the next command that changes the data set, such as `spillway tables`, brings it in line.'
 
-/** @param isOnce whether each request is sent once @returns null: the pipeline has no catalog @throws CatalogError */
-export async function inCatalog<T>(
-  { load: { catalog: settings } }: Pipeline,
-  deps: CatalogDeps,
-  isOnce: boolean,
-  work: (catalog: RestCatalog) => Promise<T>,
-): Promise<T | null> {
-  if (settings === null) return null
-  const catalog = (await loadCatalog()).restCatalog(settings, deps, isOnce)
+/** @throws CatalogError for any other error than a stop */
+export async function ofCatalog<T>(answer: Promise<T>): Promise<T> {
   try {
-    await catalog.configure()
-    return await work(catalog)
+    return await answer
   } catch (cause) {
     if (!isExportError(cause) || cause.kind === 'interrupted') throw cause
     const next = cause.kind === 'config' ? cause.next : `${cause.next} ${SAFE}`
     throw new CatalogError({ ...plainError(cause), next, cause })
-  } finally {
-    await catalog.close()
   }
 }
 

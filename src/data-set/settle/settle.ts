@@ -31,7 +31,7 @@ import { bringSummaryPage } from './summary-page.ts'
 import { type TableOptions, updateTables } from './update-tables.ts'
 
 export type SettleOptions = TableOptions &
-  Pick<WriteOptions, 'version' | 'build'> & {
+  Pick<WriteOptions, 'stop' | 'version' | 'build'> & {
     /** Called with each shard that is committed here: with partitions exported again, or without rows, if there are none. */
     readonly onWritten?: (shard: ManifestShard) => void
     /** Called when every shard is published, before the manifest tells of the run. */

@@ -1,6 +1,7 @@
 import { getOrInsert, type OwnedStore, type Pipeline, type Store } from '../../core/index.ts'
 import {
   mayHaveTables,
+  type RestCatalog,
   requireOwnTables as requireOwn,
   type TableState,
   updateTables as updateAll,
@@ -10,9 +11,11 @@ import { asExported, type Journal, MANIFEST_PATH, manifestDigest, manifestShard 
 import { tableOwner } from '../open/find-state.ts'
 import type { WriteOptions } from '../options.ts'
 import { readShard, type ShardFile } from '../read-shard.ts'
-import { inCatalog } from './catalog.ts'
+import { ofCatalog } from './catalog.ts'
 
-export type TableOptions = Pick<WriteOptions, 'clock' | 'stop' | 'readSecret' | 'onLog'> & {
+export type TableOptions = Pick<WriteOptions, 'clock' | 'onLog'> & {
+  /** As the command has opened it; null: none. */
+  readonly catalog?: RestCatalog | null
   /** Of the run that changed shards; default: another command did. */
   readonly runId?: string
   /** Makes the tables anew, for readers that see the data set at another address. Default: false. */
@@ -31,9 +34,8 @@ export async function updateTables(
   pipeline: Pipeline,
   store: OwnedStore,
   journal: Journal,
-  options: TableOptions,
+  { onLog, runId, rebuild = false, clock, catalog = null, onTables }: TableOptions,
 ): Promise<void> {
-  const { onLog, runId, rebuild = false, clock, onTables } = options
   const { load } = pipeline
   // In a bucket each request costs.
   if (load.tables.formats.length === 0 && !mayHaveTables(await store.list(''))) return
@@ -67,7 +69,7 @@ export async function updateTables(
   )
   onTables?.(states)
   const shown = states.find(({ format }) => format === 'iceberg')?.metadataLocation ?? null
-  if (shown !== null) await inCatalog(pipeline, options, false, (catalog) => catalog.show(dataSetId, shown))
+  if (catalog !== null && shown !== null) await ofCatalog(catalog.show(dataSetId, shown))
   await removeExpired()
 }
 

@@ -41,22 +41,19 @@ const REFUSALS = [400, 404, 405, 406, 409, 501]
 
 export type RestCatalog = ReturnType<typeof restCatalog>
 
-/**
- * The Iceberg table of a data set in a catalog, which is configured first. @param isOnce whether each request is sent once
- * @throws ExportError of any kind
- */
-export function restCatalog(settings: CatalogSettings, deps: CatalogDeps, isOnce: boolean) {
+/** The Iceberg table of a data set in a catalog, which is configured first. @throws ExportError of any kind */
+export function restCatalog(settings: CatalogSettings, deps: CatalogDeps) {
   const name = catalogTable(settings)
-  const requests = jsonRequests({ ...deps, isOnce, server: 'The catalog', key: 'load.catalog' })
+  const requests = jsonRequests({ ...deps, server: 'The catalog', key: 'load.catalog' })
   const tokens = tokensOf(settings, deps, requests)
   let base = `${settings.uri}/v1/`
-  /** Between the levels of a namespace, percent-encoded. */
-  let separator = '%1F'
+  /** Between the levels of a namespace, percent-encoded; null: the catalog is not configured yet. */
+  let separator: string | null = null
 
-  async function configure(): Promise<void> {
+  async function configure(isOnce: boolean): Promise<void> {
     const { uri: given, warehouse } = settings
     const query = warehouse === null ? '' : `?${new URLSearchParams({ warehouse })}`
-    const { json, text } = await send('GET', `config${query}`, { expected: [400, 404] })
+    const { json, text } = await send('GET', `config${query}`, { expected: [400, 404], isOnce })
     const config = Config.safeParse(json)
     if (!config.success) {
       const what = json === null ? text : 'No Iceberg REST catalog answers'
@@ -66,35 +63,35 @@ export function restCatalog(settings: CatalogSettings, deps: CatalogDeps, isOnce
     // What is no text means nothing here.
     const of = (key: string, other: string): string => z.string().catch(other).parse(properties[key])
     const prefix = of('prefix', '')
-    separator = of('namespace-separator', separator)
+    separator = of('namespace-separator', '%1F')
     base = `${of('uri', given).replace(/\/+$/, '')}/v1/${prefix === '' ? '' : `${prefix}/`}`
   }
 
   /**
-   * Whether a run could show its table.
+   * Whether a run could show its table; each request is sent once.
    * @param own table-uuid; null: of a data set whose state cannot be read @param mayMake whether a namespace is made
    * @returns the address of the metadata that is shown; null: there is no table yet
    */
   async function look(own: string | null, mayMake: boolean): Promise<string | null> {
-    const shown = await load(own)
+    const shown = await load(own, true)
     if (shown !== null) return shown
-    if (mayMake) await makeNamespace()
+    if (mayMake) await makeNamespace(true)
     // Where nothing may be made, the catalog has to list what it has.
-    else if ((await get(pathOf(), Namespace)) === null) await get('namespaces', Namespaces, [])
+    else if ((await get(pathOf(), Namespace, true)) === null) await get('namespaces', Namespaces, true, [])
     return null
   }
 
   /** Makes the catalog show this metadata, and looks: a response may be lost, and a change accepted and not made. */
   async function show(own: string, metadataLocation: string): Promise<void> {
     const { table } = settings
-    const shown = await load(own)
+    const shown = await load(own, false)
     if (isSameAddress(shown, metadataLocation)) return
-    if (shown === null) await makeNamespace()
+    if (shown === null) await makeNamespace(false)
     // Older servers do not know `overwrite`.
     const overwrite = shown === null ? {} : { overwrite: true }
     const body = { name: table, 'metadata-location': metadataLocation, ...overwrite }
     const { status, text } = await send('POST', `${pathOf()}/register`, { body, expected: REFUSALS })
-    if (isSameAddress(await load(own), metadataLocation)) return
+    if (isSameAddress(await load(own, false), metadataLocation)) return
     const what = `The catalog does not ${shown === null ? 'register' : 'repoint'} ${name}`
     const why = REFUSALS.includes(status) ? text : 'it accepts a change and does not make it'
     const next =
@@ -106,13 +103,14 @@ export function restCatalog(settings: CatalogSettings, deps: CatalogDeps, isOnce
 
   /** Takes the table out of the catalog, and leaves its files: some catalogs remove them unless they are told so. */
   async function drop(own: string | null): Promise<void> {
-    if ((await load(own)) !== null)
+    if ((await load(own, false)) !== null)
       await send('DELETE', `${tablePath()}?purgeRequested=false`, { expected: [404] })
   }
 
   /** @returns the address of the metadata that is shown; null: the table is not there */
-  async function load(own: string | null): Promise<string | null> {
-    const found = await get(tablePath(), Table)
+  async function load(own: string | null, isOnce: boolean): Promise<string | null> {
+    if (separator === null) await configure(isOnce)
+    const found = await get(tablePath(), Table, isOnce)
     if (found === null) return null
     const uuid = found.metadata['table-uuid'] ?? null
     if (uuid === null || uuid.toLowerCase() !== own?.toLowerCase())
@@ -131,12 +129,12 @@ export function restCatalog(settings: CatalogSettings, deps: CatalogDeps, isOnce
   }
 
   /** Makes what is missing, outermost level first. */
-  async function makeNamespace(levels = settings.namespace): Promise<void> {
-    if ((await get(pathOf(levels), Namespace)) !== null) return
-    if (levels.length > 1) await makeNamespace(levels.slice(0, -1))
+  async function makeNamespace(isOnce: boolean, levels = settings.namespace): Promise<void> {
+    if ((await get(pathOf(levels), Namespace, isOnce)) !== null) return
+    if (levels.length > 1) await makeNamespace(isOnce, levels.slice(0, -1))
     const body = { namespace: levels, properties: {} }
     // 409: another has made it meanwhile, or the response to our first attempt was lost.
-    await send('POST', 'namespaces', { body, expected: [409] })
+    await send('POST', 'namespaces', { body, expected: [409], isOnce })
   }
 
   function tablePath(): string {
@@ -144,12 +142,17 @@ export function restCatalog(settings: CatalogSettings, deps: CatalogDeps, isOnce
   }
 
   function pathOf(levels = settings.namespace): string {
-    return `namespaces/${levels.map(encodeURIComponent).join(separator)}`
+    return `namespaces/${levels.map(encodeURIComponent).join(separator ?? '')}`
   }
 
   /** @returns null: 404, if that is expected */
-  async function get<T>(path: string, schema: z.ZodType<T>, expected = [404]): Promise<T | null> {
-    const { status, json } = await send('GET', path, { expected })
+  async function get<T>(
+    path: string,
+    schema: z.ZodType<T>,
+    isOnce: boolean,
+    expected = [404],
+  ): Promise<T | null> {
+    const { status, json } = await send('GET', path, { expected, isOnce })
     if (status === 404) return null
     const parsed = schema.safeParse(json)
     if (parsed.success) return parsed.data
@@ -159,12 +162,12 @@ export function restCatalog(settings: CatalogSettings, deps: CatalogDeps, isOnce
   function send(
     method: JsonRequest['method'],
     path: string,
-    request: Pick<JsonRequest, 'body' | 'expected'>,
+    request: Omit<JsonRequest, 'method' | 'url'>,
   ): Promise<JsonResponse> {
     return requests.send({ method, url: new URL(base + path), ...request }, tokens)
   }
 
-  return { configure, look, show, drop, close: requests.close }
+  return { look, show, drop, close: requests.close }
 }
 
 const CORRECT = 'Correct load.catalog.uri or load.catalog.warehouse.'
