@@ -150,6 +150,16 @@ it('a later run adds the new rows; a file that is no page of ours is kept', asyn
   await expectPage(here, rows)
 })
 
+it.runIf(THOROUGH)('an export of reports has one as well', async () => {
+  const here = await newWorkspace({ extract: { resource: 'reports', all: true } })
+  expect((await here.run()).code).toBe(0)
+  expect(await summaryPageIn(here.output)).toMatchObject({
+    heading: 'Complete: its one partition',
+    figures: { rows: '25' },
+  })
+  expect((await here.call('summary', '--json')).stdout).toContain('_report.html')
+})
+
 it('names from the service are text, never markup', async () => {
   const name = `</script><img src=x onerror="document.title='x'">`
   const items = Array.from({ length: 2000 }, (_, id) => {

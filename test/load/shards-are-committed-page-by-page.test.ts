@@ -10,6 +10,7 @@ import { beginCheckpoint, findCheckpoint, Journal, type JournalEntry } from '../
 import { anError } from '../disk/errors.ts'
 import { newOwner, temporaryStore, write } from '../disk/temporary-store.ts'
 import { HEADER } from '../state/lines.ts'
+import { openBelow } from '../support/open-files.ts'
 import {
   keyOf,
   openShards,
@@ -185,6 +186,32 @@ describe('a shard that has ended', () => {
     expect(await Promise.all([0, 1, 2].map(queriesOf))).toEqual([new Set([0, 1]), new Set([2]), new Set([3])])
     await shards.close()
   })
+
+  it.skipIf(process.platform !== 'linux')(
+    'has one of few files that are open, and leaves none if it fails',
+    async () => {
+      const { store, root } = await ownStore()
+      let most = 0
+      const encoder: ShardEncoder = {
+        ...textEncoder,
+        async encode(recordBatches) {
+          for (let turns = 0; turns < 5; turns++) await turn()
+          most = Math.max(most, openBelow(root).length)
+          return textEncoder.encode(recordBatches)
+        },
+        footer: failingAt(150, textEncoder.footer),
+      }
+      const folders = Array.from({ length: 200 }, (_, at) => `${FOLDER}-${at}`)
+      const { shards } = await shardSet(store, { encoder })
+      await shards.commit(commitOf(folders.flatMap((folder) => sliceOf(0, folder, 1))))
+      await expect(shards.seal(folders)).rejects.toThrow('the disk is full')
+      await shards.close()
+      expect(most).toBeGreaterThan(10)
+      expect(most).toBeLessThanOrEqual(40)
+      expect(openBelow(root)).toEqual([])
+      expect(await store.list('_state/sealed')).toEqual([])
+    },
+  )
 
   const FAILURES: readonly (readonly [string, (n: number) => Partial<ShardEncoder>])[] = [
     ['encoding', (n) => ({ encode: failingAt(n, textEncoder.encode) })],

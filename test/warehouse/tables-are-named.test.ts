@@ -73,6 +73,19 @@ describe('PostgreSQL', () => {
     await Promise.all(['a', 'b', 'c', 'd'].map(make))
     expect(await pgRows(url, "select 1 from pg_tables where schemaname = 'leaks'")).toHaveLength(5)
   })
+
+  it('the views of a table with the longest accepted name have different names', async () => {
+    const url = await newDatabase()
+    const longest = 'é'.repeat(23)
+    requireNames('postgres', { schema: 's'.repeat(63), table: longest })
+    const warehouse = await postgresAt(url)
+    const columns = [columnOf('domain'), columnOf('source_id'), TIME]
+    const table = await warehouse.find(spec('s'.repeat(63), longest, ...columns))
+    await prepareTable(warehouse, table, { evolve: false })
+    await warehouse.close()
+    const [found] = await pgRows(url, `select count(*) as n from pg_views where viewname like '${longest}%'`)
+    expect(Number(found?.n)).toBe(3)
+  })
 })
 
 it('in DuckDB names differ not by case alone', async () => {
@@ -114,6 +127,7 @@ it.each([
   ['duckdb', { schema: '' }, '--schema', /name of the schema is empty/],
   ['duckdb', { table: 'Spillway_Loads' }, '--table', /says what is loaded/],
   ['postgres', { schema: 'x'.repeat(64) }, '--schema', /has 64 bytes, and PostgreSQL takes 63/],
+  ['postgres', { table: 'é'.repeat(24) }, '--table', /has 48 bytes/],
   ['postgres', { table: 'x'.repeat(60) }, '--table', /has 60 bytes, and PostgreSQL takes 63: 47 are left/],
 ] as const)('%s: %o is refused, exit 2', (kind, names, where, says) => {
   try {
@@ -124,4 +138,8 @@ it.each([
     return
   }
   throw new Error('it was taken')
+})
+
+it('DuckDB accepts names of any length', () => {
+  requireNames('duckdb', { schema: 's'.repeat(200), table: 't'.repeat(200) })
 })
