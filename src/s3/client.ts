@@ -6,7 +6,7 @@ import { proxyAgents } from '../http/index.ts'
 
 export type BucketLocation = Extract<DataSetLocation, { kind: 's3' }>
 
-/** The SDK, loaded on first use: that takes 0.2 s. */
+/** Loaded on first use: that takes 0.2 s. */
 export type Sdk = typeof import('@aws-sdk/client-s3')
 
 export type Client = { readonly sdk: Sdk; readonly s3: S3Client }

@@ -10,7 +10,7 @@ import {
   unfit,
   type Write,
 } from '../bucket/index.ts'
-import { type BucketLocation, type Client, openClient, type Sdk } from './client.ts'
+import type { BucketLocation, Client, Sdk } from './client.ts'
 import { isBrokenBody, isConflict, isMissing, isUnknownThere, s3Error, statusOf } from './s3-error.ts'
 
 const BODY_ATTEMPTS = 4
@@ -26,7 +26,8 @@ export function s3Driver(location: BucketLocation): Driver {
   const address = `s3://${bucket}/${root}`.replace(/\/$/, '')
   let client: Promise<Client> | null = null
   const opened = (): Promise<Client> => {
-    client ??= openClient(location)
+    // With the SDK, and what connects: other stores wait for neither.
+    client ??= import('./client.ts').then(({ openClient }) => openClient(location))
     return client
   }
   const send = async <T>(work: (s3: S3Client, sdk: Sdk) => Promise<T>): Promise<T> => {
