@@ -23,20 +23,28 @@ const parts = (every: 'week' | 'year' = 'week'): PipelineParts => ({
 })
 const exported = (every?: 'week' | 'year'): Promise<Workspace> => exportedWorkspace(parts(every))
 
+/** Kills a load again and again, later each time, until it ends before the kill; a busy machine may kill the first too late. */
+async function killed(
+  here: Workspace,
+  args: readonly string[],
+  check: () => Promise<unknown>,
+): Promise<void> {
+  for (let [kills, ms] = [0, 250]; kills < MAX_KILLS; ) {
+    const onStart = (kill: (signal: NodeJS.Signals) => void) => void setTimeout(() => kill('SIGKILL'), ms)
+    const { signal } = await runCli({ args, cwd: here.folder, env: here.env, onStart })
+    if (signal !== 'SIGKILL' && kills > 0) break
+    if (signal === 'SIGKILL') [kills, ms] = [kills + 1, ms + 90]
+    else ms /= 2
+    await check()
+  }
+}
+
 describe.each(THOROUGH ? (['duckdb', 'postgres'] as const) : (['duckdb'] as const))('%s', (kind) => {
   it('kills at any instant leave no partial shard and no shard twice', async () => {
     const { here, target, neighbour } = await exportedBeside(kind, parts())
     Object.assign(here.env, target.env)
     const args = ['load', 'pipeline.yaml', '--to', target.url]
-    // Later each time, until it ends before the kill; a busy machine may kill the first one too late.
-    for (let [kills, ms] = [0, 250]; kills < MAX_KILLS; ) {
-      const onStart = (kill: (signal: NodeJS.Signals) => void) => void setTimeout(() => kill('SIGKILL'), ms)
-      const { signal } = await runCli({ args, cwd: here.folder, env: here.env, onStart })
-      if (signal !== 'SIGKILL' && kills > 0) break
-      if (signal === 'SIGKILL') [kills, ms] = [kills + 1, ms + 90]
-      else ms /= 2
-      await isHonest(target)
-    }
+    await killed(here, args, () => isHonest(target))
     expect((await here.cli(...args)).code).toBe(0)
     await holdsAll(here, target)
     await neighbour.isUnchanged(true)
@@ -52,14 +60,7 @@ describe.each(THOROUGH ? (['duckdb', 'postgres'] as const) : (['duckdb'] as cons
       const found = () =>
         target.rows('select spillway_data_set as id, count(*)::int as n from credentials group by 1')
       const [before, after] = [[{ id: neighbour.id, n: neighbour.rows }], [{ id, n: totals.rows }]]
-      for (let [kills, ms] = [0, 250]; kills < MAX_KILLS; ) {
-        const onStart = (kill: (signal: NodeJS.Signals) => void) => void setTimeout(() => kill('SIGKILL'), ms)
-        const { signal } = await runCli({ args, cwd: here.folder, env: here.env, onStart })
-        if (signal !== 'SIGKILL' && kills > 0) break
-        if (signal === 'SIGKILL') [kills, ms] = [kills + 1, ms + 90]
-        else ms /= 2
-        expect([before, after]).toContainEqual(await found())
-      }
+      await killed(here, args, async () => expect([before, after]).toContainEqual(await found()))
       expect((await here.cli(...args)).code).toBe(0)
       expect(await found()).toEqual(after)
     },

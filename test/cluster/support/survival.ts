@@ -113,13 +113,14 @@ export function workersSurviveEverything(of: Backend): void {
 }
 
 function scenarios(backend: Backend): void {
+  const begin = (given: Omit<Parameters<typeof world>[0], 'backend'>) =>
+    world({ backend, ...SHORT_LEASE, ...given })
+
   it('kill -9 again and again, over eight organizations and three workers', async () => {
     const kills = times(3, 50)
     const [records, rate] = [times(250, 1500), 10]
     const parts = { service: { requests_per_second: rate } }
-    const here = await world({
-      backend,
-      ...SHORT_LEASE,
+    const here = await begin({
       organizations: 8,
       parts,
       sandbox: { ...LOAD, records },
@@ -149,7 +150,7 @@ function scenarios(backend: Backend): void {
 
   it('SIGTERM again and again, with slow responses: no request is repeated', async () => {
     const sandbox = { records: times(80, 800), latencyMs: [50, 1500] as const }
-    const here = await world({ backend, ...SHORT_LEASE, organizations: 4, sandbox })
+    const here = await begin({ organizations: 4, sandbox })
     await here.submit()
     await expectAllOfIt(here, await stopAgainAndAgain(here, times(3, 30), 2000))
   })
@@ -157,9 +158,7 @@ function scenarios(backend: Backend): void {
   it('SIGTERM again and again, with many short chains', async () => {
     const every = times(0, 1) === 1 ? '1d' : '4d'
     const windows = { from: '2024-01-01', until: '2025-01-01', every, per_chain: 1 }
-    const here = await world({
-      backend,
-      ...SHORT_LEASE,
+    const here = await begin({
       organizations: 2,
       parts: { extract: { windows } },
       sandbox: { records: 800, latencyMs: 30 },
@@ -170,9 +169,7 @@ function scenarios(backend: Backend): void {
 
   it('the queue is restarted, and down for longer than a lease', async () => {
     const queue = await server(backend)
-    const here = await world({
-      backend,
-      ...SHORT_LEASE,
+    const here = await begin({
       url: queue.url,
       organizations: 3,
       sandbox: { ...LOAD, records: 900 },
@@ -193,7 +190,7 @@ function scenarios(backend: Backend): void {
 
   it('the queue is emptied: submit resumes', async () => {
     const queue = await server(backend)
-    const here = await world({ backend, ...SHORT_LEASE, url: queue.url, organizations: 3, sandbox: LOAD })
+    const here = await begin({ url: queue.url, organizations: 3, sandbox: LOAD })
     const worker = here.worker()
     await here.submit()
     await until('it is at work', () => here.searches().length > 15)
@@ -215,9 +212,7 @@ function scenarios(backend: Backend): void {
   it('a worker is cut off from the queue alone: another takes over, and it stops by itself', async () => {
     const queue = await server(backend)
     const wire = await startWire(queue.port)
-    const here = await world({
-      backend,
-      ...SHORT_LEASE,
+    const here = await begin({
       url: queue.url,
       organizations: 3,
       sandbox: { ...LOAD, records: 900 },
@@ -239,7 +234,7 @@ function scenarios(backend: Backend): void {
   })
 
   it('clocks are a minute off: on PostgreSQL such workers take no jobs, on Redis they do no harm', async () => {
-    const here = await world({ backend, ...SHORT_LEASE, organizations: 3, sandbox: LOAD })
+    const here = await begin({ organizations: 3, sandbox: LOAD })
     const [early, late] = [here.worker({ aheadMs: 60_000 }), here.worker({ aheadMs: -60_000 })]
     const workers = [early, late, here.worker()]
     await expectAllOfIt(here, workers)
@@ -254,9 +249,7 @@ function scenarios(backend: Backend): void {
 
   it('an organization with thousands of domains does not delay small ones, on two slots', async () => {
     const count = times(1_000, 10_000)
-    const here = await world({
-      backend,
-      ...SHORT_LEASE,
+    const here = await begin({
       organizations: times(8, 50),
       sandbox: { latencyMs: 5 },
     })
@@ -278,7 +271,7 @@ function scenarios(backend: Backend): void {
   })
 
   it('the disk of one organization is full: the others end, and it resumes once there is space', async () => {
-    const here = await world({ backend, ...SHORT_LEASE, organizations: 4, sandbox: LOAD })
+    const here = await begin({ organizations: 4, sandbox: LOAD })
     const full = here.worker({ env: diskFault(join(here.folder, 'org-1'), 'full:60') })
     await here.submit()
     const others = ['org-0.yaml', 'org-2.yaml', 'org-3.yaml']

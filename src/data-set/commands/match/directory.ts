@@ -110,6 +110,8 @@ export async function readDirectory(
   }
 }
 
+const NOBODYS: readonly DirectoryAddress[] = []
+
 /** By what rows hold of an address: its form. In lists, since an object for each takes three times the memory. */
 class Addresses {
   /** Index of the last address of a form. */
@@ -135,8 +137,11 @@ class Addresses {
 
   /** As in the directory. */
   of(form: string): readonly DirectoryAddress[] {
+    const last = this.#last.get(form)
+    // Most rows are nobody's.
+    if (last === undefined) return NOBODYS
     const found: DirectoryAddress[] = []
-    for (let i = this.#last.get(form) ?? -1; i >= 0; i = this.#before[i]!)
+    for (let i = last; i >= 0; i = this.#before[i]!)
       found.push({ person: this.#people[i]!, spelling: this.#spellings[i]! })
     return found.reverse()
   }
