@@ -16,7 +16,7 @@ import {
   type ShardIdentity,
 } from '../state/index.ts'
 import { sealedPath } from './layout.ts'
-import { changedSinceSealed, isAsSealed, publishSealed } from './sealed.ts'
+import { publishSealed } from './sealed.ts'
 import { cutSlice, importedAt, recordBatchOf, type Slice } from './slice.ts'
 import { countRows } from './take-rows.ts'
 import type { ShardWriter } from './write-shard.ts'
@@ -224,13 +224,7 @@ export class ShardSet {
   async #publish(seal: SealEntry): Promise<void> {
     const { store, readsCost } = this.#options
     if (readsCost) await store.publish(sealedPath(seal.shard, seal.sha256), seal.path)
-    else {
-      if (!(await isAsSealed(store, seal))) {
-        await store.requireLock()
-        throw changedSinceSealed(seal)
-      }
-      await publishSealed(store, seal)
-    }
+    else await publishSealed(store, seal)
     this.#options.onPublished(seal)
   }
 }
