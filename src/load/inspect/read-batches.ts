@@ -1,12 +1,11 @@
-import type { DecodedArray } from 'hyparquet'
 import { type CsvFormat, type Format, int64, parseTimestamp } from '../../core/index.ts'
 import { batchColumn, type ColumnSpec, type RowBatch, type RowValue, TYPE_NAMES } from '../../rows/index.ts'
 import { type CsvLine, CsvReader, csvBytes, fieldText, indexesIn, PATTERNS, unescaped } from './csv-reader.ts'
 import { openParquet } from './parquet-reader.ts'
 import { damaged, type ShardReader } from './shard-reader.ts'
 
-/** Which rows are read, by their value in one of the columns. */
-export type Wanted = { readonly column: string; has(value: RowValue): boolean }
+/** Which rows are read, by their text in one of the columns. */
+export type Wanted = { readonly column: string; has(text: string): boolean }
 
 /**
  * Nullable columns that a Parquet shard lacks are null.
@@ -38,52 +37,37 @@ async function* parquetBatches(
   const names = new Set(own.map(({ element }) => element.name))
   const deciding = columns.find(({ name }) => name === wanted?.column)
   for (const rowGroup of rowGroups) {
-    const valuesOf = async (spec: ColumnSpec, rows: readonly number[] | null): Promise<RowValue[]> => {
+    const read = async (spec: ColumnSpec): Promise<ArrayLike<unknown>> => {
       // The data set may have gained it since.
-      if (spec.nullable && !names.has(spec.name))
-        return new Array<RowValue>(rows?.length ?? rowGroup.rows).fill(null)
-      return picked(await rowGroup.column(spec.name), rows, (value) => parquetValue(value, spec))
+      if (spec.nullable && !names.has(spec.name)) return []
+      // Texts of rows that are not wanted end at once: those of a row group would take most of the memory.
+      const kept =
+        wanted !== null && spec === deciding ? (text: string) => (wanted.has(text) ? text : null) : undefined
+      const pages = await rowGroup.column(spec.name, undefined, kept)
+      return pages.length === 1 ? pages[0]! : pages.flatMap((page) => Array.from<unknown>(page))
     }
-    let rows: number[] | null = null
-    let decided: readonly RowValue[] = []
-    if (wanted !== null && deciding !== undefined) {
-      const values = await valuesOf(deciding, null)
-      rows = values.flatMap((value, row) => (wanted.has(value) ? row : []))
-      decided = rows.map((row) => values[row]!)
-    }
+    const decided = deciding === undefined ? null : await read(deciding)
+    const rows = decided === null ? null : indexesOfValues(decided)
     const count = rows?.length ?? rowGroup.rows
     if (count === 0) continue
-    const read: (readonly RowValue[])[] = []
-    for (const spec of columns)
-      read.push(rows !== null && spec === deciding ? decided : await valuesOf(spec, rows))
+    const values: ArrayLike<unknown>[] = []
+    for (const spec of columns) values.push(spec === deciding ? decided! : await read(spec))
     for (let at = 0; at < count; at += batchRows) {
+      const length = Math.min(batchRows, count - at)
       yield batchOf(
         columns,
-        read.map((values) => values.slice(at, at + batchRows)),
-        Math.min(batchRows, count - at),
+        values.map((all, column) =>
+          Array.from({ length }, (_, i) => parquetValue(all[rows?.[at + i] ?? at + i], columns[column]!)),
+        ),
+        length,
       )
     }
   }
 }
 
-/** The values of some rows of a column, in their order; null: of all. */
-function picked(
-  arrays: readonly DecodedArray[],
-  rows: readonly number[] | null,
-  checked: (value: unknown) => RowValue,
-): RowValue[] {
-  if (rows === null) return arrays.flatMap((values) => Array.from(values as ArrayLike<unknown>, checked))
-  const found: RowValue[] = []
-  let start = 0
-  for (const values of arrays) {
-    for (
-      let row = rows[found.length];
-      row !== undefined && row < start + values.length;
-      row = rows[found.length]
-    )
-      found.push(checked(values[row - start]))
-    start += values.length
-  }
+function indexesOfValues(values: ArrayLike<unknown>): number[] {
+  const found: number[] = []
+  for (let i = 0; i < values.length; i++) if (values[i] != null) found.push(i)
   return found
 }
 
@@ -133,7 +117,10 @@ async function* csvBatches(
       return csvValue(isEscaped ? unescaped(text) : text, columns[i]!)
     }
     return (line) => {
-      if (wanted !== null && deciding >= 0 && !wanted.has(valueIn(line, deciding))) return
+      if (wanted !== null && deciding >= 0) {
+        const text = valueIn(line, deciding)
+        if (typeof text !== 'string' || !wanted.has(text)) return
+      }
       for (const i of columns.keys()) values[i]!.push(valueIn(line, i))
       if (++rows === batchRows) finish()
     }

@@ -1,4 +1,3 @@
-import { pipeline, Readable } from 'node:stream'
 import { TextDecoder } from 'node:util'
 import { CsvError, parse } from 'csv-parse'
 import { ExportError } from '../../../core/index.ts'
@@ -73,6 +72,8 @@ async function* recordsOf(
   where: string,
 ): AsyncGenerator<CsvRow> {
   let last = skipped
+  // Not read from the stream: V8 would keep every record of its linked list until it marks the whole heap.
+  const ready: CsvRow[] = []
   const parser = parse({
     delimiter,
     record_delimiter: ['\r\n', '\n', '\r'],
@@ -80,16 +81,21 @@ async function* recordsOf(
     skip_empty_lines: true,
     // Spreadsheets have rows of nothing at their end.
     skip_records_with_empty_values: true,
-    info: true,
-    on_record(record, { lines }) {
+    on_record(cells: readonly string[], { lines }) {
       last = lines + skipped
-      return record
+      ready.push({ cells, line: last })
+      return null
     },
   })
+  // Calls fail with the same error.
+  parser.on('error', () => {}).resume()
   try {
-    // Errors are thrown by the iteration, so the callback has nothing to do.
-    const records: AsyncIterable<CsvRecord> = pipeline(Readable.from(text), parser, () => {})
-    for await (const { record, info } of records) yield { cells: record, line: info.lines + skipped }
+    for await (const some of text) {
+      await done((called) => parser.write(some, called))
+      yield* ready.splice(0)
+    }
+    await done((called) => parser.end(called))
+    yield* ready
   } catch (error) {
     if (!(error instanceof CsvError)) throw error
     // A quote that is not closed is noticed at the end of the file.
@@ -105,7 +111,10 @@ async function* recordsOf(
   }
 }
 
-type CsvRecord = { readonly record: readonly string[]; readonly info: { readonly lines: number } }
+/** @param call to a stream, whose callback gets an error */
+function done(call: (called: (error?: Error | null) => void) => void): Promise<void> {
+  return new Promise((resolve, reject) => call((error) => (error ? reject(error) : resolve())))
+}
 
 /** The text of a file in UTF-8, or in UTF-16 with a byte order mark. @throws ExportError `config` */
 export async function* decoded(source: AsyncIterable<Uint8Array>, where: string): AsyncGenerator<string> {

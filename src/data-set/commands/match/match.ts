@@ -69,7 +69,10 @@ async function matchedBy(
   const columns = columnsOf(pipeline, ['identity_name', ...shown])
   const found = new Found(directory, shown, IDENTITY_POLICIES[transform.identity].isKeyed, options)
   for (const shard of manifest.shards) {
-    for await (const batch of shardBatches(store, shard, load.format, columns, { wanted: found })) {
+    for await (const batch of shardBatches(store, shard, load.format, columns, {
+      wanted: found,
+      batchRows: 500,
+    })) {
       options.stop.throwIfAborted()
       found.add(batch)
     }
@@ -105,7 +108,7 @@ class Found implements Wanted {
   }
 
   /** Whether rows with this identity may be those of people. */
-  has(identity: RowValue): boolean {
+  has(identity: string): boolean {
     return this.#addressesOf(identity).length > 0
   }
 
