@@ -58,6 +58,19 @@ describe('after a 429', () => {
     expect(named).toEqual(expected)
   })
 
+  it('no attempt counts that got it after other requests had passed', async () => {
+    let refused = 0
+    const server = await serve((request, response, index) => {
+      if (request.json.from !== 'unlucky') return sendPage(response, index < 40 ? `c${index}` : null)
+      if (++refused > 15) sendPage(response, null)
+      else sendJson(response, RATE_LIMITED, { status: 429 })
+    })
+    const service = open(server.url, { clock: fakeClock(), settings: { retries: 2 } })
+    const unlucky = collect(service, domainChain({ cursor: 'unlucky' }))
+    await Promise.all([unlucky, collect(service, domainChain({ cursor: 'lucky' }))])
+    expect(refused).toBe(16)
+  })
+
   it('other partitions and token tests wait as well, and the pause is visible in the progress', async () => {
     const clock = fakeClock({ auto: false })
     const held: ServerResponse[] = []

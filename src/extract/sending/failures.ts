@@ -10,8 +10,10 @@ export type Sending = {
   /** Whether its token was rejected and replaced. */
   hasRenewed: boolean
   attempts: number
-  /** Failed attempts in its present size. */
+  /** Failed attempts in its present size. Those do not count that got a 429 after other requests had passed. */
   failures: number
+  /** {@link FailedAttempt.limitedSince} of its last 429; null: it had none. */
+  limitedSince: number | null
 }
 
 // Recommended by the public API documentation for a 429 without Retry-After.
@@ -85,7 +87,8 @@ export class Failures {
     }
     const pauseMs = Math.max(requestedMs ?? RATE_LIMITED_MS, MIN_PAUSE_MS)
     for (const limit of Object.values(pace)) limit.pauseUntil(clock.monotonicMs() + pauseMs)
-    if (!pace[tier].slowDown(sentMs)) return new FailedAttempt(error, null)
+    const failed = new FailedAttempt(error, null, null, sinceMs)
+    if (!pace[tier].slowDown(sentMs)) return failed
     const fields = { event: 'wait', for: 'pause', request: about, wait_ms: pauseMs }
     log('warn', 'the service responded with 429; all requests wait', fields)
     // Once a run: the progress shows each pause.
@@ -95,15 +98,18 @@ export class Failures {
         responses: MANY_RATE_LIMITED,
       })
     }
-    return new FailedAttempt(error, null)
+    return failed
   }
 
   /** Decides what the next attempt requests, and when. @returns null: another one would fail as well */
   waitMs(sending: Sending, failed: FailedAttempt): number | null {
     const { log } = this.#parts
-    const { error, minWaitMs, about } = failed
+    const { error, minWaitMs, about, limitedSince } = failed
     const most = this.#retriesAfter(failed, sending.outgoing)
-    if (++sending.failures > most) {
+    const { limitedSince: before } = sending
+    sending.limitedSince = limitedSince ?? before
+    if (limitedSince === null || before === null || limitedSince === before) sending.failures++
+    if (sending.failures > most) {
       const smaller = about === 'size' ? (sending.outgoing.smaller?.() ?? null) : null
       if (smaller === null) return null
       const { about: request, size: from } = sending.outgoing
@@ -148,6 +154,8 @@ export class FailedAttempt extends Error {
     readonly minWaitMs: number | null,
     /** `size`: the page did not come, and may come with fewer rows. `shape`: an answer came, and is none to such a request. */
     readonly about: 'size' | 'shape' | null = null,
+    /** Of a 429: when the first request was sent of those that got one since the last that passed. */
+    readonly limitedSince: number | null = null,
   ) {
     super(error.message)
   }

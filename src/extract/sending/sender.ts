@@ -41,7 +41,13 @@ export class Sender {
 
   async #repeat<T>(given: Outgoing, read: ReadResponse<T>): Promise<T> {
     const { clock, contact } = this.#parts
-    const sending: Sending = { outgoing: given, hasRenewed: false, attempts: 0, failures: 0 }
+    const sending: Sending = {
+      outgoing: given,
+      hasRenewed: false,
+      attempts: 0,
+      failures: 0,
+      limitedSince: null,
+    }
     let isRetrying = false
     const attempt = (attempts: number): Promise<T> => {
       sending.attempts = attempts
