@@ -26,7 +26,7 @@ import {
 import { diskFault, hashesBesideRecord, type RunArgs, treeHashes } from './support.ts'
 import { expectSameResult, scenario, type Trial, trial, type Undisturbed, undisturbed } from './trial.ts'
 
-const EXPORT = scenario({ format: 'parquet', partitionBy: '[query, window]' })
+const EXPORT = scenario({ format: 'parquet' })
 const SHARD = 'credentials/query=domain.quillmere.net/import_window=2024-01-01/part-00000.parquet'
 
 /** Folders of exports that ended in these ways. */

@@ -6,7 +6,7 @@ import { anError } from '../disk/errors.ts'
 import { treeHashes } from './support.ts'
 import { scenario, trial } from './trial.ts'
 
-const EXPORT = scenario({ format: 'csv', partitionBy: '[query, window]' })
+const EXPORT = scenario({ format: 'csv' })
 const QUERY = 'credentials/query=domain.quillmere.net'
 
 let kept: string

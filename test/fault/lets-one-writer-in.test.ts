@@ -1,6 +1,4 @@
-import { readFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
-import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { exits } from '../support/run-cli.ts'
@@ -8,7 +6,7 @@ import { type Fault, searchesOf } from '../support/sandbox.ts'
 import type { Ended } from './support.ts'
 import { expectSameResult, scenario, type Trial, trial, type Undisturbed, undisturbed } from './trial.ts'
 
-const EXPORT = scenario({ format: 'csv', partitionBy: '[query, window]' })
+const EXPORT = scenario({ format: 'csv' })
 
 let clean: Undisturbed
 
@@ -46,7 +44,7 @@ describe('during a run', () => {
       expect((await holder.ended).signal).toBe('SIGKILL')
       await exits(0, attempt.run())
       await expectSameResult(attempt, { scenario: EXPORT, clean, about: 'taken over', interruptions: 1 })
-      const { runs } = JSON.parse(await readFile(join(attempt.workspace.output, '_manifest.json'), 'utf8'))
+      const { runs } = await attempt.workspace.manifest()
       // The killed run recorded no total, but its pages are committed.
       expect(runs).toMatchObject([{ status: 'interrupted', requests: 3 }, { status: 'complete' }])
     })

@@ -64,8 +64,7 @@ test('reads, counted calls and changes elsewhere are allowed', () => {
 })
 
 test('every call of an export is counted, from its first to its last', async () => {
-  const settings = { format: 'parquet', partitionBy: '[query, window]' } as const
-  await trial(scenario(settings), async ({ run, workspace }) => {
+  await trial(scenario({ format: 'parquet' }), async ({ run, workspace }) => {
     // Kills at no call, so it is the built command, and guarded to its end.
     await exits(0, run({ env: diskFault(workspace.output, 'kill:0') }))
   })

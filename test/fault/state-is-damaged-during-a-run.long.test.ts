@@ -13,9 +13,9 @@ import { concurrently, diskFault, type Ended, shardHashes, untilStopped } from '
 import { expectSameResult, type Scenario, scenario, type Trial, trial, undisturbed } from './trial.ts'
 
 const KINDS = [
-  { what: 'an unfinished export', partitionBy: '[query, window]', redo: false },
-  { what: 'an unfinished export', partitionBy: 'none', redo: false },
-  { what: 'an unfinished --redo', partitionBy: '[query, window]', redo: true },
+  { what: 'an unfinished export', settings: {}, redo: false },
+  { what: 'an unfinished export', settings: { partitionBy: 'none' }, redo: false },
+  { what: 'an unfinished --redo', settings: {}, redo: true },
 ] as const
 
 type Damage = (path: string, draw: () => number) => void
@@ -58,8 +58,8 @@ function strike(output: string, damage: Damage, draw: () => number): string {
   }
 }
 
-describe.each(KINDS)('during $what, partition_by $partitionBy:', ({ partitionBy, redo }) => {
-  const export_ = scenario({ format: 'csv', partitionBy })
+describe.each(KINDS)('during $what, $settings:', ({ settings, redo }) => {
+  const export_ = scenario({ format: 'csv', ...settings })
   let unfinished: string
 
   beforeAll(async () => {
@@ -112,7 +112,7 @@ describe.each(KINDS)('during $what, partition_by $partitionBy:', ({ partitionBy,
 })
 
 test('between any two calls of the disk, exit 0 means the right rows', async () => {
-  const export_ = scenario({ format: 'parquet', partitionBy: '[query, window]' })
+  const export_ = scenario({ format: 'parquet' })
   const { calls } = await undisturbed(export_)
   const seeds = some(
     Array.from({ length: 60 }, (_, seed) => seed),

@@ -1,5 +1,3 @@
-import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { exits } from '../support/run-cli.ts'
@@ -17,28 +15,31 @@ import {
   undisturbed,
 } from './trial.ts'
 
-const SMALL = scenario({ format: 'parquet', partitionBy: '[query, window]' })
+const SMALL = scenario({ format: 'parquet' })
 // Pages that take long to decode and to write.
 const LARGE: Scenario = {
   ...SMALL,
-  yaml: SMALL.yaml
-    .replace('page_size: 7', 'page_size: 2000')
-    .replace('from: 2024-01-01, until: 2024-02-01', 'from: 2024-01-01, until: 2025-01-01')
-    .replace('every: 8d', 'every: year')
-    .replace('shard_rows: 15', 'shard_rows: 2000'),
+  parts: {
+    extract: {
+      ...{ ...SMALL.parts.extract, page_size: 2000 },
+      windows: { from: '2024-01-01', until: '2025-01-01', every: 'year' },
+    },
+    load: { ...SMALL.parts.load, shard_rows: 2000 },
+  },
   sandbox: { ...SMALL.sandbox, records: 6_000 },
 }
 
 /** Requests have all the time that they want: only what the test does ends a wait. */
-function withoutTimeouts(scenario: Scenario): Scenario {
-  return { ...scenario, yaml: scenario.yaml.replace('service:\n', 'service:\n  timeout: 1h\n') }
+function withoutTimeouts(scenario: Scenario, faults: readonly Fault[]): Scenario {
+  const parts = { ...scenario.parts, service: { timeout: '1h' } }
+  return { ...scenario, parts, sandbox: { ...scenario.sandbox, faults } }
 }
 
 const CODES = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const
 type Signal = keyof typeof CODES
 
 /** The cause of a wait, which is longer than any test. */
-type Trouble = { readonly fault?: Fault; readonly env?: Readonly<Record<string, string>> }
+type Trouble = Fault | 'the rate limit'
 
 let clean: Undisturbed
 
@@ -47,15 +48,15 @@ beforeAll(async () => {
 })
 
 const WAITS: readonly [Signal, string, Trouble][] = [
-  ['SIGHUP', 'the rate limit', { env: { RATE: '0.001' } }],
-  ['SIGTERM', 'a response that never begins', { fault: { kind: 'hang' } }],
-  ['SIGINT', 'a retry', { fault: { kind: 'status', status: 503, retryAfter: '600' } }],
-  ['SIGINT', 'the rate limit', { env: { RATE: '0.001' } }],
-  ['SIGTERM', 'the rate limit', { env: { RATE: '0.001' } }],
-  ['SIGHUP', 'a response that stalls', { fault: { kind: 'stall' } }],
-  ['SIGTERM', 'the end of a 429', { fault: { kind: 'status', status: 429, retryAfter: '600' } }],
-  ['SIGINT', 'a response that stalls', { fault: { kind: 'stall' } }],
-  ['SIGINT', 'a slow download', { fault: { kind: 'drip', bytes: 8, everyMs: 1000 } }],
+  ['SIGHUP', 'the rate limit', 'the rate limit'],
+  ['SIGTERM', 'a response that never begins', { kind: 'hang' }],
+  ['SIGINT', 'a retry', { kind: 'status', status: 503, retryAfter: '600' }],
+  ['SIGINT', 'the rate limit', 'the rate limit'],
+  ['SIGTERM', 'the rate limit', 'the rate limit'],
+  ['SIGHUP', 'a response that stalls', { kind: 'stall' }],
+  ['SIGTERM', 'the end of a 429', { kind: 'status', status: 429, retryAfter: '600' }],
+  ['SIGINT', 'a response that stalls', { kind: 'stall' }],
+  ['SIGINT', 'a slow download', { kind: 'drip', bytes: 8, everyMs: 1000 }],
 ]
 
 describe.concurrent('a run that waits', () => {
@@ -66,7 +67,7 @@ describe.concurrent('a run that waits', () => {
   test('a second signal ends it at once, and no row is lost', async () => {
     let trouble = true
     const faults: Fault[] = [{ kind: 'stall', when: ({ ordinal }) => trouble && ordinal > 3 }]
-    const stalled = withoutTimeouts({ ...SMALL, sandbox: { ...SMALL.sandbox, faults } })
+    const stalled = withoutTimeouts(SMALL, faults)
     await trial(stalled, async (attempt) => {
       let send: (signal: NodeJS.Signals) => void = () => {}
       let isStopping = false
@@ -100,9 +101,9 @@ test.runIf(THOROUGH).each<Signal>(['SIGINT', 'SIGTERM'])(
     // Each query gets one page. The next request hangs, so the run cannot end before the signal.
     let trouble = true
     const faults: Fault[] = [{ kind: 'hang', when: ({ ordinal }) => trouble && ordinal > 2 }]
-    const held = withoutTimeouts({ ...LARGE, sandbox: { ...LARGE.sandbox, faults } })
+    const held = withoutTimeouts(LARGE, faults)
     await trial(held, async (attempt) => {
-      const stopped = await stopAfter(attempt, signal, {}, ({ requests }) =>
+      const stopped = await stopAfter(attempt, signal, ({ requests }) =>
         requests.some(({ items }) => items > 0),
       )
       expectOrderlyEnd(stopped, signal)
@@ -113,27 +114,29 @@ test.runIf(THOROUGH).each<Signal>(['SIGINT', 'SIGTERM'])(
 )
 
 /** Ends a run by a signal while it waits, and completes the export in the next run. */
-async function stopsInTrouble(signal: Signal, { fault, env = {} }: Trouble): Promise<void> {
+async function stopsInTrouble(signal: Signal, cause: Trouble): Promise<void> {
   // The first searches succeed. Then the trouble begins, and it ends with the run.
   let trouble = true
   const when = ({ ordinal }: LoggedRequest): boolean => trouble && ordinal > 3
-  const faults = fault === undefined ? [] : [{ ...fault, when }]
-  const troubled = withoutTimeouts({ ...SMALL, sandbox: { ...SMALL.sandbox, faults } })
+  // Only the rate limit delays further requests, so one is sent.
+  const isPaced = cause === 'the rate limit'
+  const faults = isPaced ? [] : [{ ...cause, when }]
+  const troubled = withoutTimeouts(SMALL, faults)
   await trial(troubled, async (attempt) => {
-    const inTrouble = fault === undefined ? 1 : 4
+    const slow = { ...troubled.parts.service, requests_per_second: 0.001 }
+    if (isPaced) await attempt.workspace.write({ ...troubled.parts, service: slow })
+    const inTrouble = isPaced ? 1 : 4
     const stopped = await stopAfter(
       attempt,
       signal,
-      env,
       ({ requests }) => searchesOf(requests).length >= inTrouble,
     )
     expectOrderlyEnd(stopped, signal)
-    const { status, requests } = await lastRun(attempt)
+    const { status, requests } = (await attempt.workspace.manifest()).runs.at(-1)!
     expect(status).toBe('interrupted')
-    // Only the rate limit delays further requests, so one was sent.
-    const isPaced = fault === undefined
     if (isPaced) expect(requests).toBe(1)
     trouble = false
+    await attempt.workspace.write(troubled.parts)
     await expectResumed(attempt, troubled, clean)
     // The first request may have been completed before the signal, or aborted.
     if (isPaced) expect(repeatedSearches(attempt.sandbox.requests)).toBeLessThanOrEqual(1)
@@ -147,11 +150,10 @@ async function stopsInTrouble(signal: Signal, { fault, env = {} }: Trouble): Pro
 async function stopAfter(
   attempt: Trial,
   signal: Signal,
-  env: Readonly<Record<string, string>>,
   seen: (sandbox: Trial['sandbox']) => boolean,
 ): Promise<Ended> {
   return attempt.run({
-    env: { ...env, ...withoutDeadline(9000) },
+    env: withoutDeadline(9000),
     onStart: async (kill) => {
       while (!seen(attempt.sandbox)) await delay(1)
       // Long enough for a response to arrive and for the next wait to begin.
@@ -167,13 +169,6 @@ function expectOrderlyEnd({ code, stdout, stderr }: Ended, signal: Signal): void
   expect(stderr).not.toMatch(/^\s+at |unexpected error/m)
   expect(stdout).toContain('interrupted; what is committed stays')
   expect(stdout).toMatch(/go on +.*run pipeline\.yaml/)
-}
-
-async function lastRun({
-  workspace,
-}: Trial): Promise<{ readonly status: string; readonly requests: number }> {
-  const { runs } = JSON.parse(await readFile(join(workspace.output, '_manifest.json'), 'utf8'))
-  return runs.at(-1)
 }
 
 async function expectResumed(attempt: Trial, scenario: Scenario, clean: Undisturbed): Promise<void> {

@@ -2,10 +2,9 @@ import { createHash } from 'node:crypto'
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { atTheEnd, scratchFolder } from '../support/at-the-end.ts'
+import { atTheEnd } from '../support/at-the-end.ts'
 import { carryOut } from '../support/in-this-process.ts'
 import { type Ended, type RunArgs, runCli as startCli } from '../support/run-cli.ts'
-import type { Sandbox } from '../support/sandbox.ts'
 import { THOROUGH } from '../support/thorough.ts'
 import { withDiskFault } from './disk-fault-here.ts'
 
@@ -72,29 +71,6 @@ export async function untilStopped(pid: number): Promise<boolean> {
     if ('TZX'.includes(state)) return state === 'T'
     await delay(2)
   }
-}
-
-export type Workspace = {
-  readonly folder: string
-  readonly pipeline: string
-  readonly output: string
-  readonly env: Readonly<Record<string, string>>
-}
-
-export async function newWorkspace(sandbox: Sandbox, yaml: string): Promise<Workspace> {
-  const folder = scratchFolder()
-  const pipeline = join(folder, 'pipeline.yaml')
-  await writeFile(pipeline, yaml)
-  return {
-    folder,
-    pipeline,
-    output: join(folder, 'out'),
-    env: { SPILLWAY_BASE_URL: sandbox.baseUrl, SPILLWAY_TOKEN: sandbox.token },
-  }
-}
-
-export async function lockFiles({ output }: Workspace): Promise<readonly string[]> {
-  return (await readdir(join(output, '_state'))).filter((name) => name.startsWith('lock.'))
 }
 
 /** SHA-256 of every file below a folder by its relative path; folders have ''. */

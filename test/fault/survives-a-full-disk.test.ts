@@ -18,7 +18,7 @@ import {
   undisturbed,
 } from './trial.ts'
 
-const FAILING = scenario({ format: 'parquet', partitionBy: '[query, window]' })
+const FAILING = scenario({ format: 'parquet' })
 
 let clean: Undisturbed
 

@@ -13,7 +13,7 @@ import {
 } from './trial.ts'
 
 const EXPORTS = [
-  { format: 'parquet', partitionBy: '[query, window]', where: /./, ofLog: 2, others: 1 },
+  { format: 'parquet', where: /./, ofLog: 2, others: 1 },
   // Calls that do not depend on the format or the folders are covered above.
   {
     format: 'csv',
@@ -25,7 +25,6 @@ const EXPORTS = [
   // Has one shard, which belongs to no page.
   {
     format: 'parquet',
-    partitionBy: '[query, window]',
     sandbox: { records: 0 },
     where: /credentials|manifest|SUCCESS/,
     ofLog: 1,
@@ -34,7 +33,7 @@ const EXPORTS = [
 ] as const
 
 describe.each(some(EXPORTS, 1))(
-  'a $format export by $partitionBy $sandbox',
+  'a $format export, $partitionBy $sandbox',
   ({ where, ofLog, others, ...settings }) => {
     test('ends as if nothing had happened when it is run again', async () => {
       const export_ = scenario(settings)
@@ -70,7 +69,7 @@ describe.each(some(EXPORTS, 1))(
 )
 
 test('a shard keeps its former name until its folder with the new one is forced to the disk', async () => {
-  const { calls } = await undisturbed(scenario({ format: 'csv', partitionBy: '[query, window]' }))
+  const { calls } = await undisturbed(scenario({ format: 'csv' }))
   const forced = calls.flatMap((call, at) =>
     call.startsWith('link credentials/')
       ? [calls.indexOf(`sync ${dirname(call.slice('link '.length))}`, at)]
@@ -86,8 +85,8 @@ test('a shard keeps its former name until its folder with the new one is forced 
 const OF_LOG = / _state\/(?:log\b|open\.\w+\/\d+$)/
 
 /**
- * What to try at a call; the hardest comes last. A kill keeps everything that is written, so it is tried before every call that changes a file. A missing fsync shows
- * only when the power fails before it is done.
+ * What to try at a call; the hardest comes last. A kill keeps everything that is written, so it is tried before every call
+ * that changes a file. A missing fsync shows only when the power fails before it is done.
  */
 function faultsAt(call: string, number: number): string[] {
   if (/^sync _state\/(?:log|open\.\w+\/\d+)$/.test(call)) return [`power:${number}`, `holes:${number}`]

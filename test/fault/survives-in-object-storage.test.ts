@@ -20,7 +20,7 @@ import {
 } from './trial.ts'
 
 const struck = { kills: 0, stops: 0 }
-const EXPORT = scenario({ format: 'csv', partitionBy: '[query, window]' })
+const EXPORT = scenario({ format: 'csv' })
 const SAMPLE: Sample = (index, count) => THOROUGH || ENDS(index, count)
 /** The number of requests to try: one for each fate of a request. */
 const KILLED = THOROUGH ? 3 : 1
@@ -36,13 +36,13 @@ async function bucketTrial<T>(work: (trial: BucketTrial) => Promise<T>): Promise
   const { double, env: all } = await startBucket()
   // The pipeline file names the endpoint.
   const { AWS_ENDPOINT_URL_S3: _, ...env } = all
-  const location = `path: s3://${BUCKET}/acme, s3: { endpoint: "${double.endpoint}", region: ${double.region} },`
-  const yaml = EXPORT.yaml.replace('path: out,', location)
+  const s3 = { endpoint: double.endpoint, region: double.region }
+  const load = { ...EXPORT.parts.load, path: `s3://${BUCKET}/acme`, s3 }
   // For runs in this process. All doubles have the same credentials.
   Object.assign(process.env, env)
   delete process.env.AWS_ENDPOINT_URL_S3
   try {
-    return await trial({ ...EXPORT, yaml }, (attempt) => {
+    return await trial({ ...EXPORT, parts: { ...EXPORT.parts, load } }, (attempt) => {
       const run: Trial['run'] = (settings = {}) =>
         attempt.run({ ...settings, env: { ...env, ...settings.env } })
       return work({ ...attempt, double, run })

@@ -9,21 +9,13 @@ import { madeOnce } from '../support/made-once.ts'
 import { quarantineByFile } from '../support/quarantine.ts'
 import { repeatedSearches, type Sandbox, type SandboxOptions, startSandbox } from '../support/sandbox.ts'
 import { THOROUGH } from '../support/thorough.ts'
+import { PIPELINE, type PipelineParts, type Workspace, workspaceFor } from '../support/workspace.ts'
 import { missingRows, rowsOf } from './rows.ts'
-import {
-  dataManifest,
-  diskFault,
-  type Ended,
-  newWorkspace,
-  type RunArgs,
-  runCli,
-  shardHashes,
-  type Workspace,
-} from './support.ts'
+import { dataManifest, diskFault, type Ended, type RunArgs, runCli, shardHashes } from './support.ts'
 
 /** An export that can be repeated: its pipeline and its service. */
 export type Scenario = {
-  readonly yaml: string
+  readonly parts: PipelineParts
   readonly sandbox: SandboxOptions
   readonly concurrency: number
   /** Whether shards hold the same bytes however often the export is interrupted; else only the same rows. */
@@ -32,38 +24,27 @@ export type Scenario = {
 
 export type ScenarioSettings = {
   readonly format: 'parquet' | 'csv'
-  readonly partitionBy: '[query, window]' | '[window]' | 'none'
+  /** Left out: by query and window. */
+  readonly partitionBy?: 'none'
   readonly sandbox?: SandboxOptions
 }
 
 const CONCURRENCY = 2
 
 /** Two domains over a month: some fifty rows in eight pages, broken items and empty pages among them. */
-export function scenario({ format, partitionBy, sandbox = {} }: ScenarioSettings): Scenario {
+export function scenario({ format, partitionBy: partition_by, sandbox = {} }: ScenarioSettings): Scenario {
   return {
-    yaml: `
-name: crash
-service:
-  base_url: \${SPILLWAY_BASE_URL}
-  requests_per_second: \${RATE:-1000}
-extract:
-  domains: [scatterholt.com, quillmere.net]
-  windows: { from: 2024-01-01, until: 2024-02-01, every: 8d }
-  page_size: 7
-  concurrency: ${CONCURRENCY}
-transform: { max_quarantined: 100% }
-load: { format: ${format}, partition_by: ${partitionBy}, path: out, shard_rows: 15 }
-`,
-    sandbox: {
-      requestsPerSecond: 0,
-      records: 300,
-      seed: 'crash',
-      invalidRate: 0.04,
-      emptyPageRate: 0.1,
-      ...sandbox,
+    parts: {
+      extract: {
+        domains: ['scatterholt.com', 'quillmere.net'],
+        windows: { from: '2024-01-01', until: '2024-02-01', every: '8d' },
+        ...{ page_size: 7, concurrency: CONCURRENCY },
+      },
+      load: { format, partition_by: partition_by ?? ['query', 'window'], shard_rows: 15 },
     },
+    sandbox: { records: 300, seed: 'crash', invalidRate: 0.04, emptyPageRate: 0.1, ...sandbox },
     concurrency: CONCURRENCY,
-    sameBytes: partitionBy === '[query, window]',
+    sameBytes: partition_by === undefined,
   }
 }
 
@@ -78,20 +59,20 @@ export type Trial = {
 
 /** Gives the work an export of its own: a sandbox and an empty folder, removed afterwards. */
 export async function trial<T>(
-  { yaml, sandbox: options }: Scenario,
+  { parts, sandbox: options }: Scenario,
   work: (trial: Trial) => Promise<T>,
 ): Promise<T> {
   const sandbox = await startSandbox(options)
-  const workspace = await newWorkspace(sandbox, yaml)
+  const workspace = await workspaceFor(sandbox, parts)
   const command = (name: string, { args = [], env = {}, ...settings }: Partial<RunArgs> = {}) =>
     runCli({
       ...settings,
-      args: [name, workspace.pipeline, ...args],
+      args: [name, PIPELINE, ...args],
       env: { ...workspace.env, ...env },
       cwd: workspace.folder,
     })
   const runHere: Trial['runHere'] = async ({ maxRequests, ...settings } = {}) => {
-    const read = await readPipeline(workspace.pipeline, { env: workspace.env, cwd: workspace.folder })
+    const read = await readPipeline(PIPELINE, { env: workspace.env, cwd: workspace.folder })
     const pipeline = maxRequests === undefined ? read : { ...read, extract: { ...read.extract, maxRequests } }
     return runPipeline(pipeline, await runOptions(pipeline, { env: workspace.env, ...settings }))
   }
