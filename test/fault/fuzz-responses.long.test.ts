@@ -54,13 +54,16 @@ test.concurrent.each([1, 2, 3, 4, 5, 6])(
         const [status, body] = responses[(number - 1) % responses.length]!
         response.writeHead(status, { 'retry-after': '1' }).end(body)
       },
-      { service: 'retries: 1', extract: 'domains: [a.example, b.example, c.example], max_requests: 30' },
+      {
+        service: { retries: 1 },
+        extract: { domains: ['a.example', 'b.example', 'c.example'], max_requests: 30 },
+      },
     )
     if (code === 2) expect(stderr).toContain('404 to the first search')
     else expect([1, 3, 4], stderr).toContain(code)
     expect(requests).toBeLessThanOrEqual(30)
     expect(stdout + stderr).not.toMatch(/\n\s+at |unexpected error/)
     expect(stdout + stderr).not.toContain(SECRET)
-    expect(JSON.parse(stdout)).toMatchObject({ pipeline: 'hostile' })
+    expect(JSON.parse(stdout)).toMatchObject({ pipeline: 'trial' })
   },
 )

@@ -22,17 +22,19 @@ describe.concurrent.each(['pretty', 'json'])('with log format %s', (format) => {
   const logging = ['--log-level', 'debug', '--log-format', format]
 
   test('no control sequence from the service reaches the terminal', async () => {
-    const hunt = await startAttack(respondInColour, {
-      testsTokens: true,
-      service: 'retries: 1',
-      extract: 'domains: [a.example, b.example, c.example, d.example]',
-    })
+    const domains = ['a', 'b', 'c', 'd'].map((name) => `${name}.example`)
+    const { call, cli } = await startAttack(
+      respondInColour,
+      { service: { retries: 1 }, extract: { domains } },
+      { testsTokens: true },
+    )
+    const json = format === 'json' ? ['--json'] : []
     const outcomes = [
-      await hunt.call(['check', hunt.pipeline, ...logging]),
-      await hunt.call(['run', hunt.pipeline, ...(format === 'json' ? ['--json'] : []), ...logging]),
-      await hunt.call(['status', hunt.pipeline, ...(format === 'json' ? ['--json'] : [])]),
-      await hunt.call(['report', '1', ...logging]),
-      await hunt.call(['report', '1', '2', '--format', 'json', ...logging]),
+      await call('check', ...logging),
+      await call('run', ...json, ...logging),
+      await call('status', ...json),
+      await cli('report', '1', ...logging),
+      await cli('report', '1', '2', '--format', 'json', ...logging),
     ]
     expect(outcomes.map(({ code }) => code)).toEqual([0, 1, 0, 0, 1])
     for (const { stdout, stderr } of outcomes) {
@@ -75,13 +77,13 @@ function respondInColour({ method, path, body, json, number }: Exchange) {
 
 describe.concurrent('names that look like paths', () => {
   test.each([
-    ['a NUL', JSON.stringify('a\u0000b')],
-    ['one that no file system takes', JSON.stringify('漢'.repeat(250))],
+    ['a NUL', 'a\u0000b'],
+    ['one that no file system takes', '漢'.repeat(250)],
   ])('%s is refused before anything is requested or written', async (_name, keyword) => {
     const hunt = await startAttack(({ json }) => json({ items: [], next: null }), {
-      extract: `queries: [{ type: keyword, keyword: ${keyword} }]`,
+      extract: { domains: undefined, queries: [{ type: 'keyword', keyword }] },
     })
-    await exits(2, hunt.call(['run', hunt.pipeline]))
+    await exits(2, hunt.call('run'))
     expect(hunt.service.requests).toEqual([])
     expect(await readdir(hunt.folder)).toEqual(['pipeline.yaml'])
   })
@@ -90,7 +92,7 @@ describe.concurrent('names that look like paths', () => {
 test.each(['markdown', 'json'])('a report nested 100,000 deep does no harm as %s', async (format) => {
   const deep = '['.repeat(1e5) + ']'.repeat(1e5)
   const hunt = await startAttack(({ json }) => json(`{"report":{"id":1,"title":"A title","x":${deep}}}`))
-  const { code, stdout, stderr } = await hunt.call(['report', '1', '--format', format])
+  const { code, stdout, stderr } = await hunt.cli('report', '1', '--format', format)
   if (format === 'markdown') expect(stdout).toContain('A title')
   else expect(stderr).toContain('nested too deep')
   expect(code).toBe(format === 'markdown' ? 0 : 1)

@@ -89,15 +89,14 @@ test.concurrent.each(['pretty', 'json'])(
     }
     // No other command uses the network, so only this one gets the proxy.
     const proxy = { HTTPS_PROXY: `http://user:${SECRETS['the password of a proxy']}@127.0.0.1:9` }
-    const { call, pipeline, output } = await startAttack(echoing(), {
-      service: 'api_key_env: MY_KEY, retries: 1',
-      extract: `domains: [${domains.join(', ')}], concurrency: 8`,
-      env: secrets,
-    })
-    const traced = ['run', pipeline, '--json', '--log-level', 'debug', '--log-format', logs]
-    const run = await exits(1, call(traced, proxy))
+    const here = await startAttack(
+      echoing(),
+      { service: { api_key_env: 'MY_KEY', retries: 1 }, extract: { domains, concurrency: 8 } },
+      { env: secrets },
+    )
+    const run = await exits(1, here.with(proxy).run('--log-level', 'debug', '--log-format', logs))
     expect(run.stderr.split('left out: it repeats a secret').length).toBeGreaterThan(CASES.size)
-    const results = [run, await call(['status', pipeline]), await call(['status', pipeline, '--json'])]
+    const results = [run, await here.call('status'), await here.call('status', '--json')]
     // Every case failed, and the page whose cursor could not be saved. The others were exported.
     const failed = JSON.parse(results[2]!.stdout).totals.failed
     expect(failed).toBe(CASES.size + 1)
@@ -107,7 +106,7 @@ test.concurrent.each(['pretty', 'json'])(
       { name: 'stderr', bytes: Buffer.from(stderr) },
     ])
     // Rows may hold anything that the service sends.
-    const files = (await haystacksOf(output)).filter(({ name }) => !name.endsWith('.csv'))
+    const files = (await haystacksOf(here.output)).filter(({ name }) => !name.endsWith('.csv'))
     const names = files.map(({ name }) => name).join('\n')
     expect(names).toContain('checkpoint.jsonl')
     expect(names).toContain('_quarantine')

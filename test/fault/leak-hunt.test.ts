@@ -57,7 +57,7 @@ test.concurrent.each(THOROUGH ? SETUPS : SETUPS.slice(6, 7))(
 
 test('what a refusal quotes of a row is on stderr alone: others read its status and code', async () => {
   const hash = 'Summer-of-69!'
-  const { call, pipeline, folder } = await startAttack(
+  const { call, folder } = await startAttack(
     (exchange) => {
       const { fqdn } = exchange.body?.query ?? {}
       if (fqdn === 'acme.example') exchange.json({ items: [credential(1, { hash })], next: null })
@@ -66,22 +66,24 @@ test('what a refusal quotes of a row is on stderr alone: others read its status 
       else if (fqdn === 'b.example') exchange.json({ detail: [{ loc: ['body', hash], msg: 'wrong' }] }, 422)
       else exchange.json({ error: { code: hash, message: hash } }, 503)
     },
-    { service: 'retries: 1', extract: 'domains: [acme.example, a.example, b.example, c.example]' },
+    {
+      service: { retries: 1 },
+      extract: { domains: ['acme.example', 'a.example', 'b.example', 'c.example'] },
+    },
   )
-  const files = ['--metrics-file', 'metrics.prom']
-  const run = await exits(1, call(['run', pipeline, '--json', ...files]))
+  const run = await exits(1, call('run', '--json', '--metrics-file', 'metrics.prom'))
   expect(run.stderr).toContain(`The response says: no ${hash}`)
   expect(run.stderr).toContain(`The response says: body.${hash}: wrong`)
   expect(run.stderr).toContain(`The response says: ${hash}: ${hash}`)
   const others = [
     Buffer.from(run.stdout),
-    ...['status', 'plan', 'verify', 'summary'].map(async (name) => (await call([name, pipeline])).stdout),
+    ...['status', 'plan', 'verify', 'summary'].map(async (name) => (await call(name)).stdout),
     ...(await haystacksOf(folder)).map(({ bytes }) => bytes),
   ]
   const texts = (await Promise.all(others)).join('\n')
   expect(texts).toContain('The service responded with 404: NOT_HERE')
   expect(texts).not.toContain(hash)
-  const stopped = await exits(1, call(['run', pipeline, '--fail-fast', '--log-format', 'json']))
+  const stopped = await exits(1, call('run', '--fail-fast', '--log-format', 'json'))
   expect(stopped.stderr).toContain(`The response says: no ${hash}`)
 })
 

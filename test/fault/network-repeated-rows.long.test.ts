@@ -4,19 +4,17 @@ import { describe, expect, test } from 'vitest'
 import { quarantineOf } from '../support/quarantine.ts'
 import { exits } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
-import { newWorkspace, type PipelineParts } from '../support/workspace.ts'
-import { credential, type Exchange, idsOf, serviceOf, startService } from './hostile-service.ts'
+import type { PipelineParts } from '../support/workspace.ts'
+import { startAttack } from './hostile-run.ts'
+import { credential, type Exchange, idsOf, serviceOf } from './hostile-service.ts'
 import { concurrently, diskFault } from './support.ts'
 
 const SIZE = 10
 const ITEMS = Array.from({ length: 64 }, (_, id) => credential(id))
 const IDS = ITEMS.map(({ id }) => Number(id))
 
-async function served(respond: (exchange: Exchange) => void, parts: PipelineParts = {}) {
-  const service = await startService(respond)
-  const extract = { domains: ['acme.example'], page_size: SIZE, concurrency: 1, ...parts.extract }
-  const here = await newWorkspace({ ...parts, extract, load: { format: 'csv', ...parts.load } })
-  return { service, ...here.with({ SPILLWAY_BASE_URL: service.baseUrl }) }
+function served(respond: (exchange: Exchange) => void, parts: PipelineParts = {}) {
+  return startAttack(respond, { ...parts, extract: { page_size: SIZE, concurrency: 1, ...parts.extract } })
 }
 
 const ONE_PAGE = ['--max-requests', '1']

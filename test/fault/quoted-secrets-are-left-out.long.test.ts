@@ -74,28 +74,30 @@ test.each(SECRETS.filter((_, i) => isOfTheDay(i)))(
     // All spellings at all places, where everything is tried.
     const numbers = some([...Array(refused).keys()], QUOTED.length + REFUSALS.length)
     const domains = numbers.flatMap((number, i) => [`d${number}.example`, `fine-${i}.example`])
-    const { call, pipeline, folder } = await startAttack(quoting(secret), {
-      testsTokens: true,
-      service: 'retries: 1',
-      extract: `domains: [${domains.join(', ')}], queries: [{ type: secret, secret_env: LEAKED_PASSWORD }], concurrency: 16`,
-      transform: 'extra_columns: [{ name: note, path: note.text, type: string }]',
-      env: { SPILLWAY_TOKEN: 'tok.M4rlin-0b7de911', LEAKED_PASSWORD: secret },
-    })
+    const queries = [{ type: 'secret', secret_env: 'LEAKED_PASSWORD' }]
+    const { call, json, folder } = await startAttack(
+      quoting(secret),
+      {
+        service: { retries: 1 },
+        extract: { domains, queries, concurrency: 16 },
+        transform: { extra_columns: [{ name: 'note', path: 'note.text', type: 'string' }] },
+      },
+      { testsTokens: true, env: { SPILLWAY_TOKEN: 'tok.M4rlin-0b7de911', LEAKED_PASSWORD: secret } },
+    )
     const trace = ['--log-level', 'debug']
-    const files = ['--metrics-file', 'metrics.prom']
-    const run = await exits(1, call(['run', pipeline, '--json', ...trace, ...files]))
-    const status = await call(['status', pipeline, '--json'])
-    expect(JSON.parse(status.stdout).totals.failed).toBe(numbers.length)
-    const check = await call(['check', pipeline, '--log-level', 'debug'])
+    const run = await exits(1, call('run', '--json', ...trace, '--metrics-file', 'metrics.prom'))
+    const status = await json('status')
+    expect(status.value).toMatchObject({ totals: { failed: numbers.length } })
+    const check = await call('check', ...trace)
     expect(check.stdout).toContain('tenant 7, scopes [left out: the run holds a query')
     const results = [
       run,
       status,
       check,
-      await call(['run', pipeline, '--log-level', 'debug', '--log-format', 'json']),
-      await call(['status', pipeline, '--all']),
-      await call(['verify', pipeline, '--json']),
-      await call(['summary', pipeline]),
+      await call('run', ...trace, '--log-format', 'json'),
+      await call('status', '--all'),
+      await call('verify', '--json'),
+      await call('summary'),
     ]
     const texts = [
       ...results.flatMap(({ stdout, stderr }, i) => [

@@ -18,10 +18,10 @@ async function exported(respond: (exchange: Exchange) => void, count = 10) {
 const NOT_FOUND = { error: { code: 'NOT_FOUND', message: 'nothing here' } }
 
 test('404 before a first page is the address: one request is sent, and it is said once', async () => {
-  const { call, pipeline, service } = await startAttack(({ json }) => json(NOT_FOUND, 404), {
-    extract: `domains: [${Array.from({ length: 20 }, (_, i) => `d${i}.example`)}], concurrency: 8`,
+  const { run: start, service } = await startAttack(({ json }) => json(NOT_FOUND, 404), {
+    extract: { domains: Array.from({ length: 20 }, (_, i) => `d${i}.example`), concurrency: 8 },
   })
-  const run = await exits(2, call(['run', pipeline, '--json']))
+  const run = await exits(2, start())
   expect(service.requests).toHaveLength(1)
   expect(run.stderr.match(/with 404/g)).toHaveLength(1)
   expect(run.stderr).toContain('Correct service.base_url')
