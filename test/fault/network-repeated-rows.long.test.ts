@@ -1,4 +1,4 @@
-import { readdir, readFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { quarantineOf } from '../support/quarantine.ts'
@@ -38,13 +38,6 @@ describe.concurrent('rows that the service repeats are exported once and counted
     expect((await here.json('status')).value).toMatchObject({ totals })
   })
 
-  test('twice in one response, and of the first page of many small ones', async () => {
-    const twice = [...ITEMS.slice(0, 5), ITEMS[2]!, ...ITEMS.slice(5), ITEMS[0]!]
-    const here = await served(serviceOf(twice, 0))
-    expect((await exits(0, here.run())).summary).toMatchObject({ rows: 64, repeated: 2 })
-    expect(idsOf(await here.rows())).toEqual(IDS)
-  })
-
   test('of items that broke the schema as well, and where the id is no column', async () => {
     const broken = ITEMS.map((item, i) => (i % 8 === 3 ? { ...item, identity_name: null } : item))
     const columns = ['domain', 'identity_name', 'imported_at', 'query_value']
@@ -54,24 +47,6 @@ describe.concurrent('rows that the service repeats are exported once and counted
     expect(await quarantineOf(here.output)).toHaveLength(8)
     const totals = { rows: 56, quarantined: 8, repeated: 24 }
     expect((await here.json('status')).value).toMatchObject({ totals })
-  })
-
-  test('when every run requests one page, and the rows are in published shards', async () => {
-    const here = await served(serviceOf(ITEMS, 2 * SIZE), { load: { shard_rows: 10 } })
-    for (let tries = 0; tries < 6; tries++) await exits(4, here.run(...ONE_PAGE))
-    await exits(0, here.run())
-    expect(idsOf(await here.rows())).toEqual(IDS)
-    expect(await readdir(join(here.output, '_state/log'))).toEqual([])
-  })
-
-  test('with a cursor that is refused in between', async () => {
-    const respond = serviceOf(ITEMS, 13)
-    const here = await served((exchange) => {
-      if (exchange.number === 5) exchange.json({ error: { code: 'INVALID_CURSOR', message: 'unknown' } }, 400)
-      else respond(exchange)
-    })
-    expect((await exits(0, here.run())).stderr).toContain('refuses the saved cursor')
-    expect(idsOf(await here.rows())).toEqual(IDS)
   })
 
   test('and a chain with only repeated rows ends', async () => {
