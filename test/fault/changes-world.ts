@@ -1,31 +1,39 @@
 import { existsSync } from 'node:fs'
-import { cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { cp, readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, expect } from 'vitest'
-import { diskStore } from '../../src/disk/index.ts'
+import { expect } from 'vitest'
+import { getOrInsert } from '../../src/core/index.ts'
 import { readCheckpoint } from '../../src/state/index.ts'
+import { storeAt } from '../disk/temporary-store.ts'
 import { deltaShards, icebergShards, latestVersion, metadataOf } from '../open-tables/world.ts'
 import type { Seen } from '../s3/double/cues.ts'
 import type { StoredObject } from '../s3/double/objects.ts'
 import { CHANGES as CHANGES_OF_A_BUCKET } from '../s3/double/operations/index.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
 import { BUCKET, mirror, putObject, startBucket } from '../support/bucket.ts'
 import { wordsOf, writeInputs } from '../support/command-words.ts'
 import { inThisProcess } from '../support/in-this-process.ts'
 import { quarantineOf } from '../support/quarantine.ts'
-import { type Sandbox, startSandbox } from '../support/sandbox.ts'
+import { exits } from '../support/run-cli.ts'
+import { startSandbox } from '../support/sandbox.ts'
+import { PIPELINE, workspaceFor } from '../support/workspace.ts'
 import { withDiskFault } from './disk-fault-here.ts'
 import { rowsOf } from './rows.ts'
 import { diskFault, type Ended as EndedProcess, runCli, shardPaths, treeHashes } from './support.ts'
 
+const BY_QUERY = { format: 'csv', partition_by: ['query'], shard_rows: 15 }
+
 /** How a data set is laid out. */
 export const LAYOUTS = {
-  'partition_by: [query]': 'partition_by: [query], shard_rows: 15',
-  'with tables':
-    'partition_by: [query], format: parquet, table_formats: [iceberg, delta], table_location: s3://lake/changes',
-  'partition_by: none': 'partition_by: none, shard_rows: 20',
-  'partition_by: [query, window]': 'partition_by: [query, window]',
-  'in a bucket': 'partition_by: [query], shard_rows: 15',
+  'partition_by: [query]': BY_QUERY,
+  'with tables': {
+    partition_by: ['query'],
+    table_formats: ['iceberg', 'delta'],
+    table_location: 's3://lake/changes',
+  },
+  'partition_by: none': { format: 'csv', partition_by: 'none', shard_rows: 20 },
+  'partition_by: [query, window]': { format: 'csv', partition_by: ['query', 'window'] },
+  'in a bucket': { ...BY_QUERY, path: `s3://${BUCKET}/out`, s3: { endpoint: '${STORE}' } },
 } as const
 /** In that which is unfinished, rows wait in the log. */
 export type Layout = keyof typeof LAYOUTS | 'unfinished'
@@ -69,149 +77,102 @@ export type Ended = Pick<EndedProcess, 'code' | 'stdout' | 'stderr'> & {
 }
 
 /** Copies of one finished export, which commands change in this process. */
-export class ChangesWorld {
+export type ChangesWorld = {
   /** Its rows, and those without the people of `people.txt`. */
   readonly rows: ReadonlyMap<string, number>
   readonly others: ReadonlyMap<string, number>
-  readonly #base: string
-  readonly #sandbox: Sandbox
-  readonly #isInBucket: boolean
-  readonly #person: string
-
-  private constructor(
-    base: string,
-    sandbox: Sandbox,
-    isInBucket: boolean,
-    rows: ReadonlyMap<string, number>,
-    person: string,
-  ) {
-    this.#base = base
-    this.#sandbox = sandbox
-    this.#isInBucket = isInBucket
-    this.#person = person
-    this.rows = rows
-    this.others = new Map([...rows].filter(([row]) => !row.includes(person)))
-  }
-
-  static async make(layout: Layout): Promise<ChangesWorld> {
-    const sandbox = await startSandbox({
-      ...{ requestsPerSecond: 0, records: 150, seed: 'changes', nastyRate: 0, invalidRate: 0.2 },
-    })
-    const base = await mkdtemp(join(tmpdir(), 'spillway-changes-'))
-    const isInBucket = layout === 'in a bucket'
-    const isFinished = layout !== 'unfinished'
-    const load = isFinished ? LAYOUTS[layout] : LAYOUTS['partition_by: none']
-    const format = load.includes('format:') ? '' : 'format: csv, '
-    const path = isInBucket ? `s3://${BUCKET}/out, s3: { endpoint: '\${STORE}' }` : 'out'
-    await writeFile(
-      join(base, 'p.yaml'),
-      `name: changes
-service: { base_url: '${sandbox.baseUrl}', requests_per_second: 1000 }
-extract:
-  domains: [scatterholt.com, quillmere.net]
-  windows: { from: 2024-01-01, until: 2024-03-01, every: month }
-  page_size: 20
-  concurrency: 1
-transform: { max_quarantined: 100% }
-load: { ${format}${load}, path: ${path} }
-`,
-    )
-    writeInputs(base, ['nobody@nowhere.example'])
-    const first = new ChangesWorld(base, sandbox, isInBucket, new Map(), 'nobody')
-    const { rows, rejected } = await first.onCopy(async ({ command, output }) => {
-      const keep = () => cp(output, join(base, 'out'), { recursive: true })
-      if (!isFinished) {
-        expect((await command(['run', '--max-requests', '3'])).code).toBe(4)
-        await keep()
-      }
-      expect((await command(['run'])).code).toBe(0)
-      if (isFinished) await keep()
-      return { rows: await rowsOf(output), rejected: JSON.stringify(await quarantineOf(output)) }
-    })
-    const names = [...rows.keys()].sort().flatMap((row) => /[\w.]+@[a-z.]+/.exec(row) ?? [])
-    // Of an item in quarantine, too.
-    const person = names.find((name) => rejected.includes(`"${name}"`))!
-    writeInputs(base, [person])
-    const world = new ChangesWorld(base, sandbox, isInBucket, rows, person)
-    expect(world.others.size).toBeLessThan(rows.size)
-    return world
-  }
-
-  async close(): Promise<void> {
-    await this.#sandbox.close()
-    await rm(this.#base, { recursive: true, force: true })
-  }
-
   /** @param change what the copy is for: damage is repaired where there is some, and a first run has nothing before it */
-  async onCopy<T>(work: (copy: Copy) => Promise<T>, change?: Change): Promise<T> {
-    const folder = await mkdtemp(join(tmpdir(), 'spillway-change-'))
-    const output = join(folder, 'out')
-    let place: Place | null = null
-    try {
-      await cp(this.#base, folder, { recursive: true })
-      if (change === 'first run') await rm(output, { recursive: true })
-      const damaged = change === 'repair' ? (await shardPaths(output)).at(-1)! : null
-      if (damaged !== null) await rm(join(output, damaged))
-      place = this.#isInBucket ? await bucketPlace(output) : diskPlace(output)
-      const { env, undergo } = place
-      const command = async ([name = '', ...flags]: readonly string[], fault = 'none'): Promise<Ended> => {
-        const args = [name, 'p.yaml', ...flags]
-        const variables = { ...env, SPILLWAY_TOKEN: this.#sandbox.token }
-        if (!/^(?:kill|power):/.test(fault))
-          return undergo(fault, () => inThisProcess(args, folder, variables))
-        const ended = await runCli({ args, cwd: folder, env: { ...variables, ...diskFault(output, fault) } })
-        return { ...ended, calls: [] }
-      }
-      return await work({
-        output,
-        damaged,
-        person: this.#person,
-        command,
-        requests: () => this.#sandbox.requests.length,
-      })
-    } finally {
-      await place?.close()
-      await rm(folder, { recursive: true, force: true })
-    }
-  }
-
+  onCopy<T>(work: (copy: Copy) => Promise<T>, change?: Change): Promise<T>
   /** The calls that change files, of a command that nothing disturbs. */
-  async callsOf(change: Change, words = CHANGES[change]!): Promise<readonly string[]> {
-    return this.onCopy(async ({ command }) => {
-      const ended = await command(words, 'count')
-      expect(ended.code, ended.stderr).toBe(0)
-      return ended.calls
-    }, change)
-  }
-
+  callsOf(change: Change, words?: readonly string[]): Promise<readonly string[]>
   /**
    * The first change was carried out or not, the second was. A redo brings back what was pruned of the partitions that it
    * names; so does --fresh.
    */
-  outcomes(perhaps: Change, surely: Follower | null): Outcomes {
-    const then = surely === null ? [] : [surely]
-    return [then, [perhaps, ...then]].map((done) => {
-      const rows = done.includes('forget') ? this.others : this.rows
-      if (!done.includes('prune')) return rows
-      const again = done.slice(done.indexOf('prune')).find((each) => /redo|fresh|repair/.test(each))
-      if (again !== undefined && again !== 'redo of a part') return rows
-      const isBack = (row: string) => again !== undefined && row.includes('"quillmere.net"')
-      return new Map([...rows].filter(([row]) => isBack(row)))
-    })
+  outcomes(perhaps: Change, surely: Follower | null): Outcomes
+}
+
+async function makeWorld(layout: Layout): Promise<ChangesWorld> {
+  const sandbox = await startSandbox({ records: 150, seed: 'changes', nastyRate: 0, invalidRate: 0.2 })
+  const isFinished = layout !== 'unfinished'
+  const base = await workspaceFor(sandbox, {
+    extract: {
+      domains: ['scatterholt.com', 'quillmere.net'],
+      windows: { from: '2024-01-01', until: '2024-03-01', every: 'month' },
+      ...{ page_size: 20, concurrency: 1 },
+    },
+    load: LAYOUTS[isFinished ? layout : 'partition_by: none'],
+  })
+  writeInputs(base.folder, ['nobody@nowhere.example'])
+  let person = 'nobody'
+
+  const onCopy: ChangesWorld['onCopy'] = async (work, change) => {
+    const folder = scratchFolder()
+    const output = join(folder, 'out')
+    let place: Place | null = null
+    try {
+      await cp(base.folder, folder, { recursive: true })
+      if (change === 'first run') await rm(output, { recursive: true })
+      const damaged = change === 'repair' ? (await shardPaths(output)).at(-1)! : null
+      if (damaged !== null) await rm(join(output, damaged))
+      place = layout === 'in a bucket' ? await bucketPlace(output) : diskPlace(output)
+      const { undergo } = place
+      const env = { ...base.env, ...place.env }
+      const command = async ([name = '', ...flags]: readonly string[], fault = 'none'): Promise<Ended> => {
+        const args = [name, PIPELINE, ...flags]
+        if (!/^(?:kill|power):/.test(fault)) return undergo(fault, () => inThisProcess(args, folder, env))
+        const ended = await runCli({ args, cwd: folder, env: { ...env, ...diskFault(output, fault) } })
+        return { ...ended, calls: [] }
+      }
+      return await work({ output, damaged, person, command, requests: () => sandbox.requests.length })
+    } finally {
+      await place?.close()
+      // A file may have hundreds of them.
+      await rm(folder, { recursive: true, force: true })
+    }
+  }
+
+  const { rows, rejected } = await onCopy(async ({ command, output }) => {
+    const keep = () => cp(output, base.output, { recursive: true })
+    if (!isFinished) {
+      await exits(4, command(['run', '--max-requests', '3']))
+      await keep()
+    }
+    await exits(0, command(['run']))
+    if (isFinished) await keep()
+    return { rows: await rowsOf(output), rejected: JSON.stringify(await quarantineOf(output)) }
+  })
+  const names = [...rows.keys()].sort().flatMap((row) => /[\w.]+@[a-z.]+/.exec(row) ?? [])
+  // Of an item in quarantine, too.
+  person = names.find((name) => rejected.includes(`"${name}"`))!
+  writeInputs(base.folder, [person])
+  const others = new Map([...rows].filter(([row]) => !row.includes(person)))
+  expect(others.size).toBeLessThan(rows.size)
+
+  return {
+    rows,
+    others,
+    onCopy,
+    callsOf: (change, words = CHANGES[change]!) =>
+      onCopy(async ({ command }) => (await exits(0, command(words, 'count'))).calls, change),
+    outcomes(perhaps, surely) {
+      const then = surely === null ? [] : [surely]
+      return [then, [perhaps, ...then]].map((done) => {
+        const kept = done.includes('forget') ? others : rows
+        if (!done.includes('prune')) return kept
+        const again = done.slice(done.indexOf('prune')).find((each) => /redo|fresh|repair/.test(each))
+        if (again !== undefined && again !== 'redo of a part') return kept
+        const isBack = (row: string) => again !== undefined && row.includes('"quillmere.net"')
+        return new Map([...kept].filter(([row]) => isBack(row)))
+      })
+    },
   }
 }
 
 /** The worlds of a test file: one export of each layout that it uses. */
 export function worldsOfFile(): (layout: Layout) => Promise<ChangesWorld> {
   const made = new Map<Layout, Promise<ChangesWorld>>()
-  afterAll(async () => {
-    for (const world of made.values()) await (await world).close()
-  })
-  return (layout) => {
-    const world = made.get(layout) ?? ChangesWorld.make(layout)
-    made.set(layout, world)
-    return world
-  }
+  return (layout) => getOrInsert(made, layout, () => makeWorld(layout))
 }
 
 /** Where the copies lie, and what happens there. */
@@ -300,7 +261,7 @@ export async function expectNamedFilesToBeThere({ output, damaged }: Copy, about
   const named = await shardsIn(output)
   if (named === null) return expect(files.has('_SUCCESS'), about).toBe(false)
   if (files.has('_SUCCESS')) {
-    const state = await readCheckpoint(diskStore({ root: output, fileMode: 0o600, dirMode: 0o700 }))
+    const state = await readCheckpoint(storeAt(output))
     const own = new Set([damaged, ...[...named, ...(state?.shards ?? [])].map(({ path }) => path)])
     expect(
       (await shardPaths(output)).filter((path) => !own.has(path)),
