@@ -1,18 +1,20 @@
 import { existsSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
+import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { some, THOROUGH } from '../support/thorough.ts'
+import { exits } from '../support/run-cli.ts'
+import { cases, seedOf, some, THOROUGH } from '../support/thorough.ts'
 import {
   CHANGES,
   type Change,
   type ChangesWorld,
   type Copy,
   carriedOut,
+  type Ended,
   expectNamedFilesToBeThere,
   expectSettled,
   FOLLOWERS,
-  type Follower,
   LAYOUTS,
   type Layout,
   worldsOfFile,
@@ -24,75 +26,98 @@ const ALL = Object.keys(CHANGES)
 const NEXT = Object.keys(FOLLOWERS)
 const worldOf = worldsOfFile()
 
-/**
- * A command is disturbed, another one may follow, and a plain run leaves nothing half done.
- * @param isDurable whether it has to be carried out all the same
- * @returns whether it was cut
- */
-async function disturbed(
-  world: ChangesWorld,
-  change: Change,
-  fault: string,
-  next: Follower | null = null,
-  isDurable = false,
-): Promise<boolean> {
-  return world.onCopy(async (copy) => {
-    const about = `${change} ${fault}, then ${next}`
-    const { code } = await copy.command(CHANGES[change]!, fault)
-    await expectNamedFilesToBeThere(copy, about)
-    // _SUCCESS stands only where no row is missing.
-    const isMissing = copy.damaged !== null && !existsSync(join(copy.output, copy.damaged))
-    if (existsSync(join(copy.output, '_SUCCESS')) && !isMissing) {
-      const rows = await rowsOf(copy.output)
-      for (const [row] of world.outcomes(change, null).at(-1)!) expect(rows.get(row), about).toBe(1)
-    }
-    if (next !== null) {
-      const followed = await carriedOut(copy, FOLLOWERS[next]!, about)
-      expect(followed.code, `${about}\n${followed.stderr}`).toBe(0)
-    }
-    const isDone = isDurable || code === 0
-    await expectSettled(copy, world.outcomes(change, next).slice(isDone ? 1 : 0), about)
-    return code !== 0
-  }, change)
-}
+/** Commands that have nothing to do. */
+const IDLE = {
+  run: ['run'],
+  compact: ['compact', '--min-shards', '1000000'],
+  prune: ['prune', '--older-than', '1200mo', '--yes'],
+} as const
+type Idle = keyof typeof IDLE
 
-/** In a bucket the client waits between the attempts of a call. */
-const PLACES: readonly (readonly [Layout, number])[] = [
-  ['with tables', THOROUGH ? 12 : 1],
-  ...(THOROUGH ? ([['in a bucket', 3]] as const) : []),
-]
-
-test.each(
-  PLACES.flatMap(([layout, steps]) => some(ALL, 3).map((change) => [change, layout, steps] as const)),
-)('any call that fails once during %s, %s: a plain run ends it', async (change, layout, steps) => {
-  const world = await worldOf(layout)
-  const calls = await world.callsOf(change)
-  for (let step = 1; step <= steps; step++)
-    await disturbed(world, change, `eio:${Math.ceil((calls.length * step) / (steps + 1))}`)
+test.each(some(ALL, 3))('any call that fails once during %s: a plain run ends it', async (change) => {
+  const world = await worldOf('with tables')
+  const calls = (await world.callsOf(change)).length
+  const steps = THOROUGH ? 12 : 1
+  for (let step = 1; step <= steps; step++) {
+    const fault = `eio:${Math.ceil((calls * step) / (steps + 1))}`
+    await world.onCopy(async (copy) => {
+      const { code } = await copy.command(CHANGES[change]!, fault)
+      await expectNamedFilesToBeThere(copy, fault)
+      const outcomes = world.outcomes(change, null)
+      await expectMarkOfAll(copy, outcomes[1]!, fault)
+      await expectSettled(copy, outcomes.slice(code === 0 ? 1 : 0), fault)
+    }, change)
+  }
 })
 
-/** A run is killed elsewhere, and a redo of a part is one of all. */
-const OTHERS = ALL.filter((change) => change !== 'first run' && change !== 'redo')
-const FIRST = THOROUGH ? ALL : some(OTHERS, 5)
-/** Most of what matters is at the end. */
-const PARTS = THOROUGH ? [0.3, 0.85, 0.95] : [0.85]
+/** What somebody removes. */
+const LOSSES = ['_state', '_state/checkpoint.jsonl', '_state/log', '_manifest.json'] as const
 
-/** In `npm test` some are killed once, and another follows. */
-test.each(some(Object.keys(LAYOUTS) as Layout[], 1))(
-  'a command that is killed, another, then a plain run leave nothing half done: %s',
-  async (layout) => {
-    const world = await worldOf(layout)
-    let kills = 0
-    for (const [index, first] of FIRST.entries()) {
-      const calls = await world.callsOf(first)
-      for (const [turn, part] of PARTS.entries()) {
-        const next = NEXT[(index + turn + 1) % NEXT.length]!
-        if (await disturbed(world, first, `dead:${Math.ceil(calls.length * part)}`, next)) kills++
-      }
-    }
-    expect(kills).toBeGreaterThan(THOROUGH ? 4 : 1)
-  },
-)
+const PLACES = (Object.keys(LAYOUTS) as Layout[]).slice(0, THOROUGH ? undefined : 2)
+
+const cut = fc.record({
+  mode: fc.constantFrom('dead', 'eio'),
+  /** A part of the calls: most of what matters is at the end; beyond 1: not at all. */
+  at: fc.oneof(fc.constantFrom(0.85, 0.95), fc.double({ min: 0.01, max: 1.2, noNaN: true })),
+})
+
+const history = fc.record({
+  layout: fc.constantFrom(...PLACES),
+  first: fc.constantFrom(...ALL),
+  second: fc.option(fc.constantFrom(...NEXT), { freq: 3 }),
+  cuts: fc.tuple(cut, cut),
+  loss: fc.option(fc.constantFrom(...LOSSES), { freq: 1 }),
+  last: fc.constantFrom(['run'], ...Object.values(IDLE)),
+})
+
+test('a command that is cut, a second one that is cut, and lost state: one more command ends it, or names the files and what to do', async () => {
+  await fc.assert(
+    fc.asyncProperty(history, async ({ layout, first, second, cuts, loss, last }) => {
+      const world = await worldOf(layout)
+      const calls = (await world.callsOf(first)).length
+      const [one, two] = cuts.map(({ mode, at }) => (at > 1 ? 'none' : `${mode}:${Math.ceil(calls * at)}`))
+      await world.onCopy(async (copy) => {
+        const about = JSON.stringify({ layout, first, second, one, two, loss, last })
+        await copy.command(CHANGES[first]!, one)
+        await expectNamedFilesToBeThere(copy, about)
+        await expectMarkOfAll(copy, world.outcomes(first, null).at(-1)!, about)
+        if (second !== null) await copy.command(FOLLOWERS[second]!, two)
+        await expectNamedFilesToBeThere(copy, about)
+        if (loss !== null) await rm(join(copy.output, loss), { recursive: true, force: true })
+        const ended = await carriedOut(copy, last, about)
+        const outcomes = [
+          ...world.outcomes(first, null),
+          ...(second === null ? [] : [...world.outcomes(first, second), ...world.outcomes(second, null)]),
+        ]
+        if (loss === null) expect(ended.code, `${about}\n${ended.stderr}`).toBe(0)
+        if (ended.code === 0) return expectSettled(copy, outcomes, about)
+        await expectRemedy(copy, ended, about)
+        // Every row that no command takes away is still there.
+        const rows = await rowsOf(copy.output)
+        if (first !== 'first run' && first !== 'repair' && second !== 'fresh')
+          for (const row of world.others.keys())
+            if (outcomes.every((outcome) => outcome.has(row)))
+              expect(rows.get(row) ?? 0, about).toBeGreaterThan(0)
+      }, first)
+    }),
+    { numRuns: cases(300, 6), seed: seedOf(66) },
+  )
+})
+
+/** _SUCCESS stands only where no row is missing. */
+async function expectMarkOfAll({ output, damaged }: Copy, rows: ReadonlyMap<string, number>, about: string) {
+  const isMissing = damaged !== null && !existsSync(join(output, damaged))
+  if (isMissing || !existsSync(join(output, '_SUCCESS'))) return
+  const found = await rowsOf(output)
+  for (const [row] of rows) expect(found.get(row), about).toBe(1)
+}
+
+/** A refusal says what is there, or is no longer; no mark of success stands beside rows that nothing names. */
+async function expectRemedy(copy: Copy, { code, stderr }: Ended, about: string) {
+  expect([1, 2], `${about}\n${stderr}`).toContain(code)
+  expect(stderr, about).toMatch(/_state|_manifest\.json|credentials\/|--redo|--fresh/)
+  await expectNamedFilesToBeThere(copy, about)
+}
 
 test.each([
   ['forget', 'its entry is durable', /^write _state\/log\//],
@@ -102,17 +127,14 @@ test.each([
   const done = (await world.callsOf(change)).findIndex((call) => last.test(call))
   expect(done).toBeGreaterThan(0)
   // It is written, or renamed; then its file is fsynced, or its folder.
-  for (const next of THOROUGH ? NEXT : (['first run'] as const))
-    await disturbed(world, change, `dead:${done + 3}`, next, true)
+  for (const next of THOROUGH ? NEXT : ['first run'])
+    await world.onCopy(async (copy) => {
+      const about = `${change}, then ${next}`
+      await copy.command(CHANGES[change]!, `dead:${done + 3}`)
+      await exits(0, carriedOut(copy, FOLLOWERS[next]!, about))
+      await expectSettled(copy, world.outcomes(change, next).slice(1), about)
+    })
 })
-
-/** Commands that have nothing to do. */
-const IDLE = {
-  run: ['run'],
-  compact: ['compact', '--min-shards', '1000000'],
-  prune: ['prune', '--older-than', '1200mo', '--yes'],
-} as const
-type Idle = keyof typeof IDLE
 
 /** The changes with cases of their own; any other has one of its own accord. */
 const RUNS_AND_SHARDS = ['first run', 'redo', 'redo of a part', 'repair', 'compact', 'forget', 'prune']
