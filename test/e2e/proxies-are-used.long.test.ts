@@ -1,9 +1,6 @@
-import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3'
-import { BlobServiceClient, StorageSharedKeyCredential } from '@azure/storage-blob'
 import { expect, it, onTestFinished } from 'vitest'
-import { ACCOUNT, KEY, startAzurite } from '../azure/azurite.ts'
-import { startS3Double } from '../s3/double/server.ts'
-import { CREDENTIALS, REGION } from '../s3/servers.ts'
+import { BUCKET, startBucket } from '../support/bucket.ts'
+import { startContainer } from '../support/container.ts'
 import { freePort } from '../support/free-port.mjs'
 import { type Ended, exits, runCli } from '../support/run-cli.ts'
 import { type Environment, newWorkspace, PIPELINE, type Workspace } from '../support/workspace.ts'
@@ -15,177 +12,108 @@ const PARTS = {
 }
 const TRUST = { NODE_EXTRA_CA_CERTS: CERTIFICATE_PATH }
 
-/**
- * Runs the pipeline with an address of the service that only the proxy can resolve, by the built command: what its
- * bundle makes of connections is another thing than what the sources do.
- */
-function runAt(here: Workspace, origin: string, env: Environment, ...flags: string[]): Promise<Ended> {
-  const baseUrl = `${origin}${new URL(here.sandbox.baseUrl).pathname}`
-  return runCli({
-    args: ['run', PIPELINE, ...flags],
-    cwd: here.folder,
-    env: { ...here.env, SPILLWAY_BASE_URL: baseUrl, ...env },
-  })
+/** By the built command: what its bundle makes of connections is another thing than what the sources do. */
+function run({ folder, env }: Workspace, more: Environment): Promise<Ended> {
+  return runCli({ args: ['run', PIPELINE], cwd: folder, env: { ...env, ...more } })
 }
 
-const sandboxPort = (here: Workspace): number => Number(new URL(here.sandbox.baseUrl).port)
+/** Runs the pipeline with an address of the service that only the proxy can resolve. */
+function runAt(here: Workspace, origin: string, env: Environment): Promise<Ended> {
+  return run(here, { SPILLWAY_BASE_URL: `${origin}${new URL(here.sandbox.baseUrl).pathname}`, ...env })
+}
 
-async function expectAllRows(here: Workspace, { code, stderr }: Ended): Promise<void> {
-  const planned = expect.stringMatching(/^trial: 1 of 1 partition to do, [^\n]*\n$/)
-  expect({ code, stderr }).toEqual({ code: 0, stderr: planned })
+const SERVICE = 'https://service.example'
+const CREDENTIALS = 'jean:p%40ss%3Aw%C3%B6rd@'
+const WAYS = [
+  ['http://service.example', 'HTTP_PROXY', 'http://', 'service.example:80'],
+  ['http://service.example', 'HTTP_PROXY', '', 'service.example:80'],
+  ['http://[fd00::1]:8080', 'HTTP_PROXY', 'http://', '[fd00::1]:8080'],
+  ['http://[fd00::1]', 'HTTP_PROXY', 'http://', '[fd00::1]:80'],
+  [`${SERVICE}:8443`, 'HTTPS_PROXY', `http://${CREDENTIALS}`, 'service.example:8443'],
+  [SERVICE, 'https_proxy', 'https://', 'service.example:443'],
+] as const
+
+it.each(WAYS)('%s is reached through %s=%s…, end to end encrypted if it is https', async (...way) => {
+  const [origin, variable, begin, target] = way
+  const here = await newWorkspace(PARTS)
+  const sandboxPort = Number(new URL(here.sandbox.baseUrl).port)
+  const isEncrypted = origin.startsWith('https')
+  const port = isEncrypted ? await startTls(sandboxPort) : sandboxPort
+  const proxy = await startHttpProxy({ port, secure: begin.startsWith('https') })
+  // The variable of the other scheme must not apply.
+  const other = isEncrypted ? { ...TRUST, HTTP_PROXY: `http://127.0.0.1:${await freePort()}` } : {}
+  const env = { ...other, [variable]: `${begin}127.0.0.1:${proxy.port}` }
+  const { stderr } = await exits(0, runAt(here, origin, env))
+  expect(stderr).toMatch(/^trial: 1 of 1 partition to do, [^\n]*\n$/)
   await here.expectRows(['scatterholt.com'])
-}
-
-it('an http service is reached through HTTP_PROXY', async () => {
-  const here = await newWorkspace(PARTS)
-  const proxy = await startHttpProxy({ port: sandboxPort(here) })
-  const ended = await runAt(here, 'http://service.example', { HTTP_PROXY: `http://127.0.0.1:${proxy.port}` })
-  await expectAllRows(here, ended)
-  expect(proxy.connects[0]).toEqual({ target: 'service.example:80', authorization: null })
-})
-
-it('an https service is reached through HTTPS_PROXY with user and password, end to end encrypted', async () => {
-  const here = await newWorkspace(PARTS)
-  const proxy = await startHttpProxy({ port: await startTls(sandboxPort(here)) })
-  const ended = await runAt(here, 'https://service.example:8443', {
-    ...TRUST,
-    HTTPS_PROXY: `http://jean:p%40ss%3Aw%C3%B6rd@127.0.0.1:${proxy.port}`,
-    // The variable of the other scheme must not apply.
-    HTTP_PROXY: `http://127.0.0.1:${await freePort()}`,
-  })
-  await expectAllRows(here, ended)
   const authorization = `Basic ${Buffer.from('jean:p@ss:wörd').toString('base64')}`
-  expect(proxy.connects[0]).toEqual({ target: 'service.example:8443', authorization })
+  expect(proxy.connects[0]).toEqual({
+    target,
+    authorization: begin.includes(CREDENTIALS) ? authorization : null,
+  })
 })
 
-it('the connection to the proxy may be encrypted too, and its address may lack the scheme', async () => {
-  const here = await newWorkspace(PARTS)
-  const tls = await startTls(sandboxPort(here))
-  const secure = await startHttpProxy({ port: tls, secure: true })
-  const env = { ...TRUST, https_proxy: `https://127.0.0.1:${secure.port}` }
-  await expectAllRows(here, await runAt(here, 'https://service.example', env))
-  expect(secure.connects[0]?.target).toBe('service.example:443')
-
-  const refused = await newWorkspace(PARTS)
-  await exits(
-    1,
-    runAt(refused, 'https://service.example', { HTTPS_PROXY: env.https_proxy }),
-    `The certificate of the proxy 127.0.0.1:${secure.port} is not accepted`,
-  )
-
-  const bare = await newWorkspace(PARTS)
-  const plain = await startHttpProxy({ port: sandboxPort(bare) })
-  await expectAllRows(
-    bare,
-    await runAt(bare, 'http://service.example', { HTTP_PROXY: `127.0.0.1:${plain.port}` }),
-  )
-})
-
-it('a service at an address of IPv6 is reached through a proxy', async () => {
-  const here = await newWorkspace(PARTS)
-  const proxy = await startHttpProxy({ port: sandboxPort(here) })
-  const env = { HTTP_PROXY: `http://127.0.0.1:${proxy.port}` }
-  await expectAllRows(here, await runAt(here, 'http://[fd00::1]:8080', env))
-  expect(proxy.connects[0]?.target).toBe('[fd00::1]:8080')
-  await expectAllRows(here, await runAt(here, 'http://[fd00::1]', env, '--fresh', '--yes'))
-  expect(proxy.connects.at(-1)?.target).toBe('[fd00::1]:80')
-})
-
-const REFUSED = [
-  { user: 'jean:hunter2-hunter2@', says: 'rejects the user or the password (407)' },
-  { user: '', says: 'requires a user and a password (407)' },
+const [DENIED, FORBIDDEN] = ['407 Proxy Authentication Required', '403 Forbidden']
+const USER = 'http://jean:hunter2-hunter2@'
+const REFUSALS = [
+  { begin: USER, refuse: DENIED, code: 3, says: 'PROXY rejects the user or the password (407)' },
+  { begin: 'http://', refuse: DENIED, code: 3, says: 'PROXY requires a user and a password (407)' },
+  {
+    begin: USER,
+    refuse: FORBIDDEN,
+    says: 'PROXY does not connect to service.example:443: it responded with 403',
+  },
+  {
+    begin: USER,
+    silent: true,
+    says: 'PROXY cannot be used: No connection to 127.0.0.1:PORT was made in time (UND_ERR_CONNECT_TIMEOUT)',
+  },
+  {
+    begin: USER,
+    isDead: true,
+    says: 'PROXY cannot be used: Nothing accepts connections at 127.0.0.1:PORT (ECONNREFUSED)',
+  },
+  { begin: 'https://', secure: true, says: 'The certificate of the proxy 127.0.0.1:PORT is not accepted' },
 ]
-it.each(REFUSED)('407 is exit 3: the proxy $says', async ({ user, says }) => {
-  const here = await newWorkspace(PARTS)
-  const proxy = await startHttpProxy({ port: 0, refuse: '407 Proxy Authentication Required' })
+
+it.each(REFUSALS)('a proxy that refuses is named, its password is not: $says', async (given) => {
+  const { begin, code = 1, says, isDead = false, ...options } = given
+  const timeout = options.silent ? '1s' : '60s'
+  const here = await newWorkspace({ ...PARTS, service: { ...PARTS.service, timeout } })
+  const port = isDead ? await freePort() : (await startHttpProxy({ port: 0, ...options })).port
   const { stdout, stderr } = await exits(
-    3,
-    runAt(here, 'https://service.example', { HTTPS_PROXY: `http://${user}127.0.0.1:${proxy.port}` }),
-    `The proxy 127.0.0.1:${proxy.port} ${says}`,
-    'HTTPS_PROXY',
+    code,
+    runAt(here, SERVICE, { HTTPS_PROXY: `${begin}127.0.0.1:${port}` }),
+    says.replace('PROXY', `The proxy 127.0.0.1:PORT`).replaceAll('PORT', String(port)),
+    code === 3 ? 'HTTPS_PROXY' : '',
   )
-  expectNoPassword(stdout + stderr)
-})
-
-it('a proxy that refuses the host, and one that is dead, are named; their passwords are not', async () => {
-  const here = await newWorkspace(PARTS)
-  const refusing = await startHttpProxy({ port: 0, refuse: '403 Forbidden' })
-  const silent = await startHttpProxy({ port: 0, silent: true })
-  const dead = await freePort()
-  const says = {
-    [refusing.port]: 'does not connect to service.example:443: it responded with 403',
-    [dead]: `cannot be used: Nothing accepts connections at 127.0.0.1:${dead} (ECONNREFUSED)`,
-    [silent.port]: `cannot be used: No connection to 127.0.0.1:${silent.port} was made in time (UND_ERR_CONNECT_TIMEOUT)`,
-  }
-  for (const [port, words] of Object.entries(says)) {
-    const timeout = port === String(silent.port) ? '1s' : '60s'
-    await here.write({ ...PARTS, service: { ...PARTS.service, timeout } })
-    const { stdout, stderr } = await exits(
-      1,
-      runAt(here, 'https://service.example', {
-        HTTPS_PROXY: `http://jean:hunter2-hunter2@127.0.0.1:${port}`,
-      }),
-      `The proxy 127.0.0.1:${port} ${words}`,
-    )
-    expectNoPassword(stdout + stderr)
-  }
-})
-
-function expectNoPassword(text: string): void {
   for (const form of ['hunter2', Buffer.from('jean:hunter2-hunter2').toString('base64')])
-    expect(text).not.toContain(form)
-}
+    expect(stdout + stderr).not.toContain(form)
+})
 
 it('object storage is reached through HTTPS_PROXY as well', async () => {
-  const server = await startS3Double({ region: REGION, credentials: [CREDENTIALS] })
-  onTestFinished(() => server.close())
-  const client = new S3Client({
-    endpoint: server.endpoint,
-    region: REGION,
-    credentials: CREDENTIALS,
-    forcePathStyle: true,
-  })
-  await client.send(new CreateBucketCommand({ Bucket: 'exports' }))
-  const proxy = await startHttpProxy({ port: await startTls(Number(new URL(server.endpoint).port)) })
-  const s3 = { endpoint: 'https://service.example:9000', region: REGION }
-  const here = await newWorkspace({ ...PARTS, load: { path: 's3://exports/acme', s3 } })
-  const env = {
-    ...TRUST,
-    AWS_ACCESS_KEY_ID: CREDENTIALS.accessKeyId,
-    AWS_SECRET_ACCESS_KEY: CREDENTIALS.secretAccessKey,
-    HTTPS_PROXY: `http://127.0.0.1:${proxy.port}`,
-  }
-  const run = (more: Environment) =>
-    runCli({ args: ['run', PIPELINE], cwd: here.folder, env: { ...here.env, ...env, ...more } })
-  const { code, stderr } = await run({})
-  expect({ code, stderr }).toMatchObject({ code: 0 })
+  const { double, env } = await startBucket()
+  onTestFinished(() => double.close())
+  const proxy = await startHttpProxy({ port: await startTls(Number(new URL(double.endpoint).port)) })
+  const s3 = { endpoint: `${SERVICE}:9000`, region: double.region }
+  const here = await newWorkspace({ ...PARTS, load: { path: `s3://${BUCKET}/acme`, s3 } }, {}, env)
+  await exits(0, run(here, { ...TRUST, HTTPS_PROXY: `http://127.0.0.1:${proxy.port}` }))
   expect(new Set(proxy.connects.map(({ target }) => target))).toEqual(new Set(['service.example:9000']))
-  const refusing = await startHttpProxy({ port: 0, refuse: '403 Forbidden' })
-  const refused = await run({ HTTPS_PROXY: `http://127.0.0.1:${refusing.port}` })
+  const refusing = await startHttpProxy({ port: 0, refuse: FORBIDDEN })
+  const refused = await run(here, { ...TRUST, HTTPS_PROXY: `http://127.0.0.1:${refusing.port}` })
   expect(refused.stderr).toContain(
     `The proxy 127.0.0.1:${refusing.port} does not connect to service.example:9000`,
   )
 })
 
 it('an emulator of Azure on this machine is reached without the proxy', async () => {
-  const azurite = await startAzurite()
-  onTestFinished(() => azurite.close())
-  await new BlobServiceClient(azurite.endpoint, new StorageSharedKeyCredential(ACCOUNT, KEY))
-    .getContainerClient('exports')
-    .create()
+  const container = await startContainer()
+  onTestFinished(() => container.close())
+  const here = await newWorkspace(
+    { ...PARTS, load: { path: `${container.address}/acme` } },
+    {},
+    container.env,
+  )
   const nowhere = `http://127.0.0.1:${await freePort()}`
-  const load = { path: 'az://exports/acme', azure: { endpoint: azurite.endpoint } }
-  const here = await newWorkspace({ ...PARTS, load })
-  const env = {
-    AZURE_STORAGE_ACCOUNT: ACCOUNT,
-    AZURE_STORAGE_KEY: KEY,
-    HTTP_PROXY: nowhere,
-    HTTPS_PROXY: nowhere,
-  }
-  const { code, stderr } = await runCli({
-    args: ['run', PIPELINE],
-    cwd: here.folder,
-    env: { ...here.env, ...env },
-  })
-  expect({ code, stderr }).toMatchObject({ code: 0 })
+  await exits(0, run(here, { HTTP_PROXY: nowhere, HTTPS_PROXY: nowhere }))
 })
