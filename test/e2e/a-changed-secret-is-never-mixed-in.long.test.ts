@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import { beforeAll, expect, it } from 'vitest'
 import { credential, startService } from '../fault/hostile-service.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
-import { readParquet } from '../support/read-shards.ts'
 import { exits } from '../support/run-cli.ts'
 import { COMMON_PASSWORDS, type Sandbox, startSandbox } from '../support/sandbox.ts'
 import { type PipelineParts, SMALL, type Workspace, workspaceFor } from '../support/workspace.ts'
@@ -26,10 +25,6 @@ function partsFor(secret: string, extract = {}): PipelineParts {
 
 function idsOf(secret: string): readonly string[] {
   return [...sandbox.expected({ query: { type: 'secret', secret } })].map(({ id }) => String(id)).sort()
-}
-
-async function exportedIds(output: string): Promise<readonly string[]> {
-  return (await readParquet(output)).map(({ id }) => String(id)).sort()
 }
 
 async function unfinished(secret: string, extract = {}): Promise<Workspace> {
@@ -55,14 +50,11 @@ it.each([{}, MONTHS])(
     expect(await rowsSoFar(here)).toBe(rows)
     // With the first secret, the export is complete and holds nothing else.
     await exits(0, here.run())
-    expect(await exportedIds(here.output)).toEqual(idsOf(FIRST))
+    expect((await here.rows()).map(({ id }) => id).sort()).toEqual(idsOf(FIRST))
   },
 )
 
-async function rowsSoFar(here: Workspace): Promise<number> {
-  const { value } = await here.json('status')
-  return (value as { totals: { rows: number } }).totals.rows
-}
+const rowsSoFar = async (here: Workspace): Promise<number> => (await here.json('status')).value.totals.rows
 
 it('a secret file that changes during a run changes nothing for that run', async () => {
   const file = join(scratchFolder(), 'secret')
@@ -85,6 +77,6 @@ it('a secret file that changes during a run changes nothing for that run', async
   })
   await exits(0, here.run())
   expect(secrets).toEqual(Array(12).fill(FIRST))
-  const values = new Set((await readParquet(here.output)).map(({ query_value }) => query_value))
+  const values = new Set((await here.rows()).map(({ query_value }) => query_value))
   expect(values.size).toBe(1)
 })

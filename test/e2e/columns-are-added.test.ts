@@ -1,20 +1,20 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { metadataOf } from '../open-tables/world.ts'
 import { exits } from '../support/run-cli.ts'
 import { THOROUGH } from '../support/thorough.ts'
-import { newWorkspace, PIPELINE, type PipelineParts, type Workspace } from '../support/workspace.ts'
+import { newWorkspace, type PipelineParts, type Workspace } from '../support/workspace.ts'
 
-const DOMAIN = 'scatterholt.com'
 const SERVICE = { publicFields: true, nullRate: 0 }
 const FACTS = { policy: { min_length: 12, classes: 3 } }
 const ADDED = ['known_password_id', 'event_uid', 'secret_kind', 'secret_meets_policy']
 
-/** Two months, then `until`; with more columns or without. */
+/** From January on; with more columns or without. */
 function parts(until: string, isMore: boolean, load: PipelineParts['load'] = {}): PipelineParts {
   return {
     extract: {
-      domains: [DOMAIN],
+      domains: ['scatterholt.com'],
       windows: { from: '2024-01-01', until, every: 'month' },
       page_size: 20,
       concurrency: 1,
@@ -25,41 +25,41 @@ function parts(until: string, isMore: boolean, load: PipelineParts['load'] = {})
   }
 }
 
+/** Two months without them. */
 async function begun(load?: PipelineParts['load']): Promise<Workspace> {
   const here = await newWorkspace(parts('2024-03-01', false, load), SERVICE)
   await exits(0, here.run())
   return here
 }
 
+/** Runs with more columns, or without, until a later month. */
+async function goesOn(here: Workspace, until = '2024-05-01', isMore = true, load?: PipelineParts['load']) {
+  await here.write(parts(until, isMore, load))
+  return exits(0, here.run())
+}
+
 async function grown(): Promise<Workspace> {
   const here = await begun()
-  await here.write(parts('2024-05-01', true))
-  await exits(0, here.run())
+  await goesOn(here)
   return here
 }
 
 const SQL = `SELECT count(*) AS rows, ${ADDED.map((name) => `count(${name}) AS ${name}`).join(', ')} FROM credentials`
 
-async function counts(here: Workspace, where = ''): Promise<Record<string, number>> {
-  const { value } = await here.json('query', `${SQL} ${where}`)
-  return Object.fromEntries(
-    Object.entries((value as Record<string, unknown>[])[0]!).map(([name, n]) => [name, Number(n)]),
-  )
+async function counts(here: Workspace, where = '', ...flags: string[]): Promise<Record<string, number>> {
+  const [found] = (await here.json('query', `${SQL} ${where}`, ...flags)).value
+  return Object.fromEntries(Object.entries(found).map(([name, n]) => [name, Number(n)]))
 }
 
-const manifestText = (here: Workspace) => readFile(join(here.output, '_manifest.json'), 'utf8')
-
-type Shards = { path: string; sha256: string; schema?: number; rows: number }[]
-const shardsOf = async (here: Workspace) => JSON.parse(await manifestText(here)).shards as Shards
+const shardsOf = async (here: Workspace) => (await here.manifest()).shards
+const isWhole = (here: Workspace) => exits(0, here.call('verify', '--complete'))
 
 describe('columns that a pipeline file adds', () => {
   it('change nothing where nothing is left to export, and cost no request', async () => {
     const here = await begun()
-    const [before, searches] = [await manifestText(here), here.searches().length]
-    await here.write(parts('2024-03-01', true))
-    await exits(0, here.run())
-    const [was, is] = [before, await manifestText(here)].map((text) => ({ ...JSON.parse(text), runs: null }))
-    expect(is).toEqual(was)
+    const [before, searches] = [await here.manifest(), here.searches().length]
+    await goesOn(here, '2024-03-01')
+    expect({ ...(await here.manifest()), runs: null }).toEqual({ ...before, runs: null })
     expect(here.searches().length).toBe(searches)
     const told = '2 partitions without known_password_id, event_uid'
     for (const command of ['run', 'status']) expect((await here.call(command)).stdout).toContain(told)
@@ -68,43 +68,33 @@ describe('columns that a pipeline file adds', () => {
 
   it('are in what is exported from then on, and null in the shards before, whose bytes stay', async () => {
     const here = await begun()
-    const before = await shardsOf(here)
-    const searches = here.searches().length
-    await here.write(parts('2024-05-01', true))
-    await exits(0, here.run())
-    const after = await shardsOf(here)
-    expect(after.filter(({ schema }) => schema === 0)).toEqual(
-      before.map((shard) => ({ ...shard, schema: 0 })),
-    )
-    const news = after.filter(({ schema }) => schema === 1)
-    expect(news.length).toBe(2)
-    const { rows, known_password_id: known, event_uid: uids, secret_kind: kinds } = await counts(here)
-    const ofNews = news.reduce((sum, shard) => sum + shard.rows, 0)
-    expect(rows).toBe(after.reduce((sum, shard) => sum + shard.rows, 0))
-    expect(uids).toBe(ofNews)
-    expect(known).toBeGreaterThan(0)
-    expect(kinds).toBeGreaterThan(0)
-    expect(await counts(here, "WHERE imported_at < '2024-03-01'")).toMatchObject({
-      known_password_id: 0,
-      event_uid: 0,
-    })
+    const [before, searches] = [await shardsOf(here), here.searches().length]
+    await goesOn(here)
+    const { shards, schemas, columns } = await here.manifest()
+    const [ours, news] = [0, 1].map((schema) => shards.filter((shard) => shard.schema === schema))
+    expect(ours).toEqual(before.map((shard) => ({ ...shard, schema: 0 })))
+    expect(news!.length).toBe(2)
+    const ofNews = news!.reduce((sum, shard) => sum + shard.rows, 0)
+    const found = await counts(here)
+    const rows = shards.reduce((sum, shard) => sum + shard.rows, 0)
+    expect(found).toMatchObject({ rows, event_uid: ofNews })
+    expect(found.known_password_id).toBeGreaterThan(0)
+    expect(found.secret_kind).toBeGreaterThan(0)
+    const none = { known_password_id: 0, event_uid: 0 }
+    expect(await counts(here, "WHERE imported_at < '2024-03-01'")).toMatchObject(none)
     // The two new months as one chain, and nothing of the others.
-    const since = here.searches().slice(searches)
-    expect(since.length).toBe(Math.ceil(ofNews / 20))
-    await exits(0, here.call('verify', '--complete'))
-    const manifest = JSON.parse(await manifestText(here))
-    expect(manifest.columns.find(({ name }: { name: string }) => name === 'event_uid').nullable).toBe(true)
-    expect(manifest.columns.find(({ name }: { name: string }) => name === 'id').nullable).toBe(false)
-    const [was, is] = manifest.schemas as string[][]
-    expect(manifest.columns.map(({ name }: { name: string }) => name)).toEqual(is)
-    expect(is!.filter((name) => !was!.includes(name))).toEqual(ADDED)
+    expect(here.searches().length - searches).toBe(Math.ceil(ofNews / 20))
+    await isWhole(here)
+    const nullable = Object.fromEntries(columns.map((column) => [column.name, column.nullable]))
+    expect(nullable).toMatchObject({ event_uid: true, id: false })
+    expect(schemas[1]).toEqual(Object.keys(nullable))
+    expect(schemas[1]!.filter((name) => !schemas[0]!.includes(name))).toEqual(ADDED)
   })
 
   it('do not reach a chain that has begun: its cursor belongs to its columns', async () => {
     const here = await newWorkspace(parts('2024-05-01', false), SERVICE)
     await exits(4, here.run('--max-requests', '2'))
-    await here.write(parts('2024-09-01', true))
-    await exits(0, here.run())
+    await goesOn(here, '2024-09-01')
     const shards = await shardsOf(here)
     const windows = (number: number) =>
       shards
@@ -114,86 +104,73 @@ describe('columns that a pipeline file adds', () => {
     expect(windows(1)).toEqual(['2024-05', '2024-06', '2024-07', '2024-08'])
     const includes = here.searches().map(({ body }) => JSON.stringify(body).includes('known_password_id'))
     expect(includes.indexOf(true)).toBe(includes.filter((has) => !has).length)
-    await exits(0, here.call('verify', '--complete'))
+    await isWhole(here)
   })
 
   it('come to a partition by --redo; `plan` says what that costs, and `status` that some lack them', async () => {
     const here = await grown()
-    const { value } = await here.json('plan')
-    const { lacking } = value as { lacking: { columns: string[]; partitions: number; requests: number } }
+    const { lacking } = (await here.json('plan')).value
     expect(lacking).toMatchObject({ columns: ADDED, partitions: 2 })
     expect((await here.call('plan')).stdout).toMatch(
       /2 partitions \(\d+ rows\) are exported without known_pass/,
     )
     expect((await here.call('status')).stdout).toContain('2 partitions without known_password_id, event_uid')
     const searches = here.searches().length
-    await exits(0, here.run('--redo', `domain.${DOMAIN}/2024-0[12]*`))
+    await exits(0, here.run('--redo', 'domain.scatterholt.com/2024-0[12]*'))
     expect(here.searches().length - searches).toBeLessThanOrEqual(lacking.requests)
     const { rows, event_uid: uids } = await counts(here)
     expect(uids).toBe(rows)
-    expect(((await here.json('plan')).value as { lacking: unknown }).lacking).toBe(null)
-    await exits(0, here.call('verify', '--complete'))
+    expect((await here.json('plan')).value.lacking).toBe(null)
+    await isWhole(here)
   })
 
   it('keep shards apart: compact joins those of one schema, and forget finds people in all', async () => {
-    const here = await begun({ partition_by: ['query'] })
-    await here.write(parts('2024-04-01', false, { partition_by: ['query'] }))
-    await exits(0, here.run())
-    for (const until of ['2024-05-01', '2024-06-01']) {
-      await here.write(parts(until, true, { partition_by: ['query'] }))
-      await exits(0, here.run())
-    }
+    const load = { partition_by: ['query'] }
+    const here = await begun(load)
+    await goesOn(here, '2024-04-01', false, load)
+    for (const until of ['2024-05-01', '2024-06-01']) await goesOn(here, until, true, load)
     const before = await counts(here)
     await exits(0, here.call('compact', '--min-shards', '2'))
     expect((await shardsOf(here)).map(({ schema = 0 }) => schema).sort()).toEqual([0, 1])
     expect(await counts(here)).toEqual(before)
-    const { value } = await here.json(
+    const { stdout } = await here.call(
       'query',
-      'SELECT max(identity_name) AS a FROM credentials UNION ALL SELECT min(identity_name) FROM credentials WHERE event_uid IS NOT NULL',
+      'SELECT max(identity_name) FROM credentials UNION ALL SELECT min(identity_name) FROM credentials WHERE event_uid IS NOT NULL',
+      '--csv',
     )
-    const people = (value as { a: string }[]).map(({ a }) => a)
-    await writeFile(join(here.folder, 'people.txt'), people.join('\n'))
+    await writeFile(join(here.folder, 'people.txt'), stdout.replace(/^.*\n/, ''))
     await exits(0, here.call('forget', '--identities', 'people.txt', '--yes'))
     expect((await counts(here)).rows).toBeLessThan(before.rows!)
-    await exits(0, here.call('verify', '--complete'))
+    await isWhole(here)
   })
 
   it('are in tables once: a load needs --evolve, and Iceberg and Delta list both schemas', async () => {
     const here = await begun()
     const load = (...flags: string[]) => here.call('load', '--to', 'duckdb:leaks.db', ...flags)
     await exits(0, load())
-    await here.write(parts('2024-05-01', true))
-    await exits(0, here.run())
+    await goesOn(here)
     await exits(2, load())
     await exits(0, load('--evolve'))
-    const loaded = await here.json('query', SQL, '--in', 'duckdb:leaks.db')
-    const numbers = Object.values((loaded.value as Record<string, unknown>[])[0]!).map(Number)
-    expect(numbers).toEqual(Object.values(await counts(here)))
-    const { value } = await here.json('tables')
-    expect(value).toMatchObject({ tables: [{ format: 'iceberg' }, { format: 'delta' }] })
-    const hint = await readFile(join(here.output, '_iceberg/metadata/version-hint.text'), 'utf8').catch(
-      () => null,
-    )
-    expect(hint).not.toBe(null)
-    const metadata = JSON.parse(
-      await readFile(join(here.output, `_iceberg/metadata/v${hint!.trim()}.metadata.json`), 'utf8'),
-    )
+    expect(await counts(here, '', '--in', 'duckdb:leaks.db')).toEqual(await counts(here))
+    const { tables } = (await here.json('tables')).value
+    expect(tables).toMatchObject([{ format: 'iceberg' }, { format: 'delta' }])
+    const metadata = await metadataOf(here.output)
     expect(metadata.schemas.length).toBe(2)
     expect(metadata['current-schema-id']).toBe(1)
-    const log = (version: string) =>
-      readFile(join(here.output, `_delta_log/${version.padStart(20, '0')}.json`), 'utf8')
-    const schemas = [await log('0'), await log('1')].map(
+    const logs = [0, 1].map((version) =>
+      join(here.output, `_delta_log/${String(version).padStart(20, '0')}.json`),
+    )
+    const [first, second] = (await Promise.all(logs.map((path) => readFile(path, 'utf8')))).map(
       (text) => /"metaData":\{"id":"([^"]+)".*?"schemaString":"(.*?[^\\])"/.exec(text)!,
     )
-    expect(schemas[0]![1]).toBe(schemas[1]![1])
-    expect(schemas.map((match) => match[2]!.includes('event_uid'))).toEqual([false, true])
+    expect(first![1]).toBe(second![1])
+    expect([first, second].map((match) => match![2]!.includes('event_uid'))).toEqual([false, true])
   })
 
   it.runIf(THOROUGH)('make the table of a script anew where it is older', async () => {
     const here = await begun()
     await exits(0, here.call('load', '--to', 'duckdb:old.db'))
-    await here.write(parts('2024-05-01', true))
-    await exits(0, here.run())
+    await goesOn(here)
     const { stdout } = await exits(0, here.call('ddl', '--dialect', 'duckdb', '--sync'))
     expect(stdout.match(/ADD COLUMN IF NOT EXISTS/g)?.length).toBe(ADDED.length)
     expect(stdout).toContain('union_by_name = true')
@@ -202,14 +179,12 @@ describe('columns that a pipeline file adds', () => {
   })
 })
 
-describe('columns that a pipeline file takes away or changes', () => {
-  it.runIf(THOROUGH)('go with --redo of everything', async () => {
-    const here = await grown()
-    await here.write(parts('2024-05-01', false))
-    await exits(0, here.run('--redo', '*'))
-    const { stdout } = await exits(0, here.call('query', 'SELECT * FROM credentials LIMIT 1', '--csv'))
-    expect(stdout).not.toContain('event_uid')
-    await exits(0, here.call('verify', '--complete'))
-    await exits(0, here.cli('tables', PIPELINE))
-  })
+it.runIf(THOROUGH)('columns that a pipeline file takes away go with --redo of everything', async () => {
+  const here = await grown()
+  await here.write(parts('2024-05-01', false))
+  await exits(0, here.run('--redo', '*'))
+  const { stdout } = await exits(0, here.call('query', 'SELECT * FROM credentials LIMIT 1', '--csv'))
+  expect(stdout).not.toContain('event_uid')
+  await isWhole(here)
+  await exits(0, here.call('tables'))
 })

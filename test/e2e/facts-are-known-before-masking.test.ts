@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { counted, type Row } from '../support/rows.ts'
 import { exits } from '../support/run-cli.ts'
 import { summaryPageIn } from '../support/summary-page.ts'
 import { THOROUGH } from '../support/thorough.ts'
@@ -36,13 +37,6 @@ const NAMES: Readonly<Record<string, string>> = {
   null: 'none',
 }
 
-function counted(names: readonly string[]): ReadonlyMap<string, number> {
-  return names.reduce(
-    (counts, name) => counts.set(name, (counts.get(name) ?? 0) + 1),
-    new Map<string, number>(),
-  )
-}
-
 it('the same facts are in shards of either format under every policy, and in what describes them', async () => {
   const clear = await newWorkspace(parts({ secret: 'plaintext' }), { publicFields: true })
   await exits(0, clear.run('--allow-plaintext'))
@@ -64,17 +58,14 @@ it('the same facts are in shards of either format under every policy, and in wha
         ? clear
         : await workspaceFor(clear.sandbox, parts({ secret }, load), { SPILLWAY_MASK_KEY: 'k'.repeat(32) })
     if (load !== null) await exits(0, here.run())
-    const sql = 'SELECT id, secret_kind, secret_meets_policy FROM credentials'
+    const sql = 'SELECT id::text AS id, secret_kind, secret_meets_policy FROM credentials'
     const { value } = await here.json('query', sql)
-    const found = (value as { id: number; secret_kind: unknown; secret_meets_policy: unknown }[]).map(
-      (row) => [String(row.id), [row.secret_kind, row.secret_meets_policy]] as const,
-    )
+    const found = value.map((row: Row) => [row.id, [row.secret_kind, row.secret_meets_policy]])
     expect(new Map(found)).toEqual(wanted)
-    expect((await here.manifest()).columns.slice(-3)).toEqual([
-      { name: 'event_uid', type: 'STRING', nullable: true },
-      { name: 'secret_kind', type: 'STRING', nullable: true },
-      { name: 'secret_meets_policy', type: 'BOOLEAN', nullable: true },
-    ])
+    const columns = { event_uid: 'STRING', secret_kind: 'STRING', secret_meets_policy: 'BOOLEAN' }
+    expect((await here.manifest()).columns.slice(-3)).toEqual(
+      Object.entries(columns).map(([name, type]) => ({ name, type, nullable: true })),
+    )
     expect((await here.json('verify', '--complete')).value).toMatchObject({ ok: true })
     // What describes the rows does not depend on how they are masked.
     if (!THOROUGH && secret !== 'drop') continue

@@ -1,9 +1,8 @@
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { readParquet } from '../support/read-shards.ts'
-import { expectedOfDomains, expectSame } from '../support/rows.ts'
 import { CLI, exits } from '../support/run-cli.ts'
 import { newWorkspace, PIPELINE, type Workspace } from '../support/workspace.ts'
 
@@ -17,18 +16,14 @@ function run(here: Workspace, shell: string, words: readonly string[], stdout: '
     stdio: ['ignore', stdout, 'pipe'],
   })
   let stderr = ''
-  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-    stderr += text
-  })
-  return new Promise<{ code: number | null; stderr: string }>((resolve) => {
-    child.on('close', (code) => resolve({ code, stderr }))
-  })
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => (stderr += text))
+  return once(child, 'close').then(([code]) => ({ code, stderr }))
 }
 
 it.skipIf(!existsSync(FULL))(
   'a full stdout is exit 1 and a message, and the export is complete',
   async () => {
-    const here = await newWorkspace({ extract: { domains: ['scatterholt.com'] } })
+    const here = await newWorkspace({})
     const commands = [['run', PIPELINE, '--json'], ['status', PIPELINE, '--json'], ['schema'], ['--help']]
     for (const words of commands) {
       const { code, stderr } = await run(here, '', words, openSync(FULL, 'w'))
@@ -39,8 +34,7 @@ it.skipIf(!existsSync(FULL))(
       expect(stderr).toMatch(new RegExp(`^${planned}${failed}$`))
     }
     expect(existsSync(join(here.output, '_SUCCESS'))).toBe(true)
-    const rows = await readParquet(here.output)
-    expectSame(rows, expectedOfDomains(here.sandbox, ['scatterholt.com']))
+    await here.expectRows(['scatterholt.com'])
   },
 )
 
@@ -55,8 +49,7 @@ it.skipIf(process.platform === 'win32')(
     )
     expect(stderr).not.toMatch(/disk is full|Free some space|shard_bytes/)
     expect((await here.run()).code).toBe(0)
-    const rows = await readParquet(here.output)
-    expectSame(rows, expectedOfDomains(here.sandbox, ['scatterholt.com']))
+    await here.expectRows(['scatterholt.com'])
   },
 )
 
@@ -71,15 +64,10 @@ it.runIf(process.platform !== 'win32')(
         concurrency: 8,
       },
     })
+    const words = ['run', PIPELINE, '--log-level', 'debug']
     // Node.js itself takes some eighteen; then come the files of our code, of threads and of the data set.
-    const counts = Array.from({ length: 6 }, (_, i) => 19 + i)
-    for (const handles of counts) {
-      const { code, stderr } = await run(here, `ulimit -n ${handles};`, [
-        'run',
-        PIPELINE,
-        '--log-level',
-        'debug',
-      ])
+    for (let handles = 19; handles < 25; handles++) {
+      const { code, stderr } = await run(here, `ulimit -n ${handles};`, words)
       expect({ handles, code }, stderr).toEqual({ handles, code: 1 })
       expect(stderr).toMatch(/Too many files are open.*ulimit -n/)
       expect(stderr).not.toMatch(STACK)

@@ -11,10 +11,8 @@ const parts = (domains: readonly string[], load = {}) => ({
   load,
 })
 
-async function retired(here: Workspace): Promise<unknown> {
-  const { value } = await exits(0, here.json('status'))
-  return statusShape.parse(value).retired
-}
+const retired = async (here: Workspace) =>
+  statusShape.parse((await exits(0, here.json('status'))).value).retired
 
 const LOADS = [
   { where: 'folders of their own', load: {} },
@@ -29,7 +27,7 @@ it.each(some(LOADS, 1))(
     expect((await here.run('--domain', 'quillmere.net', '--max-requests', '2')).code).toBe(4)
     await here.write(parts(['scatterholt.com'], load))
     await exits(0, here.run())
-    const [gone] = (await retired(here)) as { query: string; rows: number }[]
+    const [gone] = await retired(here)
     expect(gone).toMatchObject({ query: 'domain.quillmere.net' })
     expect(gone?.rows).toBeGreaterThan(0)
     expect((await here.manifest()).retired).toEqual([gone])

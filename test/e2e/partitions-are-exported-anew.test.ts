@@ -144,7 +144,7 @@ async function whatReadersFind(here: Workspace) {
     files: await shardHashes(here.output),
     shards: (await here.manifest()).shards,
     isMarked: existsSync(join(here.output, '_SUCCESS')),
-    complete: ((await here.json('verify', '--complete')).value as { complete: boolean }).complete,
+    complete: (await here.json('verify', '--complete')).value.complete,
   }
 }
 
@@ -162,7 +162,7 @@ it.each(some(['query', 'none', ['query', 'window']], 1))(
     expect(status.stdout).toMatch(/6 to be exported again/)
     const { value } = await here.json('status')
     const rows = before.shards.reduce((sum, shard) => sum + shard.rows, 0)
-    expect((value as { totals: unknown }).totals).toMatchObject({ partitions: 6, redo: 6, rows })
+    expect(value.totals).toMatchObject({ partitions: 6, redo: 6, rows })
     expect((await here.call('verify', '--complete')).code).toBe(0)
 
     for (const [code, env] of [

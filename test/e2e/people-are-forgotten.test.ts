@@ -8,8 +8,8 @@ import { hashesBesideRecord, treeHashes } from '../fault/support.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
 import { writeKeyPair } from '../support/key-pair.ts'
 import { quarantineOf } from '../support/quarantine.ts'
-import { readCsv, readParquet, shardPaths, sql } from '../support/read-shards.ts'
-import type { Row } from '../support/rows.ts'
+import { shardPaths, sql } from '../support/read-shards.ts'
+import { counted, type Row } from '../support/rows.ts'
 import { CLI, exits } from '../support/run-cli.ts'
 import { summaryPageIn } from '../support/summary-page.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
@@ -32,16 +32,9 @@ const parts = (changes: PipelineParts = {}): PipelineParts => ({
   },
 })
 
-const rowsIn = (here: Workspace, format: string): Promise<Row[]> =>
-  format === 'csv' ? readCsv(here.output) : readParquet(here.output)
-
 /** Identities that are a part of no other one, the most frequent first. */
 function frequent(rows: readonly Row[]): readonly string[] {
-  const counts = new Map<string, number>()
-  for (const { identity_name } of rows) {
-    const name = String(identity_name)
-    counts.set(name, (counts.get(name) ?? 0) + 1)
-  }
+  const counts = counted(rows.map(({ identity_name }) => String(identity_name)))
   const all = [...counts.keys()]
   return [...counts]
     .filter(([name]) => /^[\x21-\x7e]+@[a-z.]+$/.test(name))
@@ -79,27 +72,32 @@ async function expectNowhere(here: Workspace, people: readonly string[]): Promis
       expect(text.toLowerCase().includes(person.toLowerCase()), `${path} names ${person}`).toBe(false)
 }
 
-const byId = (rows: readonly Row[]): readonly Row[] =>
-  rows.toSorted((a, b) => String(a.id).localeCompare(String(b.id)))
-
 const isOf = (people: readonly string[]) => {
   const folded = new Set(people.map((person) => person.toLowerCase()))
   return ({ identity_name }: Row): boolean => folded.has(String(identity_name).toLowerCase())
 }
 
+/** An export, its rows, and the person with most of them. */
+async function withPerson(given = parts()) {
+  const here = await exportedWorkspace(given)
+  const rows = await here.rows()
+  const [person = ''] = frequent(rows)
+  return { here, rows, person, theirs: rows.filter(isOf([person])).length }
+}
+
 const SHARDS = [
-  { format: 'parquet', load: {} },
-  { format: 'csv', load: { partition_by: 'query', compression: 'gzip', csv: { escape_formulas: true } } },
-  { format: 'parquet', load: { partition_by: 'none', engine: 'parquetjs-lite' } },
+  { format: 'parquet' },
+  { format: 'csv', partition_by: 'query', compression: 'gzip', csv: { escape_formulas: true } },
+  { format: 'parquet', partition_by: 'none', engine: 'parquetjs-lite' },
 ]
 // How an engine writes what is left is tested in `test/load`.
 it.each(some(SHARDS, 1))(
-  'all rows of people go, the others stay as they were, and later runs drop theirs: $format, $load',
-  async ({ format, load }) => {
-    const given = parts({ load: { format, ...load }, extract: { include: ['auth_domains'] } })
+  'all rows of people go, the others stay as they were, and later runs drop theirs: %j',
+  async (load) => {
+    const given = parts({ load, extract: { include: ['auth_domains'] } })
     const here = await newWorkspace(given, { invalidRate: 0.1 })
     await exits(0, here.run())
-    const before = await rowsIn(here, format)
+    const before = await here.rows()
     const manifest = await here.manifest()
     const [first = '', second = ''] = frequent(before)
     // Another spelling, and somebody who is not there.
@@ -115,21 +113,20 @@ it.each(some(SHARDS, 1))(
 
     const sent = here.searches().length
     const done = await exits(0, forget(here, people))
-    const { shards, quarantined } = done.value as { shards: number; quarantined: number }
-    expect(done.value).toEqual({ ...(dry.value as object), dry_run: false })
+    const { shards, quarantined } = done.value
+    expect(done.value).toEqual({ ...dry.value, dry_run: false })
     expect(shards).toBeGreaterThan(0)
     const others = before.filter((row) => !isTheirs(row))
-    expect(byId(await rowsIn(here, format))).toEqual(byId(others))
+    await here.expectExactly(others)
     await expectNowhere(here, [first, second])
 
     const after = await here.manifest()
-    const raw = JSON.parse(await readFile(join(here.output, '_manifest.json'), 'utf8'))
-    expect(raw.forgotten).toEqual([
+    expect(after.forgotten).toEqual([
       { at: expect.any(String), identities: 3, rows: theirs.length, shards, quarantined },
     ])
     const sum = ({ totals }: typeof after) => totals.rows + totals.quarantined
-    expect(sum(after) + raw.totals.forgotten).toBe(sum(manifest))
-    expect(raw.totals.forgotten).toBe(theirs.length + quarantined)
+    expect(sum(after) + after.totals.forgotten).toBe(sum(manifest))
+    expect(after.totals.forgotten).toBe(theirs.length + quarantined)
     // The page counts what is left.
     const { figures } = await summaryPageIn(here.output)
     expect(figures.rows).toBe(others.length.toLocaleString('en'))
@@ -148,14 +145,11 @@ it.each(some(SHARDS, 1))(
     expect(here.searches()).toHaveLength(sent)
 
     // Everything is exported again, without them.
-    const forgotten = theirs.length + quarantined
-    for (const flags of [
-      ['--redo', '*'],
-      ['--fresh', '--yes'],
-    ]) {
-      const again = await exits(0, here.run(...flags))
+    const { forgotten } = after.totals
+    for (const flags of ['--redo *', '--fresh --yes']) {
+      const again = await exits(0, here.run(...flags.split(' ')))
       expect(JSON.parse(again.stdout)).toMatchObject({ rows: others.length, forgotten })
-      expect(byId(await rowsIn(here, format))).toEqual(byId(others))
+      await here.expectExactly(others)
       expect((await here.json('verify')).value).toMatchObject({ ok: true })
     }
     await expectNowhere(here, [first, second])
@@ -175,7 +169,7 @@ it.each(some(UNFINISHED, 1))(
     const given = parts({ load, extract: { page_size: 9, concurrency: redo ? 1 : 2 } })
     const reference = await newWorkspace(given, { invalidRate: 0.15, nastyRate: 0 })
     await exits(0, reference.run())
-    const all = await readCsv(reference.output)
+    const all = await reference.rows()
     const sum = (await reference.manifest()).totals
     const here = redo ? reference : await workspaceFor(reference.sandbox, given)
     await exits(4, here.run(...run))
@@ -188,18 +182,18 @@ it.each(some(UNFINISHED, 1))(
     expect(waiting.length).toBeGreaterThan(1)
 
     const done = await exits(0, forget(here, people))
-    expect((done.value as { quarantined: number }).quarantined).toBeGreaterThan(0)
+    expect(done.value.quarantined).toBeGreaterThan(0)
     await expectNowhere(here, people)
     expect((await here.json('verify')).value).toMatchObject({ ok: true })
     const others = all.filter((row) => !isOf(people)(row))
     // The former shards are still those that readers find.
-    if (redo) expect(byId(await readCsv(here.output))).toEqual(byId(others))
+    if (redo) await here.expectExactly(others)
     expect((await forget(here, people)).value).toMatchObject({ rows: 0, shards: 0, quarantined: 0 })
 
     await exits(0, here.run())
-    expect(byId(await readCsv(here.output))).toEqual(byId(others))
+    await here.expectExactly(others)
     await expectNowhere(here, people)
-    const { totals } = JSON.parse(await readFile(join(here.output, '_manifest.json'), 'utf8'))
+    const { totals } = await here.manifest()
     expect(totals.rows + totals.quarantined + totals.forgotten).toBe(sum.rows + sum.quarantined)
     expect((await here.json('verify', '--complete')).value).toMatchObject({ ok: true })
   },
@@ -207,16 +201,15 @@ it.each(some(UNFINISHED, 1))(
 
 it('lines that are no identity are named by their numbers, which count empty lines, and are not counted', async () => {
   const here = await exportedWorkspace(parts({ load: { format: 'csv' } }), { nastyRate: 0 })
-  const [first = '', second = ''] = frequent(await readCsv(here.output))
+  const [first = '', second = ''] = frequent(await here.rows())
   const lines = [first, '', `Ada <${first}>`, `${second}@x`, 'System.String[]', 'nobody@nowhere.example']
   const { value } = await exits(0, forget(here, lines))
-  const { notes } = value as { notes: string[] }
   expect(value).toMatchObject({ identities: 2 })
-  expect(notes).toEqual([
+  expect(value.notes).toEqual([
     expect.stringMatching(/^No identity, .*: lines 4, 5\. /),
     expect.stringMatching(/^Each address of a line is one of theirs, .*: line 3\./),
   ])
-  expect(notes.join()).not.toContain(second)
+  expect(value.notes.join()).not.toContain(second)
   expect((await forget(here, [`SMTP:${second}; "${second}"`], '--dry-run')).value).toMatchObject({
     identities: 1,
     notes: [expect.stringContaining('line 1.')],
@@ -226,18 +219,15 @@ it('lines that are no identity are named by their numbers, which count empty lin
 
 it.runIf(THOROUGH)('masked identities are found by their digests', async () => {
   const env = { SPILLWAY_MASK_KEY: MASK_KEY }
-  const plain = await exportedWorkspace(parts())
-  const names = await readParquet(plain.output)
-  const [person = ''] = frequent(names)
+  const { here: plain, person, theirs } = await withPerson()
   const given = parts({ transform: { identity: 'hmac' } })
   const here = await workspaceFor(plain.sandbox, given, env)
   await here.run()
-  const total = (await readParquet(here.output)).length
-  const theirs = names.filter(isOf([person])).length
+  const total = (await here.rows()).length
   // In any spelling: a digest is one of the normal form.
   const done = await forget(here, [` ${person.toUpperCase()}`])
   expect(done.value).toMatchObject({ identities: 1, rows: theirs })
-  expect(await readParquet(here.output)).toHaveLength(total - theirs)
+  expect(await here.rows()).toHaveLength(total - theirs)
   expect((await forget(here, ['nobody@nowhere.example'])).value).toMatchObject({ rows: 0, shards: 0 })
   expect(JSON.parse((await here.run('--redo', '*')).stdout)).toMatchObject({ forgotten: theirs })
   // The key of the digests is in a file of its own: whoever reads the log cannot test guesses.
@@ -299,10 +289,7 @@ describe('what cannot be done is refused, and nothing is changed', () => {
 it.runIf(THOROUGH)(
   'before the first run people are recorded, from stdin too, and that run keeps them out',
   async () => {
-    const first = await exportedWorkspace(parts())
-    const rows = await readParquet(first.output)
-    const [person = ''] = frequent(rows)
-    const theirs = rows.filter(isOf([person])).length
+    const { here: first, rows, person, theirs } = await withPerson()
     const here = await workspaceFor(first.sandbox, parts({ load: { file_mode: '0644' } }))
     const notes = [expect.stringContaining(`Nothing is exported in ${here.output} yet`)]
     const dry = await forget(here, [person], '--dry-run')
@@ -336,14 +323,13 @@ it.runIf(THOROUGH)(
 )
 
 it.runIf(THOROUGH)('a query that names one of them is said, with the way out', async () => {
-  const first = await exportedWorkspace(parts())
-  const [person = ''] = frequent(await readParquet(first.output))
+  const { here: first, person } = await withPerson()
   const queries = [{ type: 'email', email: person }]
   const here = await workspaceFor(first.sandbox, { ...parts(), extract: { queries } })
   await here.run()
   const { value, stderr, stdout } = await forget(here, [person.toUpperCase()])
-  expect((value as { rows: number }).rows).toBeGreaterThan(0)
-  expect((value as { notes: string[] }).notes).toEqual([
+  expect(value.rows).toBeGreaterThan(0)
+  expect(value.notes).toEqual([
     expect.stringMatching(/A query names one of them \(pipeline.yaml:\d+:\d+\).*another load.path/),
   ])
   expect(`${stdout}${stderr}`.toLowerCase()).not.toContain(person)
@@ -353,17 +339,14 @@ it.runIf(THOROUGH)('a query that names one of them is said, with the way out', a
 })
 
 it('the next load replaces their shards in a table; a signature from before is stale, and evidence lists it', async () => {
-  const here = await exportedWorkspace(parts())
-  const rows = await readParquet(here.output)
-  const [person = ''] = frequent(rows)
-  const others = rows.length - rows.filter(isOf([person])).length
+  const { here, rows, person, theirs } = await withPerson()
   const load = () => here.call('load', '--to', 'duckdb:leaks.db', '--json')
   expect((await load()).code).toBe(0)
   writeKeyPair(here.folder)
   const sign = () => exits(0, here.call('sign', '--key', 'key.pem'))
   await sign()
 
-  const { shards } = (await forget(here, [person])).value as { shards: number }
+  const { shards } = (await forget(here, [person])).value
   const verify = () => here.call('verify', '--signature', '--key', 'pub.pem')
   const stale = await exits(1, verify())
   expect(stale.stdout).toMatch(/is missing.*People were forgotten at 20.*makes earlier signatures stale/)
@@ -385,7 +368,7 @@ it('the next load replaces their shards in a table; a signature from before is s
     const [found] = await sql(
       `select count(*)::int as rows, count(*) filter (identity_name = '${person}')::int as theirs from leaks.credentials`,
     )
-    expect(found).toEqual({ rows: others, theirs: 0 })
+    expect(found).toEqual({ rows: rows.length - theirs, theirs: 0 })
   } finally {
     await sql('detach leaks')
   }

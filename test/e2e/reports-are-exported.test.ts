@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { expectSame, microsOf, type Row } from '../support/rows.ts'
 import { exits } from '../support/run-cli.ts'
 import type { Sandbox } from '../support/sandbox.ts'
+import { summaryPageIn } from '../support/summary-page.ts'
 import { some } from '../support/thorough.ts'
 import { newWorkspace } from '../support/workspace.ts'
 
@@ -14,17 +15,15 @@ const INTEGERS = ['id', 'reading_time', 'tenant_id', 'organization_id']
 async function expectedReports(sandbox: Sandbox, ids: readonly number[]): Promise<Row[]> {
   const rows: Row[] = []
   for (const id of ids) {
-    const response = await fetch(`${sandbox.baseUrl}/v4/threat_flow/reports/${id}`, {
-      headers: { authorization: `Bearer ${sandbox.token}` },
-    })
+    const headers = { authorization: `Bearer ${sandbox.token}` }
+    const response = await fetch(`${sandbox.baseUrl}/v4/threat_flow/reports/${id}`, { headers })
     const { report } = (await response.json()) as { report: Record<string, string | number | string[]> }
-    rows.push(
-      Object.fromEntries([
-        ...[...STRINGS, ...LISTS].map((name) => [name, report[name] as string | string[]]),
-        ...TIMES.map((name) => [name, String(microsOf(String(report[name])))]),
-        ...INTEGERS.map((name) => [name, String(report[name])]),
-      ]),
-    )
+    const cells = [
+      ...[...STRINGS, ...LISTS].map((name) => [name, report[name] as string | string[]]),
+      ...TIMES.map((name) => [name, String(microsOf(String(report[name])))]),
+      ...INTEGERS.map((name) => [name, String(report[name])]),
+    ]
+    rows.push(Object.fromEntries(cells))
   }
   return rows
 }
@@ -41,6 +40,8 @@ describe.each(some(['parquet', 'csv'] as const, 1))('as %s', (format) => {
     expectSame(found, await expectedReports(here.sandbox, ids))
     expect(await here.manifest()).toMatchObject({ resource: 'reports', totals: { rows: ids.length } })
     expect((await here.call('verify')).code).toBe(0)
+    expect((await summaryPageIn(here.output)).figures.rows).toBe(String(ids.length))
+    expect((await here.call('summary', '--json')).stdout).toContain('_report.html')
     expect((await here.run()).summary).toMatchObject({ rows: 0, requests: 0 })
   })
 })

@@ -3,10 +3,10 @@ import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { treeHashes } from '../fault/support.ts'
+import { metadataOf } from '../open-tables/world.ts'
 import { BUCKET, bucketHere, mirror } from '../support/bucket.ts'
 import { shardPaths, sql } from '../support/read-shards.ts'
-import type { Row } from '../support/rows.ts'
-import { exits } from '../support/run-cli.ts'
+import { exits, jsonLines } from '../support/run-cli.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { newWorkspace, type PipelineParts, SMALL, type Workspace } from '../support/workspace.ts'
 
@@ -28,11 +28,6 @@ async function ofFiveRuns(load: PipelineParts['load'] = {}, sources = 200): Prom
   return here
 }
 
-const rowsIn = async (here: Workspace): Promise<readonly Row[]> => {
-  const rows = await here.rows()
-  return rows.toSorted((a, b) => String([a.id, a.query_value]).localeCompare(String([b.id, b.query_value])))
-}
-
 /** What is in the dictionaries of Parquet shards. */
 const encodings = ({ output }: Workspace) =>
   sql(
@@ -45,7 +40,7 @@ it.each(some(['parquet', 'csv'], 1))(
   async (format) => {
     const isParquet = format === 'parquet'
     const here = await ofFiveRuns({ format, ...(isParquet && { table_formats: ['iceberg', 'delta'] }) }, 3)
-    const [rows, sent] = [await rowsIn(here), here.sandbox.requests.length]
+    const [rows, sent] = [await here.rows(), here.sandbox.requests.length]
     const before = await here.manifest()
     const encoded = isParquet ? await encodings(here) : []
 
@@ -57,7 +52,7 @@ it.each(some(['parquet', 'csv'], 1))(
     const { value } = await exits(0, here.json('compact'))
     expect(value).toMatchObject({ folders: 2, shards: { before: 10, after: 2 }, rows: rows.length })
     expect(await shardPaths(here.output)).toHaveLength(2)
-    expect(await rowsIn(here)).toEqual(rows)
+    await here.expectExactly(rows)
     expect(here.sandbox.requests).toHaveLength(sent)
     const after = await here.manifest()
     expect(after.totals).toMatchObject({ rows: before.totals.rows, shards: 2 })
@@ -68,21 +63,11 @@ it.each(some(['parquet', 'csv'], 1))(
     expect(encoded).toHaveLength(2)
     expect(await encodings(here)).toEqual(encoded)
     // Iceberg by a replace, Delta by a commit without a change of data.
-    const metadata = join(here.output, '_iceberg/metadata')
-    const version = await readFile(join(metadata, 'version-hint.text'), 'utf8')
-    const { snapshots } = JSON.parse(
-      await readFile(join(metadata, `v${version.trim()}.metadata.json`), 'utf8'),
-    )
-    expect(snapshots.at(-1).summary.operation).toBe('replace')
+    expect((await metadataOf(here.output)).snapshots.at(-1)!.summary.operation).toBe('replace')
     const log = join(here.output, '_delta_log')
-    const last = (await readdir(log)).sort().at(-1)!
-    const actions = (await readFile(join(log, last), 'utf8'))
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line))
+    const actions = jsonLines(await readFile(join(log, (await readdir(log)).sort().at(-1)!), 'utf8'))
     const files = actions.flatMap(({ add, remove }) => add ?? remove ?? [])
-    expect(files.length).toBe(12)
-    expect(files.map(({ dataChange }) => dataChange)).toEqual(files.map(() => false))
+    expect(files.map(({ dataChange }) => dataChange)).toEqual(Array(12).fill(false))
   },
 )
 
@@ -94,7 +79,7 @@ it('shards of one query are written together, as many as fit, and a second time 
     await here.write(parts(end, load))
     for (const domain of SMALL.domains!) expect((await here.run('--domain', domain)).code).toBe(0)
   }
-  const rows = await rowsIn(here)
+  const rows = await here.rows()
   const queriesIn = (partitions: readonly string[]) => new Set(partitions.map((key) => key.split('/')[0]))
   for (const { partitions } of (await here.manifest()).shards) expect(queriesIn(partitions).size).toBe(1)
   // The path alone is enough: the data set knows how large its shards are.
@@ -106,7 +91,7 @@ it('shards of one query are written together, as many as fit, and a second time 
     expect(queriesIn(shard.partitions).size).toBe(1)
     expect(shard.rows).toBeLessThanOrEqual(50)
   }
-  expect(await rowsIn(here)).toEqual(rows)
+  await here.expectExactly(rows)
   const tree = await treeHashes(here.output)
   expect(JSON.parse((await exits(0, compact())).stdout)).toMatchObject({ shards: { before: 0, after: 0 } })
   const unchanged = (hashes: ReadonlyMap<string, string>) =>

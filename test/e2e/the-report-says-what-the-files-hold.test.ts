@@ -4,8 +4,7 @@ import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import type { Groups } from '../../src/summary/index.ts'
 import { credential, startService } from '../fault/hostile-service.ts'
-import { readCsv, readParquet } from '../support/read-shards.ts'
-import type { Row } from '../support/rows.ts'
+import { counted, type Row } from '../support/rows.ts'
 import { exits, runCli } from '../support/run-cli.ts'
 import { summaryPageIn } from '../support/summary-page.ts'
 import { THOROUGH } from '../support/thorough.ts'
@@ -13,12 +12,6 @@ import { newWorkspace, type Workspace } from '../support/workspace.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
 const WINDOWS = { from: '2024-01-01', until: '2024-07-01', every: 'month' }
-
-function counted<Key>(keys: readonly Key[]): Map<Key, number> {
-  const counts = new Map<Key, number>()
-  for (const key of keys) counts.set(key, (counts.get(key) ?? 0) + 1)
-  return counts
-}
 
 const inPage = (name: unknown, none: string): string =>
   name === null
@@ -106,7 +99,7 @@ it.runIf(THOROUGH).each(LOADS)('after runs, a kill, a --redo: $format by $partit
 
   const { stderr, summary } = await here.run()
   expect(stderr).not.toContain('report')
-  const rows = await (load.format === 'csv' ? readCsv : readParquet)(here.output)
+  const rows = await here.rows()
   await expectPage(here, rows)
   const { figures } = await summaryPageIn(here.output)
   expect(figures['new in the last run']).toBe(shown(Number(summary.rows)))
@@ -123,7 +116,7 @@ it.runIf(THOROUGH).each(LOADS)('after runs, a kill, a --redo: $format by $partit
 it('sources that share a name are counted by their ids', async () => {
   const here = await newWorkspace({ extract: { domains: DOMAINS, windows: WINDOWS } }, { records: 2000 })
   await here.run()
-  const rows = await readParquet(here.output)
+  const rows = await here.rows()
   expect(new Set(rows.map(({ source_name }) => source_name)).size).toBeLessThan(
     new Set(rows.map(({ source_id }) => source_id)).size,
   )
@@ -134,10 +127,10 @@ it('a later run adds the new rows; a file that is no page of ours is kept', asyn
   const parts = (until: string) => ({ extract: { domains: DOMAINS, windows: { ...WINDOWS, until } } })
   const here = await newWorkspace(parts('2024-03-01'), { records: 400 })
   await here.run()
-  const before = await readParquet(here.output)
+  const before = await here.rows()
   await here.write(parts('2024-07-01'))
   await here.run()
-  const rows = await readParquet(here.output)
+  const rows = await here.rows()
   await expectPage(here, rows)
   const { figures } = await summaryPageIn(here.output)
   expect(figures['new in the last run']).toBe(shown(rows.length - before.length))
@@ -148,16 +141,6 @@ it('a later run adds the new rows; a file that is no page of ours is kept', asyn
   expect(await readFile(page, 'utf8')).toBe('<!doctype html><p>mine')
   expect((await here.run('--fresh', '--yes')).code).toBe(0)
   await expectPage(here, rows)
-})
-
-it.runIf(THOROUGH)('an export of reports has one as well', async () => {
-  const here = await newWorkspace({ extract: { resource: 'reports', all: true } })
-  expect((await here.run()).code).toBe(0)
-  expect(await summaryPageIn(here.output)).toMatchObject({
-    heading: 'Complete: its one partition',
-    figures: { rows: '25' },
-  })
-  expect((await here.call('summary', '--json')).stdout).toContain('_report.html')
 })
 
 it('names from the service are text, never markup', async () => {

@@ -1,10 +1,7 @@
-import { readFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { carryOut } from '../support/in-this-process.ts'
-import { readParquet } from '../support/read-shards.ts'
-import { expectedOfDomains, expectSame } from '../support/rows.ts'
 import { exits } from '../support/run-cli.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import {
@@ -46,11 +43,6 @@ async function skewed(aheadMs: number, parts = DAYS): Promise<Workspace & { skew
   return Object.assign(await newWorkspace(parts, data, AT_NOON), { skew })
 }
 
-async function expectAllRows(here: Workspace): Promise<void> {
-  const rows = await readParquet(here.output)
-  expectSame(rows, expectedOfDomains(here.sandbox, ['scatterholt.com']))
-}
-
 const SIDES = [
   ['ahead of', -DAY],
   ['behind', DAY],
@@ -59,17 +51,18 @@ const SIDES = [
 it.each(some(SIDES, 1))("a clock a day %s the service's changes no window", async (_side, ms) => {
   const here = await skewed(ms)
   expect((await here.run()).code).toBe(0)
-  const text = await readFile(join(here.output, '_manifest.json'), 'utf8')
+  const done = (await here.manifest()).partitions.filter(({ state }) => state === 'done')
   // The days that have ended for the service, and the lag.
-  const last = day(ms / DAY)
-  const keys = (JSON.parse(text).partitions as { key: string; state: string }[])
-    .filter(({ state }) => state === 'done')
-    .map(({ key }) => key.split('..').at(-1)!)
-  expect(keys.sort().at(-1)).toBe(last)
+  expect(
+    done
+      .map(({ key }) => key.split('..').at(-1)!)
+      .sort()
+      .at(-1),
+  ).toBe(day(ms / DAY))
   expect(here.searches()).toHaveLength(1)
   here.skew.ms = 0
   expect((await here.run()).code).toBe(0)
-  await expectAllRows(here)
+  await here.expectRows(['scatterholt.com'])
 })
 
 it('the exchange of an API key tells the time before any search is sent', async () => {

@@ -41,6 +41,9 @@ transform ~ { secret: drop, columns: [hash] } ~ 29 ~ columns[0] ~ the column \`h
 load ~ path: / ~ 9 ~ path ~ is the root of the file system, where other files are; expected a folder for the data set alone, found "/"
 load ~ path: "gs://me:hunter2@bucket" ~ 9 ~ path ~ expected a folder, s3://bucket/prefix or az://container/prefix, found an address with a user (not shown)
 load ~ path: az://Leaks/a ~ 9 ~ path ~ expected ${CONTAINER}, found "az://Leaks/a"
+load ~ path: s3://Leaks/a ~ 9 ~ path ~ expected s3://bucket/prefix with a bucket of 3 to 63 of a-z, 0-9, - and ., found "s3://Leaks/a"
+load ~ path: s3://leaks/a//b ~ 9 ~ path ~ expected a prefix of up to 300 of A-Z, a-z, 0-9, ., _, =, - and single /, found "a//b"
+load ~ path: s3://leaks/../b ~ 9 ~ path ~ expected a prefix of up to 300 of A-Z, a-z, 0-9, ., _, =, - and single /, found "../b"
 load ~ { path: 'az://leaks/a', s3: { region: eu-central-1 } } ~ 27 ~ s3 ~ goes with a load.path that begins with s3://
 load ~ { path: 'az://leaks/a', azure: { endpoint: 'http://a.example.com' } } ~ 46 ~ azure.endpoint ~ expected https, found http to another machine; rows would travel unencrypted
 load ~ file_mode: 600 ~ 14 ~ file_mode ~ expected an octal file mode such as '0600' or 0o640, which lets the owner read and write, found 600

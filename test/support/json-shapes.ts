@@ -72,17 +72,18 @@ export const verificationShape = z.object({
 })
 
 /** `_manifest.json` */
-export const manifestShape = z.object({
+export const manifestShape = z.looseObject({
   version: z.literal(1),
   pipeline: z.string(),
   data_set_id: z.uuid(),
   resource: z.enum(['credentials', 'reports', 'feed']),
   format: z.enum(['parquet', 'csv']),
   columns: z.array(z.object({ name: z.string(), type: z.string(), nullable: z.boolean() })),
+  schemas: z.array(z.array(z.string())),
   masking: z.object({ secret: z.string(), identity: z.string() }),
   config_digest: z.string().min(1),
   shards: z.array(
-    z.object({
+    z.looseObject({
       path: z.string(),
       /** Zero only in the one shard of a data set without rows. */
       rows: count,
@@ -90,14 +91,18 @@ export const manifestShape = z.object({
       sha256: z.string().regex(/^[0-9a-f]{64}$/),
       partitions: z.array(z.string()).min(1),
       imported_at: z.object({ min: moment, max: moment }).nullable(),
+      schema: count.optional(),
     }),
   ),
-  totals: z.object({ rows: count, bytes: count, shards: count, quarantined: count, repeated: count }),
+  totals: z.object({
+    ...{ rows: count, bytes: count, shards: count, quarantined: count, repeated: count, forgotten: count },
+  }),
+  partitions: z.array(z.looseObject({ key: z.string(), state: z.string() })),
   /** Of feeds. */
   unknown_fields: z.record(z.string(), count),
   retired: z.array(retired),
   runs: z.array(
-    z.object({
+    z.looseObject({
       started_at: instant,
       finished_at: instant.nullable(),
       status: z.enum(['complete', 'failed', 'budget', 'interrupted']),

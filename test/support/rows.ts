@@ -53,10 +53,16 @@ function keysOf(rows: readonly Row[]): string[] {
   return rows.map((row) => JSON.stringify(Object.entries(row).sort(([a], [b]) => (a < b ? -1 : 1))))
 }
 
+/** How often each occurs. */
+export function counted<Key>(keys: readonly Key[]): Map<Key, number> {
+  const counts = new Map<Key, number>()
+  for (const key of keys) counts.set(key, (counts.get(key) ?? 0) + 1)
+  return counts
+}
+
 /** Each match uses up one of the others. */
 function unmatched(others: readonly string[]): (key: string) => boolean {
-  const left = new Map<string, number>()
-  for (const key of others) left.set(key, (left.get(key) ?? 0) + 1)
+  const left = counted(others)
   return (key) => {
     const count = left.get(key) ?? 0
     left.set(key, count - 1)
@@ -64,7 +70,8 @@ function unmatched(others: readonly string[]): (key: string) => boolean {
   }
 }
 
-function rowOf(item: CredentialJson, wanted: Wanted): Row {
+/** The row of an item, as an export of this query has it. */
+export function rowOf(item: CredentialJson, wanted: Wanted): Row {
   const { query, include = [], masking = {}, columns, milliseconds } = wanted
   const { secret = 'redact', identity = 'keep', key = '' } = masking
   const { source } = item

@@ -34,7 +34,8 @@ export type Workspace = {
   /** `run --json` on the pipeline, and the summary that it printed. */
   run(...flags: string[]): Promise<Ended & { readonly summary: Summary }>
   /** A command on the pipeline that prints one JSON value. */
-  json(command: string, ...flags: string[]): Promise<Ended & { readonly value: unknown }>
+  // biome-ignore lint/suspicious/noExplicitAny: whatever JSON was printed
+  json(command: string, ...flags: string[]): Promise<Ended & { readonly value: any }>
   /** Replaces the pipeline file, or writes another one. */
   write(parts: PipelineParts, file?: string): Promise<void>
   manifest(): Promise<Manifest>
@@ -149,7 +150,7 @@ export function pipelineText({
   )
 }
 
-function parsed({ stdout, stderr }: Ended): unknown {
+function parsed({ stdout, stderr }: Ended) {
   try {
     return JSON.parse(stdout)
   } catch (cause) {
