@@ -62,6 +62,9 @@ export const SMALL: SandboxOptions = {
   nullRate: 0.1,
 }
 
+/** Windows of a month each, from the beginning of the year of the rows. */
+export const monthsUntil = (until: string) => ({ from: '2024-01-01', until, every: 'month' }) as const
+
 /** A folder with a pipeline file that points at a new sandbox. Both are removed when the tests of the file are done. */
 export async function newWorkspace(
   parts: PipelineParts,

@@ -4,16 +4,12 @@ import { expect } from 'vitest'
 import { DataSet, syncStatements } from '../../src/data-set/index.ts'
 import type { DialectName } from '../../src/warehouse/index.ts'
 import { readCsv, readParquet } from '../support/read-shards.ts'
-import { newWorkspace, type PipelineParts, SMALL, type Workspace } from '../support/workspace.ts'
+import { monthsUntil, newWorkspace, type PipelineParts, SMALL, type Workspace } from '../support/workspace.ts'
 import { exportHere, pipelineIn } from './in-process.ts'
 
 /** Folders by query, so that each run adds a shard to each of two. */
 const parts = (until: string, load: PipelineParts['load']): PipelineParts => ({
-  extract: {
-    domains: SMALL.domains,
-    windows: { from: '2024-01-01', until, every: 'month' },
-    include: ['auth_domains'],
-  },
+  extract: { domains: SMALL.domains, windows: monthsUntil(until), include: ['auth_domains'] },
   load: { partition_by: ['query'], ...load },
 })
 

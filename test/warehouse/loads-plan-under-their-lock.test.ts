@@ -4,17 +4,14 @@ import { pgClient, pgRows } from '../support/postgres/client.ts'
 import { newDatabase } from '../support/postgres/database.ts'
 import { exits, start } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
-import type { PipelineParts, Workspace } from '../support/workspace.ts'
+import { monthsUntil, type PipelineParts, SMALL, type Workspace } from '../support/workspace.ts'
 import { exportHere } from './in-process.ts'
 import { holdsAll } from './ledger.ts'
 import { columnOf, loadInto, type loadValues, setInDatabase, tableWith } from './load-values.ts'
 import { newTarget, type TestTarget } from './targets.ts'
 
 const parts = (until: string): PipelineParts => ({
-  extract: {
-    domains: ['scatterholt.com', 'quillmere.net'],
-    windows: { from: '2024-01-01', until, every: 'month' },
-  },
+  extract: { domains: SMALL.domains, windows: monthsUntil(until) },
   // Each run adds a shard to each folder.
   load: { partition_by: ['query'] },
 })

@@ -2,19 +2,14 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { exits } from '../support/run-cli.ts'
-import { newWorkspace, type Workspace } from '../support/workspace.ts'
+import { monthsUntil, newWorkspace, type Workspace } from '../support/workspace.ts'
 import { newTarget } from './targets.ts'
 
 const manifestIn = async ({ folder }: Workspace, path: string): ReturnType<Workspace['manifest']> =>
   JSON.parse(await readFile(join(folder, path, '_manifest.json'), 'utf8'))
 
 it('after a change that is frozen the load prints the command that supersedes, and last night’s line is refused', async () => {
-  const parts = {
-    extract: {
-      domains: ['scatterholt.com'],
-      windows: { from: '2024-01-01', until: '2024-03-01', every: 'month' },
-    },
-  } as const
+  const parts = { extract: { domains: ['scatterholt.com'], windows: monthsUntil('2024-03-01') } }
   const here = await newWorkspace({ ...parts, load: { path: 'output/old one' } })
   const target = await newTarget('duckdb', here)
   const lastNight = ['load', 'output/old one', '--to', target.url, '--table', 'leaks']

@@ -7,15 +7,10 @@ import { treeHashes } from '../fault/support.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
 import { shardPaths } from '../support/read-shards.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
-import { newWorkspace, type Workspace } from '../support/workspace.ts'
+import { monthsUntil, newWorkspace, type Workspace } from '../support/workspace.ts'
 import { exportHere, queryHere, refusalOf } from './in-process.ts'
 
-const PARTS = {
-  extract: {
-    domains: ['scatterholt.com'],
-    windows: { from: '2024-01-01', until: '2024-03-01', every: 'month' },
-  },
-}
+const PARTS = { extract: { domains: ['scatterholt.com'], windows: monthsUntil('2024-03-01') } }
 
 const exported = (): Promise<Workspace> => exportedWorkspace(PARTS)
 

@@ -1,35 +1,24 @@
 import { expect, it } from 'vitest'
 import { exits, jsonLines } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
-import { newWorkspace } from '../support/workspace.ts'
+import { monthsUntil, newWorkspace } from '../support/workspace.ts'
 import { newTarget } from './targets.ts'
 
 it('run --load exports and loads, also the part that a spent budget allowed, and the rest on the next run', async () => {
   const here = await newWorkspace({
-    extract: {
-      domains: ['scatterholt.com'],
-      windows: { from: '2024-01-01', until: '2024-05-01', every: 'month' },
-      page_size: 10,
-    },
+    extract: { domains: ['scatterholt.com'], windows: monthsUntil('2024-05-01'), page_size: 10 },
     // DuckDB takes such characters for patterns, and `?` for the end of a name.
     load: { path: 'out [1]?', format: 'csv', compression: 'gzip' },
   })
-  const run = async (...flags: string[]) => {
-    const { code, stdout, stderr } = await here.call('run', '--json', '--load', 'duckdb:leaks.db', ...flags)
-    const [summary, load] = jsonLines(stdout)
-    return { code, stderr, summary, load }
+  const run = async (code: number, ...flags: string[]) => {
+    const run = here.call('run', '--json', '--load', 'duckdb:leaks.db', ...flags)
+    return jsonLines((await exits(code, run)).stdout)
   }
-  const first = await run('--max-requests', '2')
-  expect(first.code, first.stderr).toBe(4)
-  expect(first.load.shards).toEqual({ loaded: first.summary.shards, skipped: 0, replaced: 0 })
-  const second = await run()
-  expect(second.code, second.stderr).toBe(0)
-  expect(second.load.shards).toEqual({
-    loaded: second.summary.shards,
-    skipped: first.summary.shards,
-    replaced: 0,
-  })
-  expect(first.load.rows + second.load.rows).toBe(second.summary.rows + first.summary.rows)
+  const [part, first] = await run(4, '--max-requests', '2')
+  expect(first.shards).toEqual({ loaded: part.shards, skipped: 0, replaced: 0 })
+  const [rest, second] = await run(0)
+  expect(second.shards).toEqual({ loaded: rest.shards, skipped: part.shards, replaced: 0 })
+  expect(first.rows + second.rows).toBe(rest.rows + part.rows)
 })
 
 it.each([
@@ -46,11 +35,7 @@ it.each(some(['duckdb', 'postgres'] as const, 1))(
   '%s: a table that lacks a column, or where data sets are not as it takes them, is found before any request',
   async (kind) => {
     const parts = (until: string, include: readonly string[] = []) => ({
-      extract: {
-        domains: ['scatterholt.com'],
-        windows: { from: '2024-01-01', until, every: 'month' },
-        include,
-      },
+      extract: { domains: ['scatterholt.com'], windows: monthsUntil(until), include },
     })
     const here = await newWorkspace(parts('2024-02-01'))
     const target = await newTarget(kind, here)

@@ -3,7 +3,9 @@ import { join } from 'node:path'
 import { DuckDBInstance, type JS } from '@duckdb/node-api'
 import { expect, it } from 'vitest'
 import { literal } from '../../src/warehouse/table/table.ts'
+import { exportedWorkspace } from '../support/exported-data-set.ts'
 import { shardPaths } from '../support/read-shards.ts'
+import { exits } from '../support/run-cli.ts'
 import { THOROUGH } from '../support/thorough.ts'
 import { newWorkspace, type Workspace } from '../support/workspace.ts'
 import { changingDataSet, columnsIn, syncOf } from './following.ts'
@@ -95,25 +97,18 @@ it.each([
   ['postgres', /`spillway load` does that/],
   ['spark', /read the files as they are. It is for duckdb, snowflake/],
 ])('%s has no such script: exit 2', async (dialect, next) => {
-  const { here, changes } = await changingDataSet()
-  await changes[0]!.happen()
-  const { code, stderr } = await here.cli('ddl', 'pipeline.yaml', '--dialect', dialect, '--sync')
-  expect([code, stderr]).toEqual([2, expect.stringMatching(next)])
+  const here = await exportedWorkspace({})
+  await exits(2, here.call('ddl', '--dialect', dialect, '--sync'), next)
 })
 
 it('an engine that reads another CSV is refused with the line of the format: exit 2', async () => {
   const here = await newWorkspace({ load: { format: 'csv' } })
-  for (const dialect of ['spark', 'trino', 'athena', 'databricks']) {
-    const { code, stderr } = await here.cli('ddl', 'pipeline.yaml', '--dialect', dialect)
-    expect([code, stderr]).toEqual([
-      2,
-      expect.stringMatching(/does not read CSV.*\(load\.format, pipeline\.yaml:\d+:\d+\)\. Export Parquet/),
-    ])
-  }
+  const says = /does not read CSV.*\(load\.format, pipeline\.yaml:\d+:\d+\)\. Export Parquet/
+  for (const dialect of ['spark', 'trino', 'athena', 'databricks'])
+    await exits(2, here.call('ddl', '--dialect', dialect), says)
 })
 
 it('before a run there is nothing to bring a table in line with', async () => {
   const here = await newWorkspace({})
-  const { code, stderr } = await here.cli('ddl', 'pipeline.yaml', '--dialect', 'duckdb', '--sync')
-  expect([code, stderr]).toEqual([2, expect.stringMatching(/there is no manifest/)])
+  await exits(2, here.call('ddl', '--dialect', 'duckdb', '--sync'), 'there is no manifest')
 })

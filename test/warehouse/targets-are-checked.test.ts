@@ -3,14 +3,10 @@ import { readdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
-import { newWorkspace, type PipelineParts } from '../support/workspace.ts'
+import { exits } from '../support/run-cli.ts'
+import { monthsUntil, newWorkspace } from '../support/workspace.ts'
 
-const PARTS: PipelineParts = {
-  extract: {
-    domains: ['quillmere.net'],
-    windows: { from: '2024-01-01', until: '2024-02-01', every: 'month' },
-  },
-}
+const PARTS = { extract: { domains: ['quillmere.net'], windows: monthsUntil('2024-02-01') } }
 
 it.each([
   ['rows.csv', 'id,domain\n1,example.com\n'],
@@ -19,15 +15,10 @@ it.each([
   const here = await exportedWorkspace(PARTS)
   const path = join(here.folder, name)
   await writeFile(path, content)
-  for (const words of [
-    ['load', 'pipeline.yaml', '--to'],
-    ['run', 'pipeline.yaml', '--load'],
-  ]) {
-    const { code, stderr } = await here.cli(...words, `duckdb:${name}`)
-    expect(code, stderr).toBe(2)
-    expect(stderr).toContain(`it is not a DuckDB file (${path})`)
-  }
-  expect((await here.cli('query', 'pipeline.yaml', 'SELECT 1', '--in', `duckdb:${name}`)).code).toBe(2)
+  const [target, says] = [`duckdb:${name}`, `it is not a DuckDB file (${path})`]
+  await exits(2, here.call('load', '--to', target), says)
+  await exits(2, here.call('run', '--load', target), says)
+  await exits(2, here.call('query', 'SELECT 1', '--in', target))
   expect(await readFile(path, 'utf8')).toBe(content)
 })
 
@@ -35,19 +26,11 @@ it('a target in the data set is refused, exit 2, also through a link, and before
   const here = await exportedWorkspace(PARTS)
   const before = await readdir(here.output, { recursive: true })
   await symlink(here.output, join(here.folder, 'link'))
-  for (const target of [
-    join(here.output, 'leaks.db'),
-    join(here.output, '_manifest.json'),
-    'link/leaks.db',
-  ]) {
-    const { code, stderr } = await here.cli('load', 'pipeline.yaml', '--to', `duckdb:${target}`)
-    expect(code, stderr).toBe(2)
-    expect(stderr).toContain('would lie in the folder of the data set')
-  }
+  for (const target of ['out/leaks.db', join(here.output, '_manifest.json'), 'link/leaks.db'])
+    await exits(2, here.call('load', '--to', `duckdb:${target}`), 'would lie in the folder of the data set')
   expect(await readdir(here.output, { recursive: true })).toEqual(before)
 
   const empty = await newWorkspace(PARTS)
-  const target = `duckdb:${join(empty.output, 'leaks.db')}`
-  expect((await empty.cli('run', 'pipeline.yaml', '--load', target)).code).toBe(2)
+  await exits(2, empty.call('run', '--load', `duckdb:${join(empty.output, 'leaks.db')}`))
   expect(existsSync(empty.output)).toBe(false)
 })

@@ -3,16 +3,13 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
 import { some } from '../support/thorough.ts'
+import { monthsUntil } from '../support/workspace.ts'
 import { loadHere } from './in-process.ts'
 import { newTarget, type TargetKind } from './targets.ts'
 
 async function loaded(kind: TargetKind) {
-  const here = await exportedWorkspace({
-    extract: {
-      domains: ['quillmere.net'],
-      windows: { from: '2024-01-01', until: '2024-02-01', every: 'month' },
-    },
-  })
+  const extract = { domains: ['quillmere.net'], windows: monthsUntil('2024-02-01') }
+  const here = await exportedWorkspace({ extract })
   const target = await newTarget(kind, here)
   const { rows } = await loadHere(here, target)
   const countOf = async (name: string): Promise<number> =>
