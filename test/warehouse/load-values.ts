@@ -11,13 +11,12 @@ import {
 import { literal, OWN_COLUMNS, type TableSpec } from '../../src/warehouse/table/table.ts'
 import { PASSWORD, pgRows } from '../support/postgres/client.ts'
 
-/** A shard that a test makes up: a row of VALUES for each of its rows, without the two last columns. */
-type MadeUp = { readonly rows: readonly string[]; readonly partitions?: readonly string[] }
+/** Shards that a test makes up, by path: a row of VALUES for each of their rows, without the two last columns. */
+type MadeUp = Readonly<Record<string, readonly string[]>>
 
 type LoadValues = {
   readonly dataSet?: string
   readonly mode?: LoadMode
-  readonly supersede?: string | null
   readonly loadedAt?: string
   /** Called before the manifest is read, within a transaction. */
   readonly onManifest?: () => Promise<void>
@@ -44,27 +43,26 @@ export function postgresAt(url: string, onWait: () => void = () => {}): Promise<
   return PostgresWarehouse.connect(url, url, { stop: new AbortController().signal, onWait })
 }
 
-/** Loads made-up shards, by path, as `load` does with those of a manifest. A path with other rows has other bytes. */
+/** Loads made-up shards as `load` does with those of a manifest. A path with other rows has other bytes. */
 export function loadValues(
   warehouse: Warehouse,
   table: TableSpec,
-  shards: Readonly<Record<string, MadeUp>>,
+  shards: MadeUp,
   {
     dataSet = 'd',
     mode = 'append',
-    supersede = null,
     loadedAt = '2024-07-01T00:00:00.123Z',
     onManifest = async () => {},
     onDownload = async () => {},
   }: LoadValues = {},
 ): Promise<LoadResult> {
   const bytesOf = (path: string) => Buffer.from(JSON.stringify(shards[path]))
-  const listed = Object.entries(shards).map(([path, { rows, partitions = [path] }]) => ({
+  const listed = Object.entries(shards).map(([path, rows]) => ({
     path,
     sha256: createHash('sha256').update(bytesOf(path)).digest('hex'),
     rows: rows.length,
     bytes: bytesOf(path).length,
-    partitions: [...partitions],
+    partitions: [path],
     imported_at: null,
   }))
   return loadDataSet(warehouse, {
@@ -85,11 +83,11 @@ export function loadValues(
     table,
     mode,
     evolve: false,
-    supersede,
+    supersede: null,
     loadedAt,
     rowsOf: (_, some) => {
       const rows = some.flatMap(({ path }) =>
-        shards[path]!.rows.map((row) => `(${row}, ${literal(dataSet)}, ${literal(path)})`),
+        shards[path]!.map((row) => `(${row}, ${literal(dataSet)}, ${literal(path)})`),
       )
       return `SELECT * FROM (VALUES ${rows.join(', ')})`
     },

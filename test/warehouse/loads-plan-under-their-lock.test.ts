@@ -48,7 +48,7 @@ it.each(['duckdb', 'postgres'] as const)(
 )
 
 const TABLE = tableWith([columnOf('id', 'int64')])
-const SHARDS = Object.fromEntries(['a', 'b', 'c'].map((path, id) => [path, { rows: [`${id}::BIGINT`] }]))
+const SHARDS = Object.fromEntries(['a', 'b', 'c'].map((path, id) => [path, [`${id}::BIGINT`]]))
 
 const load = (url: string, options?: Parameters<typeof loadValues>[3]) =>
   loadInto(url, TABLE, SHARDS, options)

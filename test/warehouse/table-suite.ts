@@ -1,6 +1,6 @@
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { exitCodeOf } from '../../src/cli/terminal/exit-code.ts'
 import { isExportError, systemClock } from '../../src/core/index.ts'
 import type { LoadOptions } from '../../src/data-set/index.ts'
@@ -11,7 +11,7 @@ import { some, THOROUGH } from '../support/thorough.ts'
 import { newWorkspace, type PipelineParts, SMALL, type Workspace } from '../support/workspace.ts'
 import { columnsIn } from './following.ts'
 import { exportHere, loadHere } from './in-process.ts'
-import { exportedBeside, isHonest } from './ledger.ts'
+import { exportedBeside, holdsAll, isHonest } from './ledger.ts'
 import { columnOf, loadValues, postgresAt, tableWith } from './load-values.ts'
 import { newTarget, type TargetKind, type TestTarget } from './targets.ts'
 
@@ -100,7 +100,7 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
       const { code, stderr, summary } = await load(here, target)
       expect(code, stderr).toBe(0)
       const expected = expectedOfDomains(here.sandbox, DOMAINS, RANGE)
-      const { shards, data_set_id: id } = await here.manifest()
+      const { shards } = await here.manifest()
       expect(summary).toEqual({
         shards: { loaded: shards.length, skipped: 0, replaced: 0 },
         removed: 0,
@@ -114,23 +114,18 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
       )
       expect(labels.map(({ p }) => p)).toEqual(shards.map(({ path }) => path))
       const entries = await target.rows(
-        `select shard, partitions from ${(await own(here)).ledger} order by shard`,
+        `select shard, partitions, pipeline from ${(await own(here)).ledger} order by shard`,
       )
-      expect(entries).toEqual(shards.map(({ path, partitions }) => ({ shard: path, partitions })))
+      expect(entries).toEqual(
+        shards.map(({ path, partitions }) => ({ shard: path, partitions, pipeline: 'trial' })),
+      )
 
       expect(await loadHere(here, target)).toMatchObject({
         shards: { loaded: 0, skipped: shards.length, replaced: 0 },
         rows: 0,
       })
-      const mine = await own(here)
-      expect(await count(target, mine.rows)).toBe(expected.length)
+      await holdsAll(here, target)
       expect(await count(target, 'credentials')).toBe(expected.length + neighbour.rows)
-      const ledger = await target.rows(
-        `select data_set, pipeline, sum(rows) as n, count(*) as shards from ${mine.ledger} group by 1, 2`,
-      )
-      expect(ledger.map((line) => ({ ...line, n: Number(line.n), shards: Number(line.shards) }))).toEqual([
-        { data_set: id, pipeline: 'trial', n: expected.length, shards: shards.length },
-      ])
       const distinct = async (column: string) =>
         Number((await target.rows(`select count(distinct ${column}) as n from credentials`))[0]?.n)
       const [sum] = await target.rows('select sum(credentials) as n from credentials_by_domain_month')
@@ -342,19 +337,13 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
 
   it('of equal rows of two data sets that loaded last counts, in each view once', async () => {
     const names = ['domain', 'source_id', 'word']
-    const { target, warehouse, table } = await newTable(kind, names)
-    const put = (dataSet: string, day: number, ids: readonly number[], rest: string) =>
-      loadValues(
-        warehouse,
-        table,
-        Object.fromEntries(
-          ids.map((id) => [
-            `${id}`,
-            { rows: [`${id}::BIGINT, '2024-01-01 00:00:00+00'::TIMESTAMPTZ, ${rest}, '${dataSet}'`] },
-          ]),
-        ),
-        { dataSet, loadedAt: `2024-07-0${day}T00:00:00.000Z` },
-      )
+    const { target, load } = await newTable(kind, names)
+    const put = (dataSet: string, day: number, ids: readonly number[], rest: string) => {
+      const row = (id: number) =>
+        `${id}::BIGINT, '2024-01-01 00:00:00+00'::TIMESTAMPTZ, ${rest}, '${dataSet}'`
+      const shards = Object.fromEntries(ids.map((id) => [`${id}`, [row(id)]]))
+      return load(shards, { dataSet, loadedAt: `2024-07-0${day}T00:00:00.000Z` })
+    }
     const latest = async () => {
       const of = async (view: string, term: string) =>
         (await target.rows(`select ${term} as x from credentials_${view} order by 1`)).map(({ x }) => `${x}`)
@@ -363,18 +352,14 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
       return of('latest', "concat(id, ' ', word)")
     }
     const [known, unknown] = ["'a.example', 's'", 'NULL::VARCHAR, NULL::VARCHAR'] as const
-    try {
-      await put('y', 1, [1], known)
-      await put('x', 2, [1], unknown)
-      expect(await latest()).toEqual(['1 x'])
-      await put('y', 3, [1, 2], known)
-      expect(await latest()).toEqual(['1 y', '2 y'])
-      // It moves no row.
-      await put('x', 4, [1], unknown)
-      expect(await latest()).toEqual(['1 y', '2 y'])
-    } finally {
-      await warehouse.close()
-    }
+    await put('y', 1, [1], known)
+    await put('x', 2, [1], unknown)
+    expect(await latest()).toEqual(['1 x'])
+    await put('y', 3, [1, 2], known)
+    expect(await latest()).toEqual(['1 y', '2 y'])
+    // It moves no row.
+    await put('x', 4, [1], unknown)
+    expect(await latest()).toEqual(['1 y', '2 y'])
   })
 
   describe('after a change of the table by hand', () => {
@@ -459,46 +444,35 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
   })
 
   it('with upsert the table has one row for each data set, query and id: the one imported last', async () => {
-    const { target, warehouse, table } = await newTable(kind)
+    const { target, load } = await newTable(kind)
     const row = (id: number, value: string, word: string, day = 1) =>
       `${id}::BIGINT, '2024-01-0${day} 00:00:00+00'::TIMESTAMPTZ, 'domain', '${value}', '${word}'`
-    const put = (shards: Readonly<Record<string, readonly string[]>>, dataSet = 'one') =>
-      loadValues(
-        warehouse,
-        table,
-        Object.fromEntries(Object.entries(shards).map(([path, rows]) => [path, { rows }])),
-        { dataSet, mode: 'upsert' },
-      )
-    const words = async () =>
-      (await target.rows("select word from credentials where spillway_data_set = 'one' order by word")).map(
-        ({ word }) => word,
-      )
+    const put = (shards: Parameters<typeof load>[0], dataSet = 'one') =>
+      load(shards, { dataSet, mode: 'upsert' })
+    const ofOne = "select word from credentials where spillway_data_set = 'one' order by word"
+    const words = async () => (await target.rows(ofOne)).map(({ word }) => word)
     const january = [row(1, 'x', 'first'), row(2, 'x', 'stays')]
     const february = [row(1, 'x', 'later', 3), row(1, 'x', 'late', 2), row(1, 'y', 'other query', 3)]
-    try {
-      await put({ b: february })
-      await put({ a: [row(1, 'x', 'other data set', 9)] }, 'two')
-      // Older rows that come later change nothing, neither at first nor when their shard was written anew.
-      await put({ a: january, b: february })
-      expect(await words()).toEqual(['later', 'other query', 'stays'])
-      await put({ a: january.slice(0, 1), b: february })
-      expect(await words()).toEqual(['later', 'other query'])
-      await put({ a: january, b: february, c: [row(1, 'x', 'last', 4)] })
-      expect(await words()).toEqual(['last', 'other query', 'stays'])
-      expect(await put({ a: january, b: february, c: [row(1, 'x', 'last', 4)] })).toMatchObject({ rows: 0 })
-      // Rows that had been replaced come back when what replaced them goes.
-      await put({ a: january, b: february })
-      expect(await words()).toEqual(['later', 'other query', 'stays'])
-      await put({ a: january })
-      expect(await words()).toEqual(['first', 'stays'])
-      expect(await count(target, "credentials where spillway_data_set = 'two'")).toBe(1)
-    } finally {
-      await warehouse.close()
-    }
+    await put({ b: february })
+    await put({ a: [row(1, 'x', 'other data set', 9)] }, 'two')
+    // Older rows that come later change nothing, neither at first nor when their shard was written anew.
+    await put({ a: january, b: february })
+    expect(await words()).toEqual(['later', 'other query', 'stays'])
+    await put({ a: january.slice(0, 1), b: february })
+    expect(await words()).toEqual(['later', 'other query'])
+    await put({ a: january, b: february, c: [row(1, 'x', 'last', 4)] })
+    expect(await words()).toEqual(['last', 'other query', 'stays'])
+    expect(await put({ a: january, b: february, c: [row(1, 'x', 'last', 4)] })).toMatchObject({ rows: 0 })
+    // Rows that had been replaced come back when what replaced them goes.
+    await put({ a: january, b: february })
+    expect(await words()).toEqual(['later', 'other query', 'stays'])
+    await put({ a: january })
+    expect(await words()).toEqual(['first', 'stays'])
+    expect(await count(target, "credentials where spillway_data_set = 'two'")).toBe(1)
   })
 }
 
-/** A database with a warehouse on it, for rows that a test makes up: `id, imported_at`, and these. */
+/** A database, and what loads rows into it that a test makes up: `id, imported_at`, and these. */
 async function newTable(kind: TargetKind, names = ['query_type', 'query_value', 'word']) {
   const here = await newWorkspace({})
   const target = await newTarget(kind, here)
@@ -507,10 +481,8 @@ async function newTable(kind: TargetKind, names = ['query_type', 'query_value', 
     kind === 'duckdb'
       ? await DuckdbWarehouse.open(join(here.folder, 'leaks.db'), options)
       : await postgresAt(target.url)
-  const table = tableWith([
-    columnOf('id', 'int64'),
-    columnOf('imported_at', 'timestamp'),
-    ...names.map((name) => columnOf(name)),
-  ])
-  return { target, warehouse, table }
+  onTestFinished(() => warehouse.close())
+  const columns = [columnOf('id', 'int64'), columnOf('imported_at', 'timestamp')]
+  const table = tableWith([...columns, ...names.map((name) => columnOf(name))])
+  return { target, load: loadValues.bind(null, warehouse, table) }
 }

@@ -51,8 +51,7 @@ describe('PostgreSQL', () => {
       await setInDatabase(url, 'standard_conforming_strings = off')
       const name = "a\\b'c\\"
       const table = spec(null, 'credentials')
-      for (const rows of [1, 0])
-        expect(await loadInto(url, table, { [name]: { rows: ['1'] } })).toMatchObject({ rows })
+      for (const rows of [1, 0]) expect(await loadInto(url, table, { [name]: ['1'] })).toMatchObject({ rows })
       expect(await pgRows(url, 'select spillway_shard as p from credentials')).toEqual([{ p: name }])
       expect(await loadInto(url, table, {})).toMatchObject({ removed: 1 })
       const left = 'select 1 from credentials union all select 1 from spillway_loads'
@@ -109,7 +108,7 @@ it.each(['leaks', 'temp'])(
       const table = await warehouse.find(spec(of, 'credentials', TIME))
       for (let again = 0; again < 2; again++) await prepareTable(warehouse, table, { evolve: false })
       const values = Array.from({ length: rows }, (_, i) => `now(), ${i}`)
-      await loadValues(warehouse, table, { a: { rows: values } })
+      await loadValues(warehouse, table, { a: values })
     }
     await warehouse.close()
     await sql(`ATTACH '${file}' AS renamed (READ_ONLY)`)

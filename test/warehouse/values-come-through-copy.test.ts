@@ -22,7 +22,7 @@ it('PostgreSQL stores every value unchanged, except that NUL becomes U+FFFD, cou
     `3, ${NUL} || 'ä' || ${NUL}, NULL, NULL, ['']`,
     'NULL, NULL, NULL, NULL, NULL',
   ]
-  const done = await loadInto(url, TABLE, { 'p"q': { rows } })
+  const done = await loadInto(url, TABLE, { 'p"q': rows })
   expect(done).toMatchObject({ shards: { loaded: 1 }, rows: 4, replacedTexts: 2 })
   expect(await pgRows(url, 'select loaded_at from spillway_loads')).toEqual([
     { loaded_at: new Date('2024-07-01T00:00:00.123Z') },
