@@ -1,21 +1,14 @@
-import { expect, it, onTestFinished, vi } from 'vitest'
-import { BUCKET, namesIn, startBucket } from '../support/bucket.ts'
-import { newWorkspace, type PipelineParts } from '../support/workspace.ts'
+import { expect, it } from 'vitest'
+import { BUCKET, bucketHere, namesIn } from '../support/bucket.ts'
+import { monthsUntil, newWorkspace, type PipelineParts } from '../support/workspace.ts'
 
 const parts = (table_formats: readonly string[]): PipelineParts => ({
-  extract: {
-    domains: ['scatterholt.com'],
-    windows: { from: '2024-01-01', until: '2024-03-01', every: 'month' },
-  },
+  extract: { domains: ['scatterholt.com'], windows: monthsUntil('2024-03-01') },
   load: { path: `s3://${BUCKET}/set`, table_formats },
 })
 
 it('a run without table_formats sends a bucket no request for tables, unless some are there', async () => {
-  const { double, env } = await startBucket()
-  onTestFinished(() => double.close())
-  onTestFinished(() => void vi.unstubAllEnvs())
-  // So that commands run in this process.
-  for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value)
+  const { double, env } = await bucketHere()
   const here = await newWorkspace(parts([]), {}, env)
   /** Requests of a run that look for tables. */
   const requestsForTables = async (): Promise<readonly string[]> => {

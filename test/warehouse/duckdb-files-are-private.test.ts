@@ -7,11 +7,12 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { expect, it, onTestFinished } from 'vitest'
 import { exitCodeOf } from '../../src/cli/terminal/exit-code.ts'
-import { type Clock, isExportError, systemClock } from '../../src/core/index.ts'
+import { type Clock, systemClock } from '../../src/core/index.ts'
 import { DuckdbWarehouse, parseTarget, type TargetWait } from '../../src/warehouse/index.ts'
+import { refusal } from '../disk/errors.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
-import { start } from '../support/run-cli.ts'
+import { exits, start } from '../support/run-cli.ts'
 
 async function open(file: string, clock: Clock = systemClock, onWait: (wait: TargetWait) => void = () => {}) {
   return DuckdbWarehouse.open(file, { clock, stop: new AbortController().signal, onWait })
@@ -56,20 +57,17 @@ function fastClock(): Clock & { readonly waits: () => number } {
 
 it('only its owner can read a file that load creates, and what DuckDB puts beside it', async () => {
   const here = await exportedWorkspace({ extract: { domains: ['quillmere.net'] } })
-  const before = process.umask(0o022)
-  onTestFinished(() => void process.umask(before))
-  const load = () => here.cli('load', 'pipeline.yaml', '--to', 'duckdb:db/leaks.db')
+  const words = ['load', 'pipeline.yaml', '--to', 'duckdb:db/leaks.db']
   const folder = join(here.folder, 'db')
   await mkdir(folder)
-  expect((await load()).code).toBe(0)
+  await exits(0, here.cli(...words))
   expect(await modesIn(folder)).toEqual({ 'leaks.db': '600' })
   // A mode that the owner has set stays.
   await chmod(join(folder, 'leaks.db'), 0o640)
-  expect((await load()).code).toBe(0)
+  await exits(0, here.cli(...words))
   expect(await modesIn(folder)).toEqual({ 'leaks.db': '640' })
 
   const log = join(folder, 'leaks.db.wal')
-  const words = ['load', 'pipeline.yaml', '--to', 'duckdb:db/leaks.db']
   // On a busy machine a load may end before the kill.
   while (!existsSync(log)) {
     await rm(join(folder, 'leaks.db'))
@@ -88,21 +86,14 @@ it('a load waits for a file that another process has open, and names the process
   const who = `process ${other.pid} (node)`
   const said: TargetWait[] = []
   const clock = fastClock()
-  const error = await open(file, clock, (wait) => said.push(wait)).catch((error: unknown) => error)
-  if (!isExportError(error)) throw error
+  const error = await refusal(open(file, clock, (wait) => said.push(wait)))
   expect(error.what).toBe(`The DuckDB file is open in ${who}, and was for half a minute`)
   expect(exitCodeOf(error, null)).toBe(5)
   expect(said).toEqual([{ holder: who, limitMs: 30_000 }])
   expect(clock.waits()).toBe(3)
 
   // A process that closes it in time.
-  const leaving: Clock = {
-    ...systemClock,
-    sleep: async () => {
-      await other.close()
-    },
-  }
-  await (await open(file, leaving)).close()
+  await (await open(file, { ...systemClock, sleep: () => other.close() })).close()
 })
 
 it.each([

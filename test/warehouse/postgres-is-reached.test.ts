@@ -2,8 +2,8 @@ import { chmod, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it, onTestFinished, vi } from 'vitest'
 import { exitCodeOf } from '../../src/cli/terminal/exit-code.ts'
-import { type ExportError, isExportError } from '../../src/core/index.ts'
 import { connectPostgres } from '../../src/warehouse/postgres/postgres-connection.ts'
+import { refusal } from '../disk/errors.ts'
 import { CERTIFICATE_PATH as PEM } from '../e2e/support/proxy.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
 import { PASSWORD } from '../support/postgres/client.ts'
@@ -16,27 +16,22 @@ function environment(variables: Readonly<Record<string, string | undefined>>): v
   onTestFinished(() => void vi.unstubAllEnvs())
 }
 
-/** @returns null when the connection succeeded */
-async function failure(url: string): Promise<ExportError | null> {
-  try {
-    await (await connectPostgres(url, url, new AbortController().signal)).close()
-    return null
-  } catch (error) {
-    if (isExportError(error)) return error
-    throw error
-  }
+async function reach(url: string): Promise<void> {
+  await (await connectPostgres(url, url, new AbortController().signal)).close()
 }
+
+const failure = (url: string) => refusal(reach(url))
 
 it('errors name the cause, and a rejected password gives exit 3', async () => {
   environment({ PGPASSWORD: PASSWORD, PGPASSFILE: join(scratchFolder(), 'none') })
   const url = await newDatabase()
-  expect(await failure(url)).toBe(null)
+  await reach(url)
   const wrong: readonly [url: string, says: RegExp, code: number][] = [
     [url.replace(/test_\d+/, 'nowhere'), /^There is no such database/, 1],
     [url.replace(/:\d+\//, ':1/'), /^PostgreSQL cannot be reached at 127\.0\.0\.1:1 \(ECONNREFUSED\)/, 1],
     [
-      'postgres://me@no-such-host.invalid/db',
-      /^PostgreSQL cannot be reached at no-such-host\.invalid:5432 \((?:ENOTFOUND|EAI_AGAIN)\)/,
+      'postgres://me@no.invalid/db',
+      /^PostgreSQL cannot be reached at no\.invalid:5432 \((?:ENOTFOUND|EAI_)/,
       1,
     ],
     [`postgres://me@localhost/db?host=${scratchFolder()}`, /^PostgreSQL cannot be reached at \/.*ENOENT/, 1],
@@ -44,13 +39,13 @@ it('errors name the cause, and a rejected password gives exit 3', async () => {
   ]
   for (const [to, says, code] of wrong) {
     const error = await failure(to)
-    expect(error?.message).toMatch(says)
-    expect(error?.message).not.toContain(PASSWORD)
+    expect(error.message).toMatch(says)
+    expect(error.message).not.toContain(PASSWORD)
     expect(exitCodeOf(error, null)).toBe(code)
   }
   environment({ PGPASSWORD: 'wrong one' })
   const refused = await failure(url)
-  expect(refused?.message).toMatch(/^PostgreSQL refuses the user or the password .*PGPASSWORD/)
+  expect(refused.message).toMatch(/^PostgreSQL refuses the user or the password .*PGPASSWORD/)
   expect(exitCodeOf(refused, null)).toBe(3)
 })
 
@@ -59,12 +54,12 @@ it('the password comes from ~/.pgpass; a file that others can read is not used, 
   environment({ PGPASSWORD: undefined, PGPASSFILE: file })
   const url = await newDatabase()
   const missing = await failure(url)
-  expect(missing?.message).toMatch(/asks for the password of the user, and none is set/)
+  expect(missing.message).toMatch(/asks for the password of the user, and none is set/)
   expect(exitCodeOf(missing, null)).toBe(3)
   await writeFile(file, `*:*:*:postgres:${PASSWORD}\n`, { mode: 0o600 })
-  expect(await failure(url)).toBe(null)
+  await reach(url)
   await chmod(file, 0o644)
-  expect((await failure(url))?.message).toMatch(/is not used, since others may read it: chmod 600/)
+  expect((await failure(url)).message).toMatch(/is not used, since others may read it: chmod 600/)
 })
 
 it('nothing is sent to another machine unencrypted, unless the URL allows it', async () => {
@@ -73,7 +68,7 @@ it('nothing is sent to another machine unencrypted, unless the URL allows it', a
   const { url: to, heard } = await front(url, 'N')
   for (const mode of ['', '?sslmode=prefer', '?sslmode=require', '?ssl=true']) {
     const error = await failure(`${elsewhere(to)}${mode}`)
-    expect(error?.message).toMatch(
+    expect(error.message).toMatch(
       /0\.0\.0\.0:\d+ offers no TLS, and nothing is sent to another machine in clear.*sslmode=disable/,
     )
     expect(exitCodeOf(error, null)).toBe(1)
@@ -81,12 +76,12 @@ it('nothing is sent to another machine unencrypted, unless the URL allows it', a
   // Each is a request for TLS, and nothing more.
   expect(heard.map((bytes) => bytes.toString('hex'))).toEqual(Array(4).fill('0000000804d2162f'))
   // A server without TLS.
-  expect((await failure(elsewhere(url)))?.message).toMatch(/offers no TLS/)
-  expect(await failure(`${elsewhere(url)}?sslmode=disable`)).toBe(null)
+  expect((await failure(elsewhere(url))).message).toMatch(/offers no TLS/)
+  await reach(`${elsewhere(url)}?sslmode=disable`)
   environment({ PGSSLMODE: 'disable' })
-  expect(await failure(elsewhere(url))).toBe(null)
-  expect((await failure(`${elsewhere(url)}?sslmode=verify-full`))?.message).toMatch(/offers no TLS/)
-  expect((await failure(`${url}?sslmode=loose`))?.message).toMatch(/offers no TLS/)
+  await reach(elsewhere(url))
+  expect((await failure(`${elsewhere(url)}?sslmode=verify-full`)).message).toMatch(/offers no TLS/)
+  expect((await failure(`${url}?sslmode=loose`)).message).toMatch(/offers no TLS/)
 })
 
 it('certificate and host name are checked; the error names the reason', async () => {
@@ -97,17 +92,17 @@ it('certificate and host name are checked; the error names the reason', async ()
   onTestFinished(() => void process.off('warning', onWarning))
   const { url } = await front(await newDatabase(), 'S')
   for (const to of [elsewhere(url), `${url}?sslmode=require`, `${url}?sslmode=verify-ca`]) {
-    expect((await failure(to))?.message).toMatch(
+    expect((await failure(to)).message).toMatch(
       /certificate of PostgreSQL at .* is not trusted \(DEPTH_ZERO_SELF_SIGNED_CERT\).*sslrootcert=<file>/,
     )
   }
-  expect(await failure(`${url}?sslmode=verify-full&sslrootcert=${PEM}`)).toBe(null)
-  expect((await failure(`${elsewhere(url)}?sslrootcert=${PEM}`))?.message).toMatch(
+  await reach(`${url}?sslmode=verify-full&sslrootcert=${PEM}`)
+  expect((await failure(`${elsewhere(url)}?sslrootcert=${PEM}`)).message).toMatch(
     /certificate of PostgreSQL at 0\.0\.0\.0:\d+ is not trusted \(ERR_TLS_CERT_ALTNAME_INVALID\)/,
   )
-  expect(await failure(`${elsewhere(url)}?sslmode=no-verify`)).toBe(null)
+  await reach(`${elsewhere(url)}?sslmode=no-verify`)
   environment({ PGSSLROOTCERT: PEM, PGSSLMODE: 'verify-full' })
-  expect(await failure(url)).toBe(null)
+  await reach(url)
   expect(await failure(`${url}?sslrootcert=/nowhere.pem`)).toMatchObject({
     kind: 'config',
     what: expect.stringContaining('ENOENT'),

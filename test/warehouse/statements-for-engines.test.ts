@@ -16,7 +16,7 @@ import { newDatabase } from '../support/postgres/database.ts'
 import { sql } from '../support/read-shards.ts'
 import { exits } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
-import { newWorkspace } from '../support/workspace.ts'
+import { monthsUntil, newWorkspace } from '../support/workspace.ts'
 import { CSV, inputOf } from './ddl-input.ts'
 import { exportHere, loadHere } from './in-process.ts'
 import { inDuckdb } from './targets.ts'
@@ -105,7 +105,7 @@ it.each(some(loads, 2))(
       },
       load,
     })
-    expect((await here.run()).code).toBe(0)
+    await exits(0, here.run())
     const { stdout } = await exits(0, here.call('ddl', '--dialect', 'duckdb'))
     const { totals } = await here.manifest()
     await inDuckdb(join(here.folder, 'ddl.db'), async () => {
@@ -126,34 +126,24 @@ it.each(some(loads, 2))(
 )
 
 it('the statements for DuckDB read this data set alone, whatever the names of folders above it are', async () => {
+  const path = 'domain=corp/query=x/acme[1]'
   const here = await newWorkspace({
-    extract: {
-      domains: ['scatterholt.com'],
-      windows: { from: '2024-01-01', until: '2024-03-01', every: 'month' },
-    },
-    load: { path: 'domain=corp/query=x/acme[1]' },
+    extract: { domains: ['scatterholt.com'], windows: monthsUntil('2024-03-01') },
+    load: { path },
   })
-  expect((await here.run()).code).toBe(0)
+  await exits(0, here.run())
   // What a pattern of that name would read.
-  await cp(join(here.folder, 'domain=corp/query=x/acme[1]'), join(here.folder, 'domain=corp/query=x/acme1'), {
-    recursive: true,
-  })
-  await rm(join(here.folder, 'domain=corp/query=x/acme1/credentials/query=domain.scatterholt.com'), {
-    recursive: true,
-  })
-  const { stdout } = await here.cli('ddl', 'pipeline.yaml', '--dialect', 'duckdb')
+  const other = join(here.folder, path.replace('[1]', '1'))
+  await cp(join(here.folder, path), other, { recursive: true })
+  await rm(join(other, 'credentials/query=domain.scatterholt.com'), { recursive: true })
+  const { stdout } = await here.call('ddl', '--dialect', 'duckdb')
   await inDuckdb(join(here.folder, 'ddl.db'), async () => {
     await sql(stdout)
     const rows = await sql(
       "select distinct domain = 'corp' as other, query, import_window from credentials_files order by all",
     )
-    expect(rows).toEqual(
-      ['2024-01-01', '2024-02-01'].map((import_window) => ({
-        other: false,
-        query: 'domain.scatterholt.com',
-        import_window,
-      })),
-    )
+    const row = { other: false, query: 'domain.scatterholt.com' }
+    expect(rows).toEqual(['2024-01-01', '2024-02-01'].map((import_window) => ({ ...row, import_window })))
   })
   await exits(0, here.call('query', 'select count(*) as n from credentials', '--json'))
   await exits(0, here.call('load', '--to', 'duckdb:leaks.db'))
@@ -191,7 +181,7 @@ it('the statements for DuckDB read CSV with lines of any length, into a table of
 
 it('the statements for PostgreSQL create the table, with its comments, and a load takes it', async () => {
   const here = await newWorkspace({})
-  const { stdout } = await here.cli('ddl', 'pipeline.yaml', '--dialect', 'postgres')
+  const { stdout } = await here.call('ddl', '--dialect', 'postgres')
   const url = await newDatabase()
   await pgRows(url, stdout)
   const comments = await pgRows(

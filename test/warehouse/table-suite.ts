@@ -2,9 +2,10 @@ import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { exitCodeOf } from '../../src/cli/terminal/exit-code.ts'
-import { isExportError, systemClock } from '../../src/core/index.ts'
+import { systemClock } from '../../src/core/index.ts'
 import type { LoadOptions } from '../../src/data-set/index.ts'
 import { DuckdbWarehouse } from '../../src/warehouse/index.ts'
+import { refusal } from '../disk/errors.ts'
 import { expectedOfDomains, type Row } from '../support/rows.ts'
 import { startSandbox } from '../support/sandbox.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
@@ -24,16 +25,17 @@ const partsWith = (parts: PipelineParts = {}): PipelineParts => ({
 
 type Flags = Partial<Pick<LoadOptions, 'mode' | 'evolve' | 'supersede'>>
 
-/** Loads as the command does, in this process: its exit code, its error message, or else its summary. */
-async function load(here: Workspace, target: TestTarget, { mode = 'append', ...flags }: Flags = {}) {
-  try {
-    const { shards, removed, rows, supersededRows, others } = await loadHere(here, target, mode, flags)
-    const summary = { shards, removed, rows, supersededRows, others: others.map(({ id }) => id) }
-    return { code: 0, stderr: '', summary }
-  } catch (error) {
-    if (!isExportError(error)) throw error
-    return { code: exitCodeOf(error, null), stderr: error.message, summary: null }
-  }
+/** What a load has done; of other data sets in the table their ids. */
+async function load(here: Workspace, target: TestTarget, { mode, ...flags }: Flags = {}) {
+  const { shards, removed, rows, supersededRows, others } = await loadHere(here, target, mode, flags)
+  return { shards, removed, rows, supersededRows, others: others.map(({ id }) => id) }
+}
+
+/** The message of a load that is refused with this exit code. */
+async function refused(code: number, here: Workspace, target: TestTarget, { mode, ...flags }: Flags = {}) {
+  const error = await refusal(loadHere(here, target, mode, flags))
+  expect(exitCodeOf(error, null), error.message).toBe(code)
+  return error.message
 }
 
 /** The rows of a data set in its table and in the ledger. */
@@ -97,8 +99,7 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
     'the table holds every row once, with its shard, from $load',
     async ({ load: settings }) => {
       const { here, target, neighbour } = await loaded(kind, partsWith({ load: settings }))
-      const { code, stderr, summary } = await load(here, target)
-      expect(code, stderr).toBe(0)
+      const summary = await load(here, target)
       const expected = expectedOfDomains(here.sandbox, DOMAINS, RANGE)
       const { shards } = await here.manifest()
       expect(summary).toEqual({
@@ -150,9 +151,7 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
       const later = await startSandbox({ ...SMALL, seed: 'later', records: 90 })
       Object.assign(here.env, { SPILLWAY_BASE_URL: later.baseUrl, SPILLWAY_TOKEN: later.token })
       await exportHere(here, ['domain.quillmere.net'])
-      const { code, stderr, summary } = await load(here, target)
-      expect(code, stderr).toBe(0)
-      expect(summary?.shards.replaced).toBeGreaterThan(0)
+      expect((await load(here, target)).shards.replaced).toBeGreaterThan(0)
       const old = settings.partition_by === 'none' ? later : here.sandbox
       const expected = [
         ...expectedOfDomains(old, ['scatterholt.com'], RANGE),
@@ -169,8 +168,7 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
     'with %s each data set keeps its rows, and credentials_latest covers all of them',
     async (mode) => {
       const { here, target, neighbour } = await loaded(kind)
-      const { code, stderr } = await load(here, target, { mode })
-      expect(code, stderr).toBe(0)
+      await load(here, target, { mode })
       await expectRows(here, target)
       const [ids] = await target.rows('select count(distinct id) as n from credentials')
       expect(await count(target, 'credentials_latest')).toBe(Number(ids?.n))
@@ -192,15 +190,13 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
         const file = join(here.output, shards[index]!.path)
         const bytes = await readFile(file)
         await (content === null ? rm(file) : writeFile(file, content))
-        const { code, stderr } = await load(here, target)
-        expect(code).toBe(1)
-        expect(stderr).toContain(shards[index]!.path)
+        expect(await refused(1, here, target)).toContain(shards[index]!.path)
         expect(await count(target, ledger)).toBe(index)
         const before = shards.slice(0, index).reduce((sum, each) => sum + each.rows, 0)
         expect(await count(target, rows)).toBe(before)
         await writeFile(file, bytes)
       }
-      expect((await load(here, target)).code).toBe(0)
+      await load(here, target)
       await expectRows(here, target)
       await neighbour.isUnchanged()
     },
@@ -217,9 +213,7 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
       await writeFile(path, JSON.stringify(manifest))
       const { rows } = await own(here)
       for (const mode of ['append', 'upsert'] as const) {
-        const { code, stderr } = await load(here, target, { mode })
-        expect(code).toBe(1)
-        expect(stderr).toContain(
+        expect(await refused(1, here, target, { mode })).toContain(
           `The shard holds ${last.rows - 1} rows instead of ${last.rows} (${last.path})`,
         )
         expect(await count(target, rows)).toBe(manifest.totals.rows - last.rows + 1)
@@ -236,12 +230,8 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
     // Of the same name, as the docs recommend for a wider export.
     await here.write(partsWith({ extract: { include: ['known_password_id'] }, load: { path: 'wider' } }))
     await exportHere(here)
-    const refused = await load(here, target)
-    expect(refused.code).toBe(2)
-    expect(refused.stderr).toMatch(/known_password_id .* is missing \(--evolve adds it\)/)
-    const { code, stderr, summary } = await load(here, target, { evolve: true, mode: 'replace' })
-    expect(code, stderr).toBe(0)
-    expect(summary?.others).toHaveLength(2)
+    expect(await refused(2, here, target)).toMatch(/known_password_id .* is missing \(--evolve adds it\)/)
+    expect((await load(here, target, { evolve: true, mode: 'replace' })).others).toHaveLength(2)
     expect(await count(target, 'credentials where known_password_id is not null')).toBeGreaterThan(0)
     expect(await count(target, narrow.rows)).toBe(rows)
     await neighbour.isUnchanged(true)
@@ -249,8 +239,7 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
 
   ofAny('reports are loaded into a table of their own', async () => {
     const { here, target, neighbour } = await loaded(kind, { extract: { resource: 'reports', ids: [1, 2] } })
-    const { code, stderr } = await load(here, target)
-    expect(code, stderr).toBe(0)
+    await load(here, target)
     const { rows } = await own(here)
     const [shard] = (await here.manifest()).shards
     const row = { spillway_shard: shard!.path }
@@ -276,12 +265,11 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
       const { data_set_id: id } = await here.manifest()
       const rows = await count(target, former.rows)
       await exportHere(here, [], { fresh: true })
-      const { summary } = await load(here, target)
-      expect(summary).toMatchObject({ rows, shards: { skipped: 0 }, removed: 0 })
-      expect(summary?.others).toEqual([id, neighbour.id])
+      const others = [id, neighbour.id]
+      expect(await load(here, target)).toMatchObject({ rows, shards: { skipped: 0 }, removed: 0, others })
       expect(await count(target, former.rows)).toBe(rows)
       const superseded = await load(here, target, { supersede: id })
-      expect(superseded.summary).toMatchObject({ rows: 0, supersededRows: rows, others: [neighbour.id] })
+      expect(superseded).toMatchObject({ rows: 0, supersededRows: rows, others: [neighbour.id] })
       expect(await count(target, former.rows)).toBe(0)
       await neighbour.isUnchanged()
     },
@@ -292,46 +280,45 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
     async (mode) => {
       const { here, target, neighbour } = await loaded(kind)
       const { data_set_id: id, totals, shards } = await here.manifest()
-      const supersede = (given: string) => load(here, target, { mode, supersede: given })
-      for (const [given, says] of [
+      for (const [supersede, says] of [
         [id, 'cannot supersede itself'],
         ['an id', 'has no data set "an id"'],
       ] as const) {
-        const { code, stderr } = await supersede(given)
-        expect([code, stderr]).toEqual([2, expect.stringContaining(says)])
-        expect(stderr).toContain(`Name one that is there: ${neighbour.id} (trial)`)
+        const message = await refused(2, here, target, { mode, supersede })
+        expect(message).toContain(says)
+        expect(message).toContain(`Name one that is there: ${neighbour.id} (trial)`)
       }
+      const flags = { mode, supersede: neighbour.id }
       // All of it, or nothing.
       const last = join(here.output, shards.at(-1)!.path)
       const bytes = await readFile(last)
       await writeFile(last, 'something else')
-      expect((await supersede(neighbour.id)).code).toBe(1)
+      await refused(1, here, target, flags)
       await writeFile(last, bytes)
       expect(await count(target, (await own(here)).rows)).toBe(0)
       await neighbour.isUnchanged(true)
 
-      const done = await supersede(neighbour.id)
-      const summary = { supersededRows: neighbour.rows, rows: totals.rows, others: [] }
-      expect(done).toMatchObject({ code: 0, summary })
+      const done = { supersededRows: neighbour.rows, rows: totals.rows, others: [] }
+      expect(await load(here, target, flags)).toMatchObject(done)
       const isInPlace = async (): Promise<void> => {
         await expectRows(here, target)
         expect(await count(target, 'credentials')).toBe(totals.rows)
       }
       await isInPlace()
       const again = { supersededRows: 0, rows: 0, shards: { skipped: shards.length } }
-      expect(await supersede(neighbour.id)).toMatchObject({ code: 0, summary: again })
+      expect(await load(here, target, flags)).toMatchObject(again)
       for (const each of ['append', 'upsert', 'replace'] as const) {
-        const { code, stderr } = await load(neighbour.workspace, neighbour.target, { mode: each })
-        expect([code, stderr]).toEqual([2, expect.stringContaining(`--supersede ${id}`)])
-        expect((await load(here, target, { mode: each })).summary).toMatchObject({ rows: 0, removed: 0 })
+        const message = await refused(2, neighbour.workspace, neighbour.target, { mode: each })
+        expect(message).toContain(`--supersede ${id}`)
+        expect(await load(here, target, { mode: each })).toMatchObject({ rows: 0, removed: 0 })
       }
       await isInPlace()
       const back = await load(neighbour.workspace, neighbour.target, { mode, supersede: id })
-      expect(back.summary).toMatchObject({ rows: neighbour.rows, supersededRows: totals.rows })
+      expect(back).toMatchObject({ rows: neighbour.rows, supersededRows: totals.rows })
       expect(await count(target, 'credentials')).toBe(neighbour.rows)
       // What it once did is no right to do it again.
-      expect(await load(here, target, { mode })).toMatchObject({ code: 2 })
-      expect((await load(neighbour.workspace, neighbour.target, { mode })).summary).toMatchObject({ rows: 0 })
+      await refused(2, here, target, { mode })
+      expect(await load(neighbour.workspace, neighbour.target, { mode })).toMatchObject({ rows: 0 })
     },
   )
 
@@ -371,16 +358,12 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
         const { rows } = await loadHere(here, target)
         await target.change(sql)
         const { shards } = await here.manifest()
-        expect((await load(here, target)).summary).toMatchObject({
-          shards: { loaded: shards.length, skipped: 0, replaced: 0 },
-          rows,
-        })
+        const all = { loaded: shards.length, skipped: 0, replaced: 0 }
+        expect(await load(here, target)).toMatchObject({ shards: all, rows })
         expect(await count(target, 'credentials')).toBe(rows)
-        expect((await load(here, target)).summary).toMatchObject({ rows: 0 })
-        expect((await load(neighbour.workspace, neighbour.target)).summary).toMatchObject({
-          rows: neighbour.rows,
-        })
-        expect((await load(neighbour.workspace, neighbour.target)).summary).toMatchObject({ rows: 0 })
+        expect(await load(here, target)).toMatchObject({ rows: 0 })
+        for (const rows of [neighbour.rows, 0])
+          expect(await load(neighbour.workspace, neighbour.target)).toMatchObject({ rows })
         await expectRows(here, target)
       },
     )
@@ -392,11 +375,11 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
       await target.change('delete from credentials')
       await target.change('delete from spillway_loads')
       await target.change('create unique index one_entry on spillway_loads (data_set)')
-      expect((await load(here, target)).code).not.toBe(0)
+      await refused(1, here, target)
       await isHonest(target)
       expect(await count(target, mine.rows)).toBeLessThan(rows)
       await target.change('drop index one_entry')
-      expect((await load(here, target)).code).toBe(0)
+      await load(here, target)
       expect(await count(target, mine.rows)).toBe(rows)
     })
 
@@ -425,19 +408,16 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
         const ledger = `(select sum(rows) as n from ${mine.ledger}) l`
         await target.change(change(mine.rows, mine.ledger))
         const left = await count(target, mine.rows)
-        const { code, stderr } = await load(here, target)
-        expect(code).toBe(1)
+        const message = await refused(1, here, target)
         const [{ n: listed } = { n: 0 }] = await target.rows(`select n from ${ledger}`)
-        expect(stderr).toContain(
+        expect(message).toContain(
           `The table has ${left} rows of this data set, and spillway_loads lists ${Number(listed)}`,
         )
-        expect(stderr).toContain('--mode replace')
+        expect(message).toContain('--mode replace')
         expect(await count(target, mine.rows)).toBe(left)
-        const again = await load(here, target, { mode: 'replace' })
-        expect(again.code, again.stderr).toBe(0)
-        expect(again.summary).toMatchObject({ rows })
+        expect(await load(here, target, { mode: 'replace' })).toMatchObject({ rows })
         await expectRows(here, target)
-        expect((await load(here, target)).summary).toMatchObject({ rows: 0 })
+        expect(await load(here, target)).toMatchObject({ rows: 0 })
         if (!change('', '').startsWith('drop')) await neighbour.isUnchanged()
       },
     )

@@ -6,8 +6,9 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { expect, it, onTestFinished, vi } from 'vitest'
 import { temporaryFolder } from '../../src/state/index.ts'
 import { describeOwner, lockFileText } from '../../src/state/lock/lock-file.ts'
-import { BUCKET, startBucket } from '../support/bucket.ts'
-import { start } from '../support/run-cli.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
+import { BUCKET, bucketHere } from '../support/bucket.ts'
+import { exits, start } from '../support/run-cli.ts'
 import { newWorkspace, type Workspace } from '../support/workspace.ts'
 import { exportHere } from './in-process.ts'
 
@@ -15,33 +16,34 @@ import { exportHere } from './in-process.ts'
 function temporaryFiles(below: string): string {
   const folder = join(below, 'tmp')
   mkdirSync(folder)
-  change({ TMPDIR: folder })
+  vi.stubEnv('TMPDIR', folder)
+  onTestFinished(() => void vi.unstubAllEnvs())
   return folder
 }
 
-function change(env: Readonly<Record<string, string>>): void {
-  for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value)
-  onTestFinished(() => void vi.unstubAllEnvs())
-}
+const ALIVE = describeOwner(new Date())
+const DEAD = { ...ALIVE, pid: spawnSync(process.execPath, ['--version']).pid, process_start: '1' }
+const ELSEWHERE = { ...ALIVE, host: 'etl-2' }
 
-it('the copies of a dead process are removed, those of a living one and other files stay', async () => {
-  const here = await newWorkspace({})
-  const folder = temporaryFiles(here.folder)
-  const self = describeOwner(new Date())
-  const { pid } = spawnSync(process.execPath, ['--version'])
-  const left = {
-    'spillway-tmp-killed': lockFileText({ ...self, pid, process_start: '1' }),
-    'spillway-tmp-alive': lockFileText(self),
-    'spillway-tmp-elsewhere': lockFileText({ ...self, host: 'etl-2' }),
-    'spillway-tmp-long-ago': lockFileText({ ...self, host: 'etl-2' }),
-    'spillway-tmp-unmarked': null,
-    'spillway-other': lockFileText({ ...self, pid, process_start: '1' }),
-  }
+/** Folders with a copy of a shard each, of these owners. */
+async function leave(folder: string, left: Readonly<Record<string, typeof ALIVE | null>>): Promise<void> {
   for (const [name, owner] of Object.entries(left)) {
     await mkdir(join(folder, name, 'credentials'), { recursive: true })
     await writeFile(join(folder, name, 'credentials/part-00000.parquet'), 'rows')
-    if (owner !== null) await writeFile(join(folder, name, 'owner'), owner)
+    if (owner !== null) await writeFile(join(folder, name, 'owner'), lockFileText(owner))
   }
+}
+
+it('the copies of a dead process are removed, those of a living one and other files stay', async () => {
+  const folder = temporaryFiles(scratchFolder())
+  await leave(folder, {
+    'spillway-tmp-killed': DEAD,
+    'spillway-tmp-alive': ALIVE,
+    'spillway-tmp-elsewhere': ELSEWHERE,
+    'spillway-tmp-long-ago': ELSEWHERE,
+    'spillway-tmp-unmarked': null,
+    'spillway-other': DEAD,
+  })
   const long = Date.now() / 1000 - 8 * 24 * 60 * 60
   await utimes(join(folder, 'spillway-tmp-long-ago'), long, long)
   const mine = await temporaryFolder()
@@ -55,29 +57,19 @@ it('forget removes the copies of dead processes, and names those of others', asy
   const here = await newWorkspace({})
   const folder = temporaryFiles(here.folder)
   Object.assign(here.env, { TMPDIR: folder })
-  const self = describeOwner(new Date())
-  const { pid } = spawnSync(process.execPath, ['--version'])
-  const left = { killed: { ...self, pid, process_start: '1' }, elsewhere: { ...self, host: 'etl-2' } }
-  for (const [name, owner] of Object.entries(left)) {
-    await mkdir(join(folder, `spillway-tmp-${name}`))
-    await writeFile(join(folder, `spillway-tmp-${name}/owner`), lockFileText(owner))
-    await writeFile(join(folder, `spillway-tmp-${name}/part-00000.parquet`), 'rows')
-  }
+  await leave(folder, { 'spillway-tmp-killed': DEAD, 'spillway-tmp-elsewhere': ELSEWHERE })
   await exportHere(here)
   await writeFile(join(here.folder, 'people.txt'), 'nobody@nowhere.example\n')
-  const ended = await here.cli('forget', 'pipeline.yaml', '--identities', 'people.txt', '--yes')
-  expect(ended.code, ended.stderr).toBe(0)
+  const { stdout } = await exits(0, here.call('forget', '--identities', 'people.txt', '--yes'))
   expect(await readdir(folder)).toEqual(['spillway-tmp-elsewhere'])
-  expect(ended.stdout).toContain(join(folder, 'spillway-tmp-elsewhere'))
+  expect(stdout).toContain(join(folder, 'spillway-tmp-elsewhere'))
 })
 
 // Runs longer than any test.
 const ENDLESS = 'SELECT count(*) FROM credentials, range(1000000000000)'
 
 async function inBucket(): Promise<{ readonly here: Workspace; readonly folder: string }> {
-  const { double, env } = await startBucket()
-  onTestFinished(() => double.close())
-  change(env)
+  const { env } = await bucketHere()
   const here = await newWorkspace({ load: { path: `s3://${BUCKET}/acme` } }, {}, env)
   await exportHere(here)
   return { here, folder: temporaryFiles(here.folder) }
