@@ -1,8 +1,10 @@
+import { dirname } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { parse } from 'csv-parse/sync'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { formatTimestamp, type Int64 } from '../../src/core/index.ts'
+import { dataSetRows } from '../../src/warehouse/index.ts'
 import { cases } from '../support/thorough.ts'
 import { type CellValue, type Row, recordBatchOf, specs } from './record-batch-builder.ts'
 import {
@@ -16,6 +18,7 @@ import {
   plainCsv,
   rowsOf,
   shardFolder,
+  sql,
 } from './shard-fixture.ts'
 
 const write = shardFolder()
@@ -97,7 +100,7 @@ describe('csv', () => {
     )
   })
 
-  it('escapes formulas in strings, and nothing else', async () => {
+  it('escapes formulas in strings, and nothing else; load and query read what there was, each another text', async () => {
     const columns = specs({ id: 'int64', note: 'text?' })
     const notes = ['=1', '+1', '-1', '@a', '\tx', '\rx', 'x=1', "'=1", "'x", '', null, '＝1', '=']
     const rows = notes.map((note): Row => ({ id: -1, note }))
@@ -106,6 +109,9 @@ describe('csv', () => {
     for (const groups of [[], [['note']]]) {
       const bytes = await encodeShard(format, columns, [[recordBatchOf(columns, rows, groups)]])
       expect(parsed(bytes)).toEqual(guarded.map((note) => ['-1', note]))
+      const root = dirname(write('shard.csv', bytes))
+      const read = await sql(dataSetRows({ root, format, isMixed: false }, columns, ['shard.csv']))
+      expect(read.map(([_, note]) => note)).toEqual(notes)
     }
   })
 

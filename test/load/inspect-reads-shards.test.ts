@@ -2,7 +2,7 @@ import { runInThisContext } from 'node:vm'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { ExportError, type Format, isExportError } from '../../src/core/index.ts'
-import { type InspectedShard, inspectShard, type ShardReader } from '../../src/load/inspect/index.ts'
+import { inspectShard, type ShardReader } from '../../src/load/inspect/index.ts'
 import { decompressors } from '../../src/load/inspect/parquet-reader.ts'
 import { typeName } from '../../src/rows/index.ts'
 import { cases } from '../support/thorough.ts'
@@ -31,11 +31,9 @@ function readerOf(bytes: Uint8Array, piece = 1000): ShardReader {
 }
 
 describe.each([...parquetFormats, ...csvFormats])('$kind by $engine, $compression', (format) => {
-  const columns: InspectedShard['columns'] = everyColumn.map(({ name, type, nullable }) => ({
-    name,
-    type: typeName(type, format),
-    nullable,
-  }))
+  const columns = everyColumn.map(({ name, type, nullable }) => {
+    return { name, type: typeName(type, format), nullable }
+  })
 
   it('reads the number of rows, the columns, and the watched strings in order', async () => {
     await fc.assert(
@@ -87,36 +85,15 @@ const columns = specs({
   hash: 'text?',
   tags: 'list?',
 })
-const rows = Array.from(
-  { length: 60 },
-  (_, i): Row => ({
-    id: i,
-    at: i * 1_000_000,
-    flag: i % 2 === 0,
-    name: `person ${i}`,
-    hash: `${SECRET}${i % 7}`,
-    tags: [SECRET],
-  }),
-)
+const rows = Array.from({ length: 60 }, (_, i): Row => {
+  const [flag, name, hash] = [i % 2 === 0, `person ${i}`, `${SECRET}${i % 7}`]
+  return { id: i, at: i * 1_000_000, flag, name, hash, tags: [SECRET] }
+})
 const rowGroups = [[recordBatchOf(columns, rows.slice(0, 40))], [recordBatchOf(columns, rows.slice(40))]]
 
-function inspect(
-  bytes: Uint8Array,
-  format: Format,
-  reader: Partial<ShardReader> = {},
-): Promise<InspectedShard> {
-  return inspectShard(
-    {
-      size: bytes.length,
-      slice: async (start, end) => bytes.slice(start, end),
-      async *stream() {
-        yield bytes.slice()
-      },
-      ...reader,
-    },
-    format,
-    { columns, watch: ['hash'], onText: () => {} },
-  )
+function inspect(bytes: Uint8Array, format: Format, reader: Partial<ShardReader> = {}) {
+  const options = { columns, watch: ['hash'], onText: () => {} }
+  return inspectShard({ ...readerOf(bytes), ...reader }, format, options)
 }
 
 /** The error of an inspection, after a check that its message has no values. */

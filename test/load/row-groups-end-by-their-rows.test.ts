@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import type { RowChoice } from '../../src/load/index.ts'
 import { chooseRows, takeRows } from '../../src/load/take-rows.ts'
 import { rowGroups } from '../../src/load/write-shard.ts'
@@ -41,30 +41,19 @@ function expectedEnds(rows: readonly Row[], maxRows: number): number[] {
   return start === rows.length ? ends : [...ends, rows.length]
 }
 
-type Framing = {
-  readonly rows: number
+const framing = fc.record({
+  rows: fc.integer({ min: 1, max: 2500 }),
   /** Whether domains and sources are tables of distinct values. */
-  readonly table: boolean
+  table: fc.boolean(),
   /** Whether the page has other rows between these. */
-  readonly scattered: boolean
-  readonly most: number
-}
-const pages: fc.Arbitrary<Framing[]> = fc.array(
-  fc.record({
-    rows: fc.integer({ min: 1, max: 2500 }),
-    table: fc.boolean(),
-    scattered: fc.boolean(),
-    most: fc.integer({ min: 20, max: 3000 }),
-  }),
-  { minLength: 1, maxLength: 6 },
-)
+  scattered: fc.boolean(),
+  most: fc.integer({ min: 20, max: 3000 }),
+})
+type Framing = typeof framing extends fc.Arbitrary<infer T> ? T : never
+const pages = fc.array(framing, { minLength: 1, maxLength: 6 })
 
 /** The ends of the row groups if the rows come in such pages. */
-async function endsOf(
-  rows: readonly Row[],
-  maxRows: number,
-  pages: readonly Framing[],
-): Promise<readonly number[]> {
+async function endsOf(rows: readonly Row[], maxRows: number, pages: readonly Framing[]): Promise<number[]> {
   async function* batches(): AsyncGenerator<RecordBatch> {
     for (let done = 0, number = 0; done < rows.length; number++) {
       const page = pages[number % pages.length]!
@@ -85,10 +74,9 @@ async function endsOf(
   return ends
 }
 
-function framed(
-  own: readonly Row[],
-  { table, scattered }: Framing,
-): { recordBatch: RecordBatch; choice: RowChoice } {
+type Framed = { readonly recordBatch: RecordBatch; readonly choice: RowChoice }
+
+function framed(own: readonly Row[], { table, scattered }: Framing): Framed {
   if (!scattered) return { recordBatch: recordBatchOf(own, table), choice: { from: 0, to: own.length } }
   const all: Row[] = []
   const choice = new Uint32Array(own.length)
@@ -103,35 +91,23 @@ function framed(
 function recordBatchOf(rows: readonly Row[], isTable: boolean): RecordBatch {
   const sources = tableOf(rows, ({ source }) => source)
   const domains = tableOf(rows, ({ domain }) => domain)
-  const inTable = (number: number) => (isTable ? number : null)
-  const texts = (name: string, group: number | null, lengths: readonly number[]): Column => {
-    const valid = Uint8Array.from(lengths, (length) => (length < 0 ? 0 : 1))
-    return { name, group, values: { ...blank(lengths.map((length) => Math.max(0, length))), valid } }
+  const texts = (name: string, table: number, of: readonly Row[], lengthOf: (row: Row) => number): Column => {
+    const valid = Uint8Array.from(of, (row) => (lengthOf(row) < 0 ? 0 : 1))
+    const values = { ...blank(of.map((row) => Math.max(0, lengthOf(row)))), valid }
+    return { name, group: isTable ? table : null, values }
   }
-  const listed = isTable ? sources.entries : rows
+  const [ofDomains, ofSources] = isTable ? [domains.entries, sources.entries] : [rows, rows]
   const offsets = Uint32Array.from({ length: rows.length + 1 }, (_, row) => 2 * row)
   const urls = blank(rows.flatMap(({ urls }) => [urls, urls]))
   return {
     rows: rows.length,
     groups: [{ size: 1, indices: null }, ...(isTable ? [sources.group, domains.group] : [])],
     columns: [
-      texts(
-        'domain',
-        inTable(2),
-        (isTable ? domains.entries : rows).map(({ domain }) => domain),
-      ),
+      texts('domain', 2, ofDomains, ({ domain }) => domain),
       { name: 'urls', group: null, values: { kind: 'list', offsets, items: urls, valid: null } },
-      texts(
-        'source_id',
-        inTable(1),
-        listed.map(({ source }) => source.id),
-      ),
-      texts(
-        'source_description_en',
-        inTable(1),
-        listed.map(({ source }) => source.description),
-      ),
-      texts('query_value', 0, [QUERY.length]),
+      texts('source_id', 1, ofSources, ({ source }) => source.id),
+      texts('source_description_en', 1, ofSources, ({ source }) => source.description),
+      { name: 'query_value', group: 0, values: blank([QUERY.length]) },
     ],
   }
 }
@@ -143,31 +119,29 @@ function blank(lengths: readonly number[]): TextVector {
   return { kind: 'text', offsets, bytes: new Uint8Array(0), valid: null }
 }
 
-describe('a row group', () => {
-  it('ends at the same row whatever the record batches of its rows', async () => {
-    // Ranges of rows: short ones, with long strings of their own, and with long strings that they share.
-    const range = fc.record({
-      rows: fc.integer({ min: 1, max: 2500 }),
-      domain: fc.constantFrom(-1, 0, 10, 9000),
-      urls: fc.constantFrom(0, 1500),
-      sources: fc.constantFrom(1, 40, 300),
-      sourceBytes: fc.constantFrom(0, 20, 60_000),
-    })
-    const made = fc.array(range, { minLength: 1, maxLength: 4 }).map((ranges) =>
-      ranges.flatMap(({ rows, domain, urls, sources, sourceBytes }, number) => {
-        const known = Array.from({ length: sources }, (_, one) => sourceOf(`${number}-${one}`, sourceBytes))
-        return Array.from({ length: rows }, (_, row): Row => {
-          return { domain: domain + (row % 2), urls, source: known[row % sources]! }
-        })
-      }),
-    )
-    const maxRows = fc.constantFrom(700, 2000, 2500, 100_000)
-    await fc.assert(
-      fc.asyncProperty(made, maxRows, pages, pages, async (rows, maxRows, ...framings) => {
-        const expected = expectedEnds(rows, maxRows)
-        for (const framing of framings) expect(await endsOf(rows, maxRows, framing)).toEqual(expected)
-      }),
-      { numRuns: cases(30, 5) },
-    )
+it('a row group ends at the same row whatever the record batches of its rows', async () => {
+  // Ranges of rows: short ones, with long strings of their own, and with long strings that they share.
+  const range = fc.record({
+    rows: fc.integer({ min: 1, max: 2500 }),
+    domain: fc.constantFrom(-1, 0, 10, 9000),
+    urls: fc.constantFrom(0, 1500),
+    sources: fc.constantFrom(1, 40, 300),
+    sourceBytes: fc.constantFrom(0, 20, 60_000),
   })
+  const made = fc.array(range, { minLength: 1, maxLength: 4 }).map((ranges) =>
+    ranges.flatMap(({ rows, domain, urls, sources, sourceBytes }, number) => {
+      const known = Array.from({ length: sources }, (_, one) => sourceOf(`${number}-${one}`, sourceBytes))
+      return Array.from({ length: rows }, (_, row): Row => {
+        return { domain: domain + (row % 2), urls, source: known[row % sources]! }
+      })
+    }),
+  )
+  const maxRows = fc.constantFrom(700, 2000, 2500, 100_000)
+  await fc.assert(
+    fc.asyncProperty(made, maxRows, pages, pages, async (rows, maxRows, ...framings) => {
+      const expected = expectedEnds(rows, maxRows)
+      for (const framing of framings) expect(await endsOf(rows, maxRows, framing)).toEqual(expected)
+    }),
+    { numRuns: cases(30, 5) },
+  )
 })

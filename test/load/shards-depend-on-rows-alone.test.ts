@@ -60,46 +60,28 @@ const anyRow: fc.Arbitrary<OwnRow> = fc
     return { row: { ...row, ...source, query_type: 'domain', query_value: 'acme.com' }, window }
   })
 
-/** How rows of both folders, and rows that are left out, are mixed in pages; and what happens to each page. */
-type Framing = {
-  /** The source of the next row of the responses: a folder's number, or 2 for one that is left out. */
-  readonly from: readonly number[]
-  /** At most so many turns of the event loop pass before a row group is encoded. */
-  readonly slow: number
-  readonly pages: readonly {
-    readonly rows: number
-    /** Whether domains are a table of distinct values. */
-    readonly table: boolean
-    /** Whether integers are 64-bit though doubles would be exact. */
-    readonly wide: boolean
-    /** Whether the next page is passed before this one is committed. */
-    readonly hurry: boolean
-    /** Whether the run stops after it, and another one resumes. */
-    readonly stop: boolean
-  }[]
-}
-const framing: fc.Arbitrary<Framing> = fc.record({
-  from: fc.array(fc.nat({ max: 2 }), { minLength: 20, maxLength: 60 }),
-  slow: fc.constantFrom(0, 3, 60),
-  pages: fc.array(
-    fc.record({
-      rows: fc.integer({ min: 1, max: 40 }),
-      table: fc.boolean(),
-      wide: fc.boolean(),
-      hurry: fc.boolean(),
-      stop: fc.boolean(),
-    }),
-    { minLength: 3, maxLength: 12 },
-  ),
+const page = fc.record({
+  rows: fc.integer({ min: 1, max: 40 }),
+  /** Whether domains are a table of distinct values. */
+  table: fc.boolean(),
+  /** Whether integers are 64-bit though doubles would be exact. */
+  wide: fc.boolean(),
+  /** Whether the next page is passed before this one is committed. */
+  hurry: fc.boolean(),
+  /** Whether the run stops after it, and another one resumes. */
+  stop: fc.boolean(),
 })
+/** How rows of both folders, and rows that are left out, are mixed in pages; and what happens to each page. */
+const framing = fc.record({
+  /** The source of the next row of the responses: a folder's number, or 2 for one that is left out. */
+  from: fc.array(fc.nat({ max: 2 }), { minLength: 20, maxLength: 60 }),
+  /** At most so many turns of the event loop pass before a row group is encoded. */
+  slow: fc.constantFrom(0, 3, 60),
+  pages: fc.array(page, { minLength: 3, maxLength: 12 }),
+})
+type Framing = typeof framing extends fc.Arbitrary<infer T> ? T : never
 const stranger: OwnRow = {
-  row: {
-    ...anyRowOf('nobody.com'),
-    ...sources[2],
-    id: 2n ** 62n,
-    source_id: 'stranger',
-    domain: 'stranger.com',
-  },
+  row: { ...anyRowOf('stranger.com'), ...sources[2], id: 2n ** 62n, source_id: 'stranger' },
   window: 'other',
 }
 
@@ -195,12 +177,9 @@ function slices<T>(items: readonly T[], size: number): T[][] {
   return Array.from({ length: count }, (_, at) => items.slice(at * size, (at + 1) * size))
 }
 
-function recordBatchFor(rows: readonly OwnRow[], groups: readonly (readonly string[])[]): RecordBatch {
-  return recordBatchOf(
-    columns,
-    rows.map(({ row }) => row),
-    groups,
-  )
+function recordBatchFor(own: readonly OwnRow[], groups: readonly (readonly string[])[]): RecordBatch {
+  const rows = own.map(({ row }) => row)
+  return recordBatchOf(columns, rows, groups)
 }
 
 /** Commits the rows in such pages, and seals the shards. */
@@ -261,10 +240,8 @@ function slicesOf(
   response: readonly { readonly folder: number; readonly own: OwnRow }[],
   { table, wide }: Framing['pages'][number],
 ): Slice[] {
-  const recordBatch = recordBatchFor(
-    response.map(({ own }) => own),
-    [...(table ? [['domain']] : []), SOURCE, QUERY],
-  )
+  const rows = response.map(({ own }) => own)
+  const recordBatch = recordBatchFor(rows, [...(table ? [['domain']] : []), SOURCE, QUERY])
   const times = response.map(({ own }) => own.row.imported_at as number)
   const page = new PageRows(
     encodeRecordBatch(wide ? widened(recordBatch) : recordBatch),
@@ -287,10 +264,8 @@ function widened({ columns, ...recordBatch }: RecordBatch): RecordBatch {
   const wide = columns.map((column) => {
     const { values } = column
     if (values.kind !== 'number') return column
-    return {
-      ...column,
-      values: { ...values, kind: 'int64' as const, values: BigInt64Array.from(values.values, BigInt) },
-    }
+    const large = BigInt64Array.from(values.values, BigInt)
+    return { ...column, values: { ...values, kind: 'int64' as const, values: large } }
   })
   return { ...recordBatch, columns: wide }
 }

@@ -63,6 +63,9 @@ const BUSY: readonly Responses[] = [
 ]
 const BUSY_OPTIONS: WorldOptions = { rowGroupRows: 5, shardRows: 12, owned: false }
 
+/** How all pages are committed. */
+type CommitAll = 'commitInTurns' | 'commitInRounds'
+
 function windows(digits: string): number[] {
   return [...digits].map(Number)
 }
@@ -73,10 +76,10 @@ const STEP = THOROUGH ? 1 : 17
 // That their bytes depend on their rows alone, also over several runs: `shards-depend-on-rows-alone`.
 describe('shards', () => {
   const ways: readonly (readonly [string, CommitAll, number])[] = [
-    ['one by one', commitInTurns, 0],
-    ['one by one with row groups encoded behind them', commitInTurns, 40],
-    ['concurrently with row groups encoded behind them', commitRounds, 40],
-    ['concurrently', commitRounds, 0],
+    ['one by one', 'commitInTurns', 0],
+    ['one by one with row groups encoded behind them', 'commitInTurns', 40],
+    ['concurrently with row groups encoded behind them', 'commitInRounds', 40],
+    ['concurrently', 'commitInRounds', 0],
   ]
   it.each(some(ways, 2))(
     'committed %s are complete and have no row twice after a crash at any change of the disk',
@@ -87,7 +90,7 @@ describe('shards', () => {
       const counted = made()
       const counting = crashing(Number.POSITIVE_INFINITY)
       await counted.open(counting.wrap)
-      await commitAll(counted, () => {})
+      await counted[commitAll]()
       await counted.finish()
       await counted.expectComplete()
       expect(counting.used()).toBeGreaterThan(25)
@@ -113,7 +116,8 @@ describe('shards', () => {
       fc.asyncProperty(world, crashes, fc.boolean(), async ([responses, options], ats, isSlow) => {
         const encoder = isSlow ? slowEncoder(textEncoder, () => 20) : textEncoder
         const crashed = new World(responses, { ...options, encoder })
-        for (const at of ats) await runUntilCrash(crashed, at, at % 2 === 0 ? commitInTurns : commitRounds)
+        for (const at of ats)
+          await runUntilCrash(crashed, at, at % 2 === 0 ? 'commitInTurns' : 'commitInRounds')
         await crashed.open()
         expect(crashed.invalidated).toEqual([])
         await crashed.finish()
@@ -134,14 +138,10 @@ describe('open shards whose rows in the log did not survive', () => {
         const damaged = new World(...made)
         await damaged.open()
         for (const query of turns) await damaged.commitNext(query)
-        const records = [...damaged.journal!.state.openShards.values()].flatMap(
-          ({ batches: records }) => records,
-        )
+        const records = [...damaged.journal!.state.openShards.values()].flatMap(({ batches }) => batches)
         await damaged.close()
-        for (const { which, do: what, at } of records.length === 0 ? [] : damages) {
-          const blob = records[which % records.length]!.at
-          strike(damaged, blob, what, at)
-        }
+        for (const { which, do: what, at } of records.length === 0 ? [] : damages)
+          strike(damaged, records[which % records.length]!.at, what, at)
         await damaged.open()
         await damaged.finish()
         await damaged.expectComplete()
@@ -177,7 +177,7 @@ describe('open shards whose rows in the log did not survive', () => {
     await counted.expectComplete()
     for (let at = 1; at <= counting.used(); at += STEP) {
       const crashed = await damaged()
-      await runUntilCrash(crashed, at, commitInTurns)
+      await runUntilCrash(crashed, at, 'commitInTurns')
       await crashed.open()
       expect(crashed.invalidated.length).toBeLessThanOrEqual(2)
       await crashed.finish()
@@ -200,24 +200,13 @@ function strike({ root }: World, { file, offset, bytes }: BlobRef, what: string,
   }
 }
 
-/** Commits all pages. @param onCommit called after each confirmed commit */
-type CommitAll = (made: World, onCommit: () => void) => Promise<void>
-
-function commitInTurns(made: World, onCommit: () => void): Promise<void> {
-  return made.commitInTurns(onCommit)
-}
-
-async function commitRounds(made: World, onCommit: () => void): Promise<void> {
-  while (await made.commitRound()) onCommit()
-}
-
 /** Commits until the n-th change of the disk, then leaves everything as it is. @returns confirmed pages by query */
 async function runUntilCrash(crashed: World, at: number, commitAll: CommitAll): Promise<number[]> {
   const crash = crashing(at)
   let confirmed = crashed.responses.map(() => 0)
   try {
     await crashed.open(crash.wrap)
-    await commitAll(crashed, () => {
+    await crashed[commitAll](() => {
       confirmed = [...crashed.responses.keys()].map((query) => crashed.pagesOf(query))
     })
     await crashed.shards?.seal(crashed.shards.openFolders)

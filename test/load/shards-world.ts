@@ -384,14 +384,16 @@ export class World {
     }
   }
 
-  /** Commits the next page of every query at once. @returns false when none has one left */
-  async commitRound(): Promise<boolean> {
-    const commits = await Promise.allSettled(
-      [...this.responses.keys()].map((query) => this.commitNext(query)),
-    )
-    const failed = commits.find((commit) => commit.status === 'rejected')
-    if (failed !== undefined) throw failed.reason
-    return commits.some((commit) => commit.status === 'fulfilled' && commit.value)
+  /** The same, the next page of every query at once. */
+  async commitInRounds(onCommit: () => void = () => {}): Promise<void> {
+    for (;;) {
+      const queries = [...this.responses.keys()]
+      const commits = await Promise.allSettled(queries.map((query) => this.commitNext(query)))
+      const failed = commits.find((commit) => commit.status === 'rejected')
+      if (failed !== undefined) throw failed.reason
+      if (commits.every((commit) => commit.status === 'fulfilled' && !commit.value)) return
+      onCommit()
+    }
   }
 
   /** Commits every page that is left, in turns, and seals. */
