@@ -1,9 +1,8 @@
 import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
-import { pgRows } from '../support/postgres/client.ts'
 import { exits, start } from '../support/run-cli.ts'
-import { until, withQueue, world } from './support/world.ts'
+import { until, world } from './support/world.ts'
 
 const backend = 'postgres'
 
@@ -13,7 +12,7 @@ it('the queue names work and carries none: a worker runs the files that it has, 
   const canary = join(here.folder, '..', `${basename(here.folder)}.yaml`)
   onTestFinished(() => rmSync(canary, { force: true }))
   await here.submit()
-  await withQueue(here.env.SPILLWAY_QUEUE_URL!, async (queue) => {
+  await here.withQueue(async (queue) => {
     const change = async (organization: string, file: object, more: object = {}): Promise<void> => {
       const [entry] = await queue.pipelinesOf(organization).getJobs(['waiting'])
       expect(Object.keys(entry!.data).sort()).toEqual(
@@ -60,7 +59,7 @@ it('a job or a pipeline of a newer version is left to a newer worker', async () 
   const here = await world({ backend, organizations: 3 })
   await here.submit()
   const stored: unknown[] = []
-  await withQueue(here.env.SPILLWAY_QUEUE_URL!, async (queue) => {
+  await here.withQueue(async (queue) => {
     const jobs = await queue.organizations.getJobs(['waiting'])
     const job = jobs.find(({ name }) => name === 'org-0')!
     const [entry] = await queue.pipelinesOf('org-1').getJobs(['waiting'])
@@ -74,14 +73,12 @@ it('a job or a pipeline of a newer version is left to a newer worker', async () 
     ['org-0', 'org-1'].every((name) => worker.log().includes(`${name} was submitted by another version`)),
   )
   expect((await here.cli('submit', 'org-2.yaml', '--wait')).code).toBe(0)
-  const states = `SELECT name, state FROM bullmq.job WHERE queue = 'organizations' ORDER BY name`
-  await until('both are left', async () => {
-    const jobs = await pgRows(here.env.SPILLWAY_QUEUE_URL ?? '', states)
-    return jobs.slice(0, 2).every(({ state }) => state === 'delayed')
-  })
+  await until('both are left', async () =>
+    (await here.jobs()).slice(0, 2).every(({ state }) => state === 'delayed'),
+  )
   expect(here.searches('org-0').concat(here.searches('org-1'))).toEqual([])
   // What a newer worker finds is whole.
-  await withQueue(here.env.SPILLWAY_QUEUE_URL!, async (queue) => {
+  await here.withQueue(async (queue) => {
     const [job] = (await queue.organizations.getJobs(['delayed'])).filter(({ name }) => name === 'org-0')
     const [entry] = await queue.pipelinesOf('org-1').getJobs(['waiting'])
     expect([job, entry].map((each) => each?.data)).toEqual(

@@ -62,35 +62,31 @@ describe('a failure of one organization', () => {
       { pipeline: null, status: 'failed', error: { where: 'missing.yaml' } },
     ])
     await here.expectRows('org-0')
-    const jobs = await pgRows(
-      here.env.SPILLWAY_QUEUE_URL ?? '',
-      `SELECT name, state, failed_reason FROM bullmq.job WHERE queue = 'organizations' ORDER BY name`,
-    )
-    expect(jobs).toMatchObject([
+    expect(await here.jobs()).toMatchObject([
       { name: 'org-0', state: 'completed' },
       { name: 'org-1', state: 'failed', failed_reason: expect.stringContaining('org-1') },
       { name: 'org-2', state: 'completed' },
       { name: 'org-3', state: 'failed', failed_reason: expect.stringContaining('NO_SUCH_VARIABLE') },
     ])
     // The budget applies to one submission; the next one starts anew.
-    const again = await here.cli('submit', 'org-2.yaml', '--wait', '--json')
-    expect([again.code, JSON.parse(again.stdout)]).toEqual([4, expect.objectContaining({ requests: 5 })])
+    const again = await exits(4, here.cli('submit', 'org-2.yaml', '--wait', '--json'))
+    expect(JSON.parse(again.stdout)).toMatchObject({ requests: 5 })
     expect(here.searches('org-2')).toHaveLength(10)
   })
 
   it('ends a job with which too many workers have died', async () => {
     const here = await world({ backend, organizations: 2, ...SHORT_LEASE })
     await here.submit()
-    const url = here.env.SPILLWAY_QUEUE_URL ?? ''
     // As the last of them has left it.
     const died = `SET state = 'active', stalled_count = 30, lock_token = 'gone', locked_until_ms = 1`
-    await pgRows(url, `UPDATE bullmq.job ${died} WHERE queue = 'organizations' AND name = 'org-0'`)
+    await pgRows(
+      here.env.SPILLWAY_QUEUE_URL!,
+      `UPDATE bullmq.job ${died} WHERE queue = 'organizations' AND name = 'org-0'`,
+    )
     here.workerHere()
-    const failed = `SELECT failed_reason FROM bullmq.job WHERE queue = 'organizations' AND state = 'failed'`
-    await until('it has failed', async () => {
-      const [job] = await pgRows(url, failed)
-      return String(job?.failed_reason).includes('stalled')
-    })
+    await until('it has failed', async () =>
+      (await here.jobs()).some(({ failed_reason }) => String(failed_reason).includes('stalled')),
+    )
     expect(here.searches('org-0')).toEqual([])
     await until('the other has ended', () => existsSync(join(here.folder, 'org-1', '_SUCCESS')))
     // Submitted again, it starts anew.
@@ -99,23 +95,15 @@ describe('a failure of one organization', () => {
 
   it('waits for the next month when its searches for this month are used up', async () => {
     // A page is a search.
-    const here = await world({
-      backend,
-      parts: { extract: { monthly_searches: 5 } },
-      sandbox: { rowsPerSearch: 0 },
-    })
+    const parts = { extract: { monthly_searches: 5 } }
+    const here = await world({ backend, parts, sandbox: { rowsPerSearch: 0 } })
     here.workerHere()
-    const { code, stdout } = await here.submit('--wait', '--json')
-    expect([code, JSON.parse(stdout)]).toEqual([
-      4,
-      expect.objectContaining({ status: 'budget', requests: 5 }),
-    ])
-    const [job] = await pgRows(
-      here.env.SPILLWAY_QUEUE_URL ?? '',
-      `SELECT state, process_at_ms::float8 AS at FROM bullmq.job WHERE queue = 'organizations'`,
-    )
+    const { stdout } = await exits(4, here.submit('--wait', '--json'))
+    expect(JSON.parse(stdout)).toMatchObject({ status: 'budget', requests: 5 })
+    const [job] = await here.jobs()
     const now = new Date()
-    expect(job).toEqual({ state: 'delayed', at: Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1) })
+    const nextMonth = Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1)
+    expect([job!.state, Number(job!.process_at_ms)]).toEqual(['delayed', nextMonth])
   })
 
   it('locks its data set against run', async () => {
@@ -126,10 +114,9 @@ describe('a failure of one organization', () => {
     here.workerHere()
     await here.submit()
     await until('it is at work', () => here.searches().length > 1)
-    const run = await here.cli('run', 'org-0.yaml')
-    expect([run.code, run.stderr]).toEqual([5, expect.stringContaining('Another run holds this pipeline')])
+    await exits(5, here.cli('run', 'org-0.yaml'), 'Another run holds this pipeline')
     letGo()
-    expect((await here.submit('--wait')).code).toBe(0)
+    await exits(0, here.submit('--wait'))
   })
 })
 
@@ -154,11 +141,9 @@ it('no table and no log contains a secret, or a masked query value', async () =>
   const { stdout, stderr } = await exits(0, here.submit('--wait', '--json'))
   worker.kill('SIGTERM')
   await worker.ended
-  const url = here.env.SPILLWAY_QUEUE_URL ?? ''
-  const tables = await pgRows(
-    url,
-    `SELECT table_name AS name FROM information_schema.tables WHERE table_schema = 'bullmq'`,
-  )
+  const url = here.env.SPILLWAY_QUEUE_URL!
+  const named = `SELECT table_name AS name FROM information_schema.tables WHERE table_schema = 'bullmq'`
+  const tables = await pgRows(url, named)
   let text = stdout + stderr + worker.log()
   for (const { name } of tables) text += JSON.stringify(await pgRows(url, `SELECT * FROM bullmq."${name}"`))
   expect(text).toContain('LEAKED')
@@ -171,9 +156,9 @@ it('what a worker lacks is reported with file and line, and no file is written',
   const here = await world({ backend })
   here.write('org-0', { service: { token_env: 'OF_NOBODY' } })
   start(['worker'], here.folder, here.env)
-  const { code, stdout } = await here.submit('--wait', '--json')
+  const { stdout } = await exits(2, here.submit('--wait', '--json'))
   const { pipeline, error } = JSON.parse(stdout)
-  expect([code, pipeline]).toEqual([2, 'org-0'])
+  expect(pipeline).toBe('org-0')
   expect(error.next).toMatch(
     /org-0\.yaml:\d+:\d+: service\.token_env: the environment variable OF_NOBODY is not set/,
   )
@@ -182,18 +167,10 @@ it('what a worker lacks is reported with file and line, and no file is written',
 
 it('missing and wrong settings are reported before anything is changed', async () => {
   const here = await world({ backend, url: 'postgres://postgres@127.0.0.1:1/none' })
-  const unreachable = await here.submit()
-  expect([unreachable.code, unreachable.stderr]).toEqual([
-    1,
-    expect.stringContaining('The queue does not respond (ECONNREFUSED)'),
-  ])
+  await exits(1, here.submit(), 'The queue does not respond (ECONNREFUSED)')
   const { SPILLWAY_QUEUE_URL: _, ...env } = here.env
-  const unset = await carryOut({ args: ['worker'], cwd: here.folder, env })
-  expect([unset.code, unset.stderr]).toEqual([2, expect.stringContaining('SPILLWAY_QUEUE_URL is not set')])
-  const wrong = await carryOut({
-    args: ['submit', 'org-0.yaml'],
-    cwd: here.folder,
-    env: { ...env, SPILLWAY_QUEUE_URL: 'amqp://x' },
-  })
-  expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('is no address of a queue')])
+  const cwd = here.folder
+  await exits(2, carryOut({ args: ['worker'], cwd, env }), 'SPILLWAY_QUEUE_URL is not set')
+  const wrong = { ...env, SPILLWAY_QUEUE_URL: 'amqp://x' }
+  await exits(2, carryOut({ args: ['submit', 'org-0.yaml'], cwd, env: wrong }), 'is no address of a queue')
 })

@@ -1,13 +1,12 @@
-import { describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { THOROUGH } from '../support/thorough.ts'
 import {
-  BACKENDS,
+  describeOnEach,
   expectAllOfIt,
   LOOK_MS,
   SHORT_LEASE,
   until,
   type World,
-  withQueue,
   world,
 } from './support/world.ts'
 
@@ -21,17 +20,17 @@ function pages(here: World, count: number, organization = ORGANIZATION): Promise
 }
 
 async function pause(here: World): Promise<void> {
-  await withQueue(here.env.SPILLWAY_QUEUE_URL!, async (queue) => {
-    await until('the pause is stored', async () => {
+  await here.withQueue((queue) =>
+    until('the pause is stored', async () => {
       const [entry] = await queue.pipelinesOf(ORGANIZATION).getJobs(['waiting'])
       const standing = entry?.progress as { pausedUntilMs?: number | null } | undefined
       return standing?.pausedUntilMs != null
-    })
-  })
+    }),
+  )
 }
 
-describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
-  it.skipIf(skip)('a worker is killed: another resumes with the next page', async () => {
+describeOnEach((backend) => {
+  it('a worker is killed: another resumes with the next page', async () => {
     // The first worker cannot complete the export before the second one has started.
     const faults = [{ kind: 'hang', requests: [4] }] as const
     const here = await world({ backend, ...SHORT_LEASE, sandbox: { ...SLOW, records: 300, faults } })
@@ -50,7 +49,7 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
     await expectAllOfIt(here, [first, second], 1)
   })
 
-  it.runIf(THOROUGH && !skip)(
+  it.runIf(THOROUGH)(
     'a worker is stopped for longer than its lease, and can change nothing when it resumes',
     async () => {
       const here = await world({ backend, ...SHORT_LEASE, sandbox: { ...SLOW, records: 300 } })
@@ -70,7 +69,7 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
     },
   )
 
-  it.runIf(THOROUGH && !skip)(
+  it.runIf(THOROUGH)(
     'a pause of the service holds for the next worker, whatever the clock of the last',
     async () => {
       const demandedMs = 5_000

@@ -5,18 +5,7 @@ import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet'
 import { icebergRead } from 'icebird'
 import { expect, test } from 'vitest'
 import { cases } from '../support/thorough.ts'
-import {
-  deltaShards,
-  type EntryRow,
-  icebergShards,
-  itemsOf,
-  type ManifestRow,
-  metadataOf,
-  readAvro,
-  servedOver,
-  type TableWorld,
-  tableWorld,
-} from './world.ts'
+import { icebergFiles, itemsOf, servedOver, type TableWorld, tableWorld } from './world.ts'
 
 const MONTHS = ['2024-01', '2024-02', '2024-03']
 
@@ -74,8 +63,8 @@ test('both tables have the rows of the shards, and bounds that hold every value'
       }
       expect(await world.run()).toMatchObject({ status: 'complete', rows: items.length * keywords.length })
       const shards = await world.shards()
-      expect(await icebergShards(world.out, await metadataOf(world.out))).toEqual(shards)
-      expect(await deltaShards(world.out)).toEqual(shards)
+      expect(await world.iceberg()).toEqual(shards)
+      expect(await world.delta()).toEqual(shards)
       const rowsOf = new Map<string, readonly Row[]>()
       for (const path of shards) rowsOf.set(path, await rowsIn(join(world.out, path), false))
       const inFiles = await Promise.all(shards.map((path) => rowsIn(join(world.out, path), true)))
@@ -137,24 +126,17 @@ function compared(a: Value, b: Value): number {
 }
 
 async function icebergBounds({ out, metadata }: TableWorld): Promise<readonly Bounds[]> {
-  const { location, schemas, snapshots } = await metadata()
-  const root = location.replace(/_iceberg$/, '')
-  const fields = new Map(schemas.at(-1)!.fields.map((each) => [each.id, each]))
-  const bounds: Bounds[] = []
-  for (const { manifest_path } of await readAvro<ManifestRow>(
-    join(out, snapshots.at(-1)!['manifest-list'].slice(root.length)),
-  )) {
-    for (const { data_file } of await readAvro<EntryRow>(join(out, manifest_path.slice(root.length)))) {
-      for (const [index, { key, value }] of data_file.lower_bounds.entries()) {
-        const { name, type } = fields.get(key)!
-        const decoded = (bytes: Buffer): Value =>
-          type === 'string' ? bytes.toString() : bytes.readBigInt64LE()
-        const [min, max] = [decoded(value), decoded(data_file.upper_bounds[index]!.value)]
-        bounds.push({ path: data_file.file_path.slice(root.length), column: name, min, max, slack: 0n })
-      }
-    }
-  }
-  return bounds
+  const current = await metadata()
+  const fields = new Map(current.schemas.at(-1)!.fields.map((each) => [each.id, each]))
+  return (await icebergFiles(out, current)).flatMap(({ path, lower_bounds, upper_bounds }) =>
+    lower_bounds.map(({ key, value }, index): Bounds => {
+      const { name, type } = fields.get(key)!
+      const decoded = (bytes: Buffer): Value =>
+        type === 'string' ? bytes.toString() : bytes.readBigInt64LE()
+      const [min, max] = [decoded(value), decoded(upper_bounds[index]!.value)]
+      return { path, column: name, min, max, slack: 0n }
+    }),
+  )
 }
 
 async function deltaBounds({ out }: TableWorld): Promise<readonly Bounds[]> {

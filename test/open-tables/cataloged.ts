@@ -30,8 +30,7 @@ const PEOPLE = ['person-1@scatterholt.com']
 
 export const CHANGES: Readonly<Record<string, (world: TableWorld) => Promise<unknown>>> = {
   'a run': (world) => {
-    world.until = '2024-04-01'
-    return world.run()
+    return world.runUntil('2024-04-01')
   },
   redo: (world) => {
     const { items } = world.service

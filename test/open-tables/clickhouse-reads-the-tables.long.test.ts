@@ -5,7 +5,7 @@ import { ACCOUNT, KEY } from '../azure/azurite.ts'
 import type { Fields } from '../run/world.ts'
 import { BUCKET, bucketOf, startBucket } from '../support/bucket.ts'
 import { startContainer } from '../support/container.ts'
-import { newWorkspace } from '../support/workspace.ts'
+import { monthsUntil, newWorkspace } from '../support/workspace.ts'
 import { CHANGES, cataloged, TOKEN } from './cataloged.ts'
 import { ask } from './clickhouse/ask.ts'
 import { itemsOf, type TableWorld, tableWorld } from './world.ts'
@@ -61,11 +61,9 @@ it.each([[['query', 'window']], [['query']], ['none']] as const)(
       partition_by: partition_by as never,
     })
     world.transform = { extra_columns: EXTRA as never, secret: 'partial' }
-    world.until = '2024-03-01'
-    await world.run()
+    await world.runUntil('2024-03-01')
     const older = (await world.metadata())['current-snapshot-id']
-    world.until = '2024-04-01'
-    await world.run()
+    await world.runUntil('2024-04-01')
     await expectSame(world, VALUES.length)
     const [then] = await ask(world.folder, [
       `SELECT count() FROM icebergLocal('out/_iceberg') SETTINGS iceberg_snapshot_id = ${older}`,
@@ -149,10 +147,7 @@ it.each([
   onTestFinished(() => void vi.unstubAllEnvs())
   const here = await newWorkspace(
     {
-      extract: {
-        domains: ['scatterholt.com'],
-        windows: { from: '2024-01-01', until: '2024-03-01', every: 'month' },
-      },
+      extract: { domains: ['scatterholt.com'], windows: monthsUntil('2024-03-01') },
       load: { path: `${bucket.address}/team`, table_formats: ['iceberg', 'delta'] },
     },
     {},

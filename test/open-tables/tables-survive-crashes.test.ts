@@ -8,7 +8,7 @@ import type { TableState } from '../../src/open-tables/index.ts'
 import { storeAt } from '../disk/temporary-store.ts'
 import { Crash, crashing } from '../load/shards-world.ts'
 import { THOROUGH } from '../support/thorough.ts'
-import { itemsOf, type Marks, type TableWorld, tableWorld, updateTo } from './world.ts'
+import { deltaFile, itemsOf, type Marks, type TableWorld, tableWorld, updateTo } from './world.ts'
 
 const DAYS = ['2024-01-05', '2024-02-10', '2024-03-03']
 
@@ -80,8 +80,7 @@ it('a crash at any change leaves tables that the next command completes: nothing
         const metadata = await world.metadata()
         // As many commits as without the crash.
         expect(metadata.snapshots.at(-1)!['sequence-number']).toBe(commits)
-        const next = `_delta_log/${String(commits).padStart(20, '0')}.json`
-        expect(existsSync(join(world.out, next))).toBe(false)
+        expect(existsSync(join(world.out, deltaFile(commits)))).toBe(false)
         const hint = await readFile(join(world.out, '_iceberg/metadata/version-hint.text'), 'utf8')
         expect(hint).toBe(String(commits))
         // Metadata that has expired is gone, also if the crash came after the commit.
@@ -145,7 +144,7 @@ it.each(['iceberg', 'delta'] as const)(
     })
     expect([...states![0]!.shards.keys()]).toEqual(shards.slice(1).map(({ path }) => path))
     if (format === 'delta') {
-      expect(existsSync(join(world.out, '_delta_log/00000000000000000001.json'))).toBe(true)
+      expect(existsSync(join(world.out, deltaFile(1)))).toBe(true)
       return
     }
     const metadata = await world.metadata()

@@ -3,6 +3,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
+import { refusal } from '../disk/errors.ts'
 import { shardPaths } from '../support/read-shards.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { type Cataloged, CHANGES, cataloged, OURS, TOKEN } from './cataloged.ts'
@@ -52,8 +53,7 @@ it.each(some(Object.entries(CHANGES), 3))(
   'after %s the catalog shows the table as it is, and at no request a reader misses a file',
   async (_, change) => {
     const { world, catalog } = await cataloged()
-    world.until = '2024-03-01'
-    await world.run()
+    await world.runUntil('2024-03-01')
     const before = shownVersion(catalog)
     const failures: unknown[] = []
     catalog.onRequest = async () => {
@@ -78,14 +78,15 @@ it('a namespace of several levels is made level by level, and found by the separ
   expect(catalog.requests.at(-1)).toBe('GET /api/v1/w1/namespaces/security%2Eleaks/tables/acme')
 })
 
-it('the address and the prefix are those that the catalog configures', async () => {
+it('the address and the prefix are those that the catalog configures; what is no text is ignored', async () => {
   const { world, catalog } = await cataloged()
   const other = await startCatalog()
   other.prefix = 'a/b'
-  catalog.overrides = { uri: `${other.url}/`, prefix: 'a/b' }
-  await world.run()
+  const noTexts = { 'cache-seconds': 30, nested: { a: [1] }, 'namespace-separator': 31 }
+  catalog.overrides = { uri: `${other.url}/`, prefix: 'a/b', ...noTexts }
+  expect(await world.run()).toMatchObject({ status: 'complete', error: null })
   expect(other.requests.every((line) => line.includes('/v1/a/b/namespaces'))).toBe(true)
-  expect(other.table()).toBeDefined()
+  await expectInLine({ world, catalog: other })
 })
 
 it('another table that comes in the middle of a run is not touched either; rows are safe', async () => {
@@ -113,8 +114,7 @@ it('a request that fails once is repeated, whichever it is', async () => {
     for (let at = 0, reached = true; reached; at += STEP) {
       for (const fault of THOROUGH ? FAULTS : [FAULTS[at % FAULTS.length]!]) {
         const { world, catalog } = await cataloged()
-        world.until = '2024-03-01'
-        await world.run()
+        await world.runUntil('2024-03-01')
         catalog.requests.length = 0
         catalog.onRequest = (_, index) => (index === at ? fault : null)
         await CHANGES[change]!(world)
@@ -129,8 +129,7 @@ it('a catalog that fails from some request on leaves the rows safe and the forme
   for (const change of some(Object.keys(CHANGES), 1)) {
     for (let at = 0; at < 20; at += STEP) {
       const { world, catalog } = await cataloged()
-      world.until = '2024-03-01'
-      await world.run()
+      await world.runUntil('2024-03-01')
       const before = shownVersion(catalog)
       catalog.requests.length = 0
       catalog.onRequest = (_, index) => (index < at ? null : 'lost')
@@ -142,17 +141,12 @@ it('a catalog that fails from some request on leaves the rows safe and the forme
         expect(catalog.requests.length).toBeLessThanOrEqual(at)
         break
       }
-      expect(error).toMatchObject({
-        kind: 'transient',
-        message: expect.stringContaining('The rows are safe'),
-      })
+      const message = expect.stringContaining('The rows are safe')
+      expect(error).toMatchObject({ kind: 'transient', message })
       if (shownVersion(catalog) === before)
         expect((await readThrough({ world, catalog })).length).toBeGreaterThan(0)
-      const { catalog: shown, failure } = await world.bring()
-      expect({ failure, shown }).toMatchObject({
-        failure: null,
-        shown: { table: 'leaks.acme', inLine: true },
-      })
+      const shown = { table: 'leaks.acme', inLine: true }
+      expect(await world.bring()).toMatchObject({ failure: null, catalog: shown })
       await expectInLine({ world, catalog })
       await world.run()
       expect(existsSync(join(world.out, '_SUCCESS'))).toBe(true)
@@ -165,13 +159,11 @@ it('a catalog that fails from some request on leaves the rows safe and the forme
 it('metadata that the catalog still points to stays through several commits, and goes once it has moved on', async () => {
   const { world, catalog } = await cataloged()
   world.load = { ...world.load, table_snapshots: 1 }
-  world.until = '2024-02-01'
-  await world.run()
+  await world.runUntil('2024-02-01')
   const shown = catalog.table()!.location
   catalog.onRequest = () => 503
   for (const until of ['2024-03-01', '2024-04-01']) {
-    world.until = until
-    expect(await world.run()).toMatchObject({ status: 'failed', error: { kind: 'transient' } })
+    expect(await world.runUntil(until)).toMatchObject({ status: 'failed', error: { kind: 'transient' } })
     expect(existsSync(fileURLToPath(shown))).toBe(true)
     expect(await readThrough({ world, catalog })).toHaveLength(2)
   }
@@ -207,10 +199,8 @@ it.each(some([200, 400, 406, 501, 409], 2))(
   async (status) => {
     const { world, catalog } = await cataloged()
     catalog.overwrite = status
-    world.until = '2024-02-01'
-    expect(await world.run()).toMatchObject({ error: null })
-    world.until = '2024-04-01'
-    expect(await world.run()).toMatchObject({
+    expect(await world.runUntil('2024-02-01')).toMatchObject({ error: null })
+    expect(await world.runUntil('2024-04-01')).toMatchObject({
       status: 'failed',
       partitions: { failed: 0, pending: 0 },
       error: { kind: 'refused', message: expect.stringMatching(/overwrite.*purgeRequested=false/s) },
@@ -247,26 +237,17 @@ it.each([
   expect(world.service.received).toEqual([])
 })
 
-it('what a catalog configures besides texts is ignored', async () => {
-  const { world, catalog } = await cataloged()
-  catalog.overrides = { 'cache-seconds': 30, nested: { a: [1] }, 'namespace-separator': 31 }
-  expect(await world.run()).toMatchObject({ status: 'complete', error: null })
-  await expectInLine({ world, catalog })
-})
-
 it('a refused token is refused before anything is requested; it is in no error and in no file', async () => {
   const { world, catalog } = await cataloged()
   world.env.CATALOG_TOKEN = 'a-wrong-token-of-the-catalog'
-  const error = await world.run().catch((error: Error) => error)
-  expect(error).toMatchObject({ kind: 'credentials' })
-  expect(String((error as Error).message)).not.toContain('wrong-token')
+  const error = await refusal(world.run())
+  expect(error.kind).toBe('credentials')
+  expect(error.message).not.toContain('wrong-token')
   expect(world.service.received).toEqual([])
   world.env.CATALOG_TOKEN = TOKEN
   await world.run()
   catalog.tokens = new Set()
-  expect(await world.run({ redo: ['*'] }).catch((error) => ({ error }))).toMatchObject({
-    error: { kind: 'credentials' },
-  })
+  expect((await refusal(world.run({ redo: ['*'] }))).kind).toBe('credentials')
   const names = await readdir(world.folder, { recursive: true, withFileTypes: true })
   for (const each of names.filter((name) => name.isFile())) {
     const bytes = await readFile(join(each.parentPath, each.name), 'latin1')
@@ -330,9 +311,9 @@ it('where no token is to be had, it is asked for at the beginning and at the end
 
 it('client credentials that are refused are, without the secret in the message', async () => {
   const { world, catalog } = await withOAuth({})
-  const error = await world.run().catch((error: Error) => error)
-  expect(error).toMatchObject({ kind: 'credentials', message: expect.stringContaining('invalid_client') })
-  expect((error as Error).message).not.toContain(CLIENT.secret)
+  const { kind, message } = await refusal(world.run())
+  expect([kind, message]).toEqual(['credentials', expect.stringContaining('invalid_client')])
+  expect(message).not.toContain(CLIENT.secret)
   expect(catalog.requests.filter((line) => line.includes('/oauth/tokens'))).toHaveLength(1)
   expect(world.service.received).toEqual([])
 })

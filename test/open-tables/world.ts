@@ -7,7 +7,7 @@ import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet'
 import { expect } from 'vitest'
 import type { OwnedStore } from '../../src/core/index.ts'
 import { bringTables, type TableSummary, WritableDataSet } from '../../src/data-set/index.ts'
-import { type PipelineSettings, pipelineFrom, runPipeline } from '../../src/index.ts'
+import { type PipelineSettings, pipelineFrom, runPipeline, verifyDataSet } from '../../src/index.ts'
 import { type TableMarks, updateTables } from '../../src/open-tables/index.ts'
 import { encoderBuild } from '../../src/package/index.ts'
 import type { ColumnStatistics } from '../../src/rows/index.ts'
@@ -68,6 +68,10 @@ export async function tableWorld(
     async run(settings: RunSettings = {}) {
       return runPipeline(await world.pipeline(), { env: world.env, clock: CLOCK, ...settings })
     },
+    runUntil(until: string) {
+      world.until = until
+      return world.run()
+    },
     /** What a change without a run needs. */
     changing: () => ({
       clock: CLOCK,
@@ -92,6 +96,7 @@ export async function tableWorld(
       (await readdir(join(out, '_iceberg/metadata'))).filter((name) => name.endsWith('.json')).sort(),
     iceberg: async () => icebergShards(out, await world.metadata()),
     delta: () => deltaShards(out),
+    deltaCommit: (version: number) => readFile(join(out, deltaFile(version)), 'utf8'),
   }
   return world
 }
@@ -188,31 +193,33 @@ export async function readAvro<Row>(file: string): Promise<Row[]> {
   return rows
 }
 
-/** Paths of the shards in a snapshot, by avsc; every file has to be there. */
-export async function icebergShards(
-  out: string,
-  metadata: IcebergMetadata,
-  id = metadata['current-snapshot-id'],
-) {
-  const root = metadata.location.replace(/\/_iceberg$/, '')
-  const local = (address: string): string => join(out, address.slice(root.length + 1))
-  const snapshot = metadata.snapshots.find((each) => each['snapshot-id'] === id)!
-  const paths: string[] = []
+/** What the current snapshot names, by avsc: its files, with their paths in the data set. */
+export async function icebergFiles(out: string, metadata: IcebergMetadata) {
+  const root = metadata.location.replace(/_iceberg$/, '')
+  const local = (address: string): string => join(out, address.slice(root.length))
+  const current = metadata['current-snapshot-id']
+  const snapshot = metadata.snapshots.find((each) => each['snapshot-id'] === current)!
+  const files: (EntryRow['data_file'] & { path: string })[] = []
   for (const { manifest_path, manifest_length } of await readAvro<ManifestRow>(
     local(snapshot['manifest-list']),
   )) {
     const file = local(manifest_path)
     expect((await readFile(file)).byteLength).toBe(manifest_length)
-    for (const { status, data_file } of await readAvro<EntryRow>(file)) {
-      if (status === 2) continue
-      const { file_path, file_size_in_bytes, record_count } = data_file
-      const shard = await asyncBufferFromFile(local(file_path))
-      expect(shard.byteLength).toBe(file_size_in_bytes)
-      expect(await parquetReadObjects({ file: shard })).toHaveLength(record_count)
-      paths.push(file_path.slice(root.length + 1))
-    }
+    for (const { status, data_file } of await readAvro<EntryRow>(file))
+      if (status !== 2) files.push({ ...data_file, path: data_file.file_path.slice(root.length) })
   }
-  return paths.sort()
+  return files
+}
+
+/** Paths of the shards in the current snapshot; every file has to be there. */
+export async function icebergShards(out: string, metadata: IcebergMetadata): Promise<string[]> {
+  const files = await icebergFiles(out, metadata)
+  for (const { path, file_size_in_bytes, record_count } of files) {
+    const shard = await asyncBufferFromFile(join(out, path))
+    expect(shard.byteLength).toBe(file_size_in_bytes)
+    expect(await parquetReadObjects({ file: shard })).toHaveLength(record_count)
+  }
+  return files.map(({ path }) => path).sort()
 }
 
 /** Whether the folder holds what the current metadata of the Iceberg table names, and nothing else. */
@@ -230,10 +237,20 @@ export async function expectNoMetadataLeft(out: string): Promise<void> {
   expect((await readdir(join(out, '_iceberg/metadata'))).sort()).toEqual([...named].sort())
 }
 
+/** Both tables and `verify` agree with the manifest. */
+export async function expectInLine(world: TableWorld): Promise<void> {
+  const shards = await world.shards()
+  expect(await world.iceberg()).toEqual(shards)
+  expect(await world.delta()).toEqual(shards)
+  expect(await verifyDataSet(await world.pipeline())).toMatchObject({ ok: true, problems: [] })
+}
+
+export const deltaFile = (version: number): string => `_delta_log/${String(version).padStart(20, '0')}.json`
+
 /** Paths of the shards in the last version of the Delta table, as its protocol says; every file has to be there. */
 export async function deltaShards(out: string): Promise<string[]> {
   const names = (await readdir(join(out, '_delta_log'))).sort()
-  expect(names).toEqual(names.map((_, i) => `${String(i).padStart(20, '0')}.json`))
+  expect(names.map((name) => `_delta_log/${name}`)).toEqual(names.map((_, version) => deltaFile(version)))
   const paths = new Set<string>()
   for (const name of names) {
     const lines = (await readFile(join(out, '_delta_log', name), 'utf8')).trimEnd().split('\n')

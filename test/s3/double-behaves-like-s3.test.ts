@@ -18,7 +18,7 @@ let double: S3Double
 let client: S3Client
 
 beforeAll(async () => {
-  double = await startS3Double({ region: REGION, credentials: [CREDENTIALS] })
+  double = await startS3Double()
   const { endpoint } = double
   const given = { endpoint, region: REGION, credentials: CREDENTIALS, forcePathStyle: true, maxAttempts: 1 }
   client = new S3Client(given)

@@ -1,5 +1,5 @@
 export type S3Server = { readonly endpoint: string; close(): Promise<void> }
 
 export const REGION = 'eu-central-1'
-/** Those that the double knows; the other server accepts any. */
+/** Those of the double; the other server accepts any. */
 export const CREDENTIALS = { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'made/up+for=tests' }

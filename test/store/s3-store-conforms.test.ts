@@ -14,7 +14,7 @@ const SERVERS: readonly (readonly [name: string, start: () => Promise<S3Server>,
   [
     'the double',
     // Small pages, so that even short listings have several.
-    () => startS3Double({ region: REGION, credentials: [CREDENTIALS], limits: { page: 7 } }),
+    () => startS3Double({ page: 7 }),
     cases(25, 3),
   ],
   ...(THOROUGH ? [['fauxqs behind a gate', () => startSecondServer(true), cases(5, 1)] as const] : []),

@@ -4,18 +4,16 @@ import { dirname, join } from 'node:path'
 import { onTestFinished, vi } from 'vitest'
 import type { StoredObject } from '../s3/double/objects.ts'
 import { type S3Double, type S3DoubleOptions, startS3Double } from '../s3/double/server.ts'
+import { CREDENTIALS } from '../s3/servers.ts'
 
 export const BUCKET = 'leaks'
 
 /** A store with one bucket, and the environment through which AWS tools find it. */
-export async function startBucket(
-  options: Pick<S3DoubleOptions, 'region' | 'ignoredConditions' | 'retention'> = {},
-): Promise<{ double: S3Double; env: Readonly<Record<string, string>> }> {
+export async function startBucket(options: S3DoubleOptions = {}) {
   const double = await startS3Double({ ...options, buckets: [BUCKET] })
-  const [{ accessKeyId, secretAccessKey }] = double.credentials as [S3Double['credentials'][number]]
-  const env = {
-    AWS_ACCESS_KEY_ID: accessKeyId,
-    AWS_SECRET_ACCESS_KEY: secretAccessKey,
+  const env: Readonly<Record<string, string>> = {
+    AWS_ACCESS_KEY_ID: CREDENTIALS.accessKeyId,
+    AWS_SECRET_ACCESS_KEY: CREDENTIALS.secretAccessKey,
     AWS_REGION: double.region,
     AWS_ENDPOINT_URL_S3: double.endpoint,
   }
@@ -23,8 +21,8 @@ export async function startBucket(
 }
 
 /** The same for a test. Commands that this process carries out find the store. */
-export async function bucketHere() {
-  const started = await startBucket()
+export async function bucketHere(options: S3DoubleOptions = {}) {
+  const started = await startBucket(options)
   for (const [name, value] of Object.entries(started.env)) vi.stubEnv(name, value)
   onTestFinished(async () => {
     vi.unstubAllEnvs()

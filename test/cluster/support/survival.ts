@@ -1,16 +1,17 @@
 import { connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import { describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { diskFault } from '../../fault/support.ts'
 import { portOf } from '../../support/listening.ts'
+import { pgRows } from '../../support/postgres/client.ts'
 import { startPostgres } from '../../support/postgres/server.mjs'
 import { random } from '../../support/random.ts'
 import { exits } from '../../support/run-cli.ts'
 import { seedOf, times } from '../../support/thorough.ts'
 import {
-  BACKENDS,
   type Backend,
+  describeOn,
   expectAllOfIt,
   type Redis,
   SHORT_LEASE,
@@ -57,10 +58,8 @@ async function stopAgainAndAgain(here: World, count: number, workMs: number): Pr
   return [...workers, here.worker()]
 }
 
-async function server(
-  backend: string,
-): Promise<{ url: string; port: number; kill(): Promise<void>; start(): Promise<void> }> {
-  if (backend === 'redis') return (await startRedis()) satisfies Redis
+async function server(backend: Backend): Promise<Redis> {
+  if (backend === 'redis') return startRedis()
   const postgres = await startPostgres()
   const url = await postgres.database()
   return { url, port: Number(new URL(url).port), kill: () => postgres.kill(), start: () => postgres.start() }
@@ -108,8 +107,7 @@ async function startWire(target: number): Promise<Wire> {
 
 /** What workers promise, whatever happens to them, to the queue and to the disk. */
 export function workersSurviveEverything(of: Backend): void {
-  const { name, backend, skip } = BACKENDS.find((each) => each.backend === of)!
-  describe.skipIf(skip)(`on ${name}`, () => scenarios(backend))
+  describeOn(of, scenarios)
 }
 
 function scenarios(backend: Backend): void {
@@ -120,11 +118,7 @@ function scenarios(backend: Backend): void {
     const kills = times(3, 50)
     const [records, rate] = [times(250, 1500), 10]
     const parts = { service: { requests_per_second: rate } }
-    const here = await begin({
-      organizations: 8,
-      parts,
-      sandbox: { ...LOAD, records },
-    })
+    const here = await begin({ organizations: 8, parts, sandbox: { ...LOAD, records } })
     // The largest delay on this machine meanwhile, by which two searches may come closer together.
     const heldUp = monitorEventLoopDelay()
     heldUp.enable()
@@ -169,11 +163,7 @@ function scenarios(backend: Backend): void {
 
   it('the queue is restarted, and down for longer than a lease', async () => {
     const queue = await server(backend)
-    const here = await begin({
-      url: queue.url,
-      organizations: 3,
-      sandbox: { ...LOAD, records: 900 },
-    })
+    const here = await begin({ url: queue.url, organizations: 3, sandbox: { ...LOAD, records: 900 } })
     const workers = [here.worker(), here.worker()]
     await here.submit()
     for (const awayMs of [0, times(4_000, 30_000)]) {
@@ -200,11 +190,8 @@ function scenarios(backend: Backend): void {
       await redis.flushall()
       redis.disconnect()
     } else {
-      const { pgRows } = await import('../../support/postgres/client.ts')
-      await pgRows(
-        queue.url,
-        `DELETE FROM bullmq.job; DELETE FROM bullmq.dedup; DELETE FROM bullmq.dedup_next`,
-      )
+      const tables = ['job', 'dedup', 'dedup_next']
+      await pgRows(queue.url, tables.map((name) => `DELETE FROM bullmq.${name}`).join('; '))
     }
     await expectAllOfIt(here, [worker])
   })
@@ -212,14 +199,9 @@ function scenarios(backend: Backend): void {
   it('a worker is cut off from the queue alone: another takes over, and it stops by itself', async () => {
     const queue = await server(backend)
     const wire = await startWire(queue.port)
-    const here = await begin({
-      url: queue.url,
-      organizations: 3,
-      sandbox: { ...LOAD, records: 900 },
-    })
-    const cut = here.worker({
-      env: { SPILLWAY_QUEUE_URL: queue.url.replace(`:${queue.port}`, `:${wire.port}`) },
-    })
+    const here = await begin({ url: queue.url, organizations: 3, sandbox: { ...LOAD, records: 900 } })
+    const address = queue.url.replace(`:${queue.port}`, `:${wire.port}`)
+    const cut = here.worker({ env: { SPILLWAY_QUEUE_URL: address } })
     await here.submit()
     await until('it is at work', () => here.searches().length > 15)
     wire.cut()
@@ -249,10 +231,7 @@ function scenarios(backend: Backend): void {
 
   it('an organization with thousands of domains does not delay small ones, on two slots', async () => {
     const count = times(1_000, 10_000)
-    const here = await begin({
-      organizations: times(8, 50),
-      sandbox: { latencyMs: 5 },
-    })
+    const here = await begin({ organizations: times(8, 50), sandbox: { latencyMs: 5 } })
     const domains = Array.from({ length: count }, (_, n) => `d${n}.org-0.example.com`)
     here.write('org-0', { extract: { domains, max_requests: 'none', page_size: 10_000, concurrency: 4 } })
     here.worker({ concurrency: 2, sliceMs: 500 })

@@ -1,10 +1,9 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { rmSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Readable } from 'node:stream'
-import { expect, onTestFinished } from 'vitest'
+import { describe, expect, onTestFinished } from 'vitest'
 import { openQueue, type Queue, work } from '../../../src/cluster/index.ts'
 import { isExportError, systemClock } from '../../../src/core/index.ts'
 import { readPipeline, readSubmitted } from '../../../src/pipeline/index.ts'
@@ -14,7 +13,7 @@ import { shardHashes } from '../../fault/support.ts'
 import { scratchFolder } from '../../support/at-the-end.ts'
 import { freePort } from '../../support/free-port.mjs'
 import { carryOut } from '../../support/in-this-process.ts'
-import { PASSWORD } from '../../support/postgres/client.ts'
+import { PASSWORD, pgRows } from '../../support/postgres/client.ts'
 import { newDatabase } from '../../support/postgres/database.ts'
 import { readParquet } from '../../support/read-shards.ts'
 import { expectedOfDomains, expectSame } from '../../support/rows.ts'
@@ -32,12 +31,18 @@ import { type Environment, type PipelineParts, pipelineText, SMALL } from '../..
 export type Backend = 'postgres' | 'redis'
 
 const REDIS = ['valkey-server', 'redis-server'].find((name) => spawnSync(name, ['--version']).status === 0)
-export const HAS_REDIS = REDIS !== undefined
-/** Without Redis, tests on it are skipped, and vitest names them. */
-export const BACKENDS = [
-  { backend: 'postgres', skip: false },
-  { backend: 'redis (needs valkey-server or redis-server on the path)', skip: !HAS_REDIS },
-].map(({ backend, skip }) => ({ name: backend, backend: backend.split(' ')[0] as Backend, skip }))
+
+/** Tests on a backend. Without Redis those on it are skipped, and vitest names them. */
+export function describeOn(backend: Backend, tests: (backend: Backend) => void): void {
+  const isMissing = backend === 'redis' && REDIS === undefined
+  const needs = isMissing ? ' (needs valkey-server or redis-server on the path)' : ''
+  describe.skipIf(isMissing)(`on ${backend}${needs}`, () => tests(backend))
+}
+
+/** The same tests on each backend. */
+export function describeOnEach(tests: (backend: Backend) => void): void {
+  for (const backend of ['postgres', 'redis'] as const) describeOn(backend, tests)
+}
 
 const SCRIPT = join(import.meta.dirname, 'worker.mjs')
 
@@ -48,7 +53,7 @@ export type WorkerProcess = {
   readonly ended: Promise<number | null>
 }
 
-export type WorkerSettings = {
+type WorkerSettings = {
   readonly concurrency?: number
   readonly sliceMs?: number
   /** By how much the clock of the worker is ahead. */
@@ -71,9 +76,13 @@ export type World = {
   searches(organization?: string): readonly LoggedRequest[]
   expectRows(organization: string): Promise<void>
   digests(organization: string): Promise<ReadonlyMap<string, string>>
+  /** Opens the queue as workers do, until the work is done. */
+  withQueue<T>(use: (queue: Queue) => Promise<T>): Promise<T>
+  /** The organizations' jobs in PostgreSQL, by name. */
+  jobs(): Promise<Record<string, unknown>[]>
 }
 
-export const domainOf = (organization: string): string => `${organization}.example.com`
+const domainOf = (organization: string): string => `${organization}.example.com`
 
 /** Of workers of tests. No machine is so busy that a worker loses such a lease. */
 const USUAL = { concurrency: 4, leaseMs: 300_000, sliceMs: 60_000 }
@@ -81,7 +90,7 @@ const USUAL = { concurrency: 4, leaseMs: 300_000, sliceMs: 60_000 }
 /** For tests in which another worker takes over: a sixth of the usual one. A busy machine may cost a worker its lease. */
 export const SHORT_LEASE = { leaseMs: 1_500 }
 
-export type WorldOptions = {
+type WorldOptions = {
   readonly backend: Backend
   readonly organizations?: number
   readonly sandbox?: SandboxOptions
@@ -158,6 +167,14 @@ export async function world({
         expectedOfDomains(sandbox, [domainOf(organization)]),
       ),
     digests: (organization) => shardHashes(join(folder, organization)),
+    async withQueue(use) {
+      const given = { clock: systemClock, password: null, warn: () => {} }
+      const queue = await openQueue(url.replace('postgres@', `postgres:${PASSWORD}@`), given)
+      const result = await use(queue)
+      await queue.close()
+      return result
+    },
+    jobs: () => pgRows(url, `SELECT * FROM bullmq.job WHERE queue = 'organizations' ORDER BY name`),
   }
   for (const organization of organizations) here.write(organization)
   return here
@@ -217,18 +234,6 @@ function follow(child: ChildProcess): WorkerProcess {
   }
 }
 
-/** Opens a queue as workers do, until the work is done. */
-export async function withQueue<T>(url: string, use: (queue: Queue) => Promise<T>): Promise<T> {
-  const queue = await openQueue(url.replace('postgres@', `postgres:${PASSWORD}@`), {
-    clock: systemClock,
-    password: null,
-    warn: () => {},
-  })
-  const result = await use(queue)
-  await queue.close()
-  return result
-}
-
 /** The result of one undisturbed run of the same pipeline and data, and its number of searches. */
 export async function undisturbed(
   { folder, file, env, searches }: World,
@@ -283,8 +288,11 @@ export async function startRedis(): Promise<Redis> {
   const start = async (): Promise<void> => {
     const words = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--dir', folder]
     child = spawn(REDIS!, [...words, '--appendonly', 'yes'], { stdio: ['ignore', 'pipe', 'ignore'] })
-    const output = await readUntil(child.stdout!, 'Ready to accept connections')
-    if (!output.isFound) throw new Error(`${REDIS} has ended: ${output.text}`)
+    let text = ''
+    child.stdout!.setEncoding('utf8').on('data', (more: string) => {
+      text += more
+    })
+    await until('Redis is ready', () => text.includes('Ready to accept connections'))
   }
   const kill = async (): Promise<void> => {
     if (child === null || child.exitCode !== null || child.signalCode !== null) return
@@ -292,30 +300,9 @@ export async function startRedis(): Promise<Redis> {
     child.kill('SIGKILL')
     await gone
   }
-  onTestFinished(async () => {
-    await kill()
-    rmSync(folder, { recursive: true, force: true })
-  })
+  onTestFinished(kill)
   await start()
   return { url: `redis://127.0.0.1:${port}`, port, kill, start }
-}
-
-/** Reads a stream until a text comes or it ends, and drops what comes later. */
-function readUntil(
-  stream: Readable,
-  wanted: string,
-): Promise<{ readonly isFound: boolean; readonly text: string }> {
-  let text = ''
-  return new Promise((resolve) => {
-    const read = (more: string): void => {
-      text += more
-      if (!text.includes(wanted)) return
-      stream.off('data', read).resume()
-      resolve({ isFound: true, text })
-    }
-    stream.setEncoding('utf8').on('data', read)
-    stream.once('close', () => resolve({ isFound: false, text }))
-  })
 }
 
 /** The time between two looks of {@link until}, on a machine that is not busy. */

@@ -2,25 +2,26 @@ import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { CREDENTIALS, REGION } from '../servers.ts'
 import { Cues, fits, type Matcher, type Seen } from './cues.ts'
 import { S3Error } from './errors.ts'
 import { Bucket, type StoredObject, type Upload } from './objects.ts'
 import { OPERATIONS, operationOf, requireKnownHeaders } from './operations/index.ts'
-import { bucketNamed, type Limits, S3_LIMITS, type S3Response, s3Response } from './operations/operation.ts'
+import { bucketNamed, type S3Response, s3Response } from './operations/operation.ts'
 import { parseRequest, type S3Request } from './request.ts'
-import { type Credentials, verifySignature } from './signature.ts'
+import { verifySignature } from './signature.ts'
 import { document, elements } from './xml.ts'
 
 export type S3DoubleOptions = {
   readonly buckets?: readonly string[]
   readonly region?: string
-  readonly credentials?: readonly Credentials[]
-  readonly limits?: Partial<Limits>
+  /** Names in one response of a listing. */
+  readonly page?: number
   /** Conditions of writes that it ignores, as some stores do: `if-none-match`, `if-match`. */
   readonly ignoredConditions?: readonly string[]
-  /** Buckets have a default retention: what is written to them needs a `Content-MD5`. */
-  readonly retention?: boolean
 }
+
+const REQUEST = '0123456789ABCDEF'
 
 /** Starts a server on a free port of the loopback; the caller closes it. */
 export async function startS3Double(options: S3DoubleOptions = {}): Promise<S3Double> {
@@ -36,27 +37,20 @@ export async function startS3Double(options: S3DoubleOptions = {}): Promise<S3Do
  */
 export class S3Double {
   readonly region: string
-  /** May be changed while the server runs. */
-  readonly credentials: Credentials[]
-  readonly limits: Limits
   readonly cues = new Cues()
   readonly log: Seen[] = []
   /** By how much the clock of the server is ahead of ours. */
   clockSkewMs = 0
+  readonly #page: number
   readonly #ignoredConditions: readonly string[]
-  readonly #retention: boolean
   readonly #buckets = new Map<string, Bucket>()
   readonly #server: Server
-  #requests = 0
 
-  constructor(options: S3DoubleOptions) {
-    const { buckets, region, credentials, limits, ignoredConditions = [], retention = false } = options
+  constructor({ buckets = [], region = REGION, page = 1000, ignoredConditions = [] }: S3DoubleOptions) {
     this.#ignoredConditions = ignoredConditions
-    this.#retention = retention
-    this.region = region ?? 'eu-central-1'
-    this.credentials = [...(credentials ?? [{ accessKeyId: 'double', secretAccessKey: 'not a secret' }])]
-    this.limits = { ...S3_LIMITS, ...limits }
-    for (const name of buckets ?? []) this.createBucket(name)
+    this.#page = page
+    this.region = region
+    for (const name of buckets) this.createBucket(name)
     this.#server = createServer({ keepAliveTimeout: 60_000 }, (message, response) => {
       void this.#serve(message, response)
     })
@@ -95,7 +89,6 @@ export class S3Double {
   }
 
   async #serve(message: IncomingMessage, response: ServerResponse): Promise<void> {
-    const id = (this.#requests++).toString(16).toUpperCase().padStart(16, '0')
     let seen: Seen | null = null
     try {
       const request = parseRequest(message)
@@ -103,10 +96,10 @@ export class S3Double {
       const body = await readBody(message)
       // The client is gone, and an incomplete request has no effect.
       if (body === null) return
-      await this.#perform(request, body, seen, response, id)
+      await this.#perform(request, body, seen, response)
     } catch (error) {
       if (!(error instanceof S3Error)) console.error('the double of S3, or a hook of its, has failed:', error)
-      send(response, seen, message.method, errorResponse(error, message.url ?? '', id), id, this.#nowMs())
+      send(response, seen, message.method, errorResponse(error, message.url ?? ''), this.#nowMs())
     }
   }
 
@@ -122,13 +115,7 @@ export class S3Double {
     return seen
   }
 
-  async #perform(
-    request: S3Request,
-    body: Buffer,
-    seen: Seen,
-    response: ServerResponse,
-    id: string,
-  ): Promise<void> {
+  async #perform(request: S3Request, body: Buffer, seen: Seen, response: ServerResponse): Promise<void> {
     const trouble = this.cues.troubleFor(seen)
     if (trouble !== null && 'code' in trouble) throw new S3Error(trouble.code, trouble.status)
     if (trouble?.connection === 'reset-before') return void response.socket?.resetAndDestroy()
@@ -136,25 +123,22 @@ export class S3Double {
     const done = this.#carryOut(request, body, seen)
     if (trouble?.connection === 'reset-after') response.socket?.resetAndDestroy()
     else if (trouble?.connection === 'cut-response') cutResponse(response, done)
-    else send(response, seen, request.method, done, id, this.#nowMs())
+    else send(response, seen, request.method, done, this.#nowMs())
   }
 
   #carryOut(request: S3Request, body: Buffer, seen: Seen): S3Response {
-    const { credentials, region } = this
-    verifySignature(request, body, { credentials, region, nowMs: this.#nowMs() })
+    verifySignature(request, body, { ...CREDENTIALS, region: this.region, nowMs: this.#nowMs() })
     const { operation } = seen
     if (operation === 'Unknown') throw new S3Error('NotImplemented')
     requireKnownHeaders(request, operation)
     const digest = request.headers.get('content-md5')
-    const needsDigest = operation === 'PutObject' || operation === 'UploadPart'
-    if (digest === undefined && needsDigest && this.#retention) throw new S3Error('InvalidRequest')
     if (digest !== undefined && digest !== createHash('md5').update(body).digest('base64'))
       throw new S3Error('BadDigest')
     return OPERATIONS[operation].run({
       request: request.method === 'PUT' ? without(request, this.#ignoredConditions) : request,
       body,
       buckets: this.#buckets,
-      limits: this.limits,
+      page: this.#page,
       nowMs: this.#nowMs(),
     })
   }
@@ -175,9 +159,9 @@ async function readBody(message: IncomingMessage): Promise<Buffer | null> {
   return message.complete ? Buffer.concat(chunks) : null
 }
 
-function errorResponse(error: unknown, resource: string, id: string): S3Response {
+function errorResponse(error: unknown, resource: string): S3Response {
   const { code, message, status } = error instanceof S3Error ? error : new S3Error('InternalError')
-  const fields = elements({ Code: code, Message: message, Resource: resource, RequestId: id })
+  const fields = elements({ Code: code, Message: message, Resource: resource, RequestId: REQUEST })
   const body = Buffer.from(document('Error', fields, false))
   return { ...s3Response(status, { 'content-type': 'application/xml' }, body), code }
 }
@@ -187,7 +171,6 @@ function send(
   seen: Seen | null,
   method: string | undefined,
   { status, headers, body, code }: S3Response,
-  id: string,
   nowMs: number,
 ): void {
   if (response.destroyed) return
@@ -201,7 +184,7 @@ function send(
     ...(status === 204 ? {} : { 'content-length': body.length }),
     date: new Date(nowMs).toUTCString(),
     server: 'AmazonS3',
-    'x-amz-request-id': id,
+    'x-amz-request-id': REQUEST,
     'x-amz-id-2': 'double',
   })
   response.end(hasBody ? body : undefined)

@@ -2,7 +2,12 @@ import { createHash, createHmac } from 'node:crypto'
 import { S3Error } from './errors.ts'
 import type { S3Request } from './request.ts'
 
-export type Credentials = { readonly accessKeyId: string; readonly secretAccessKey: string }
+type Known = {
+  readonly accessKeyId: string
+  readonly secretAccessKey: string
+  readonly region: string
+  readonly nowMs: number
+}
 
 const ALGORITHM = 'AWS4-HMAC-SHA256'
 const MAX_SKEW_MS = 15 * 60_000
@@ -15,7 +20,7 @@ const MAX_SKEW_MS = 15 * 60_000
 export function verifySignature(
   request: S3Request,
   body: Uint8Array,
-  { credentials, region, nowMs }: { credentials: readonly Credentials[]; region: string; nowMs: number },
+  { accessKeyId, secretAccessKey, region, nowMs }: Known,
 ): void {
   const { headers } = request
   const authorization = headers.get('authorization')
@@ -26,8 +31,7 @@ export function verifySignature(
     )
   const [, id, scope = '', date = '', scopeRegion, names = '', signature] = parts ?? []
   if (parts === null || scopeRegion !== region) throw new S3Error('AuthorizationHeaderMalformed')
-  const known = credentials.find(({ accessKeyId }) => accessKeyId === id)
-  if (known === undefined) throw new S3Error('InvalidAccessKeyId')
+  if (id !== accessKeyId) throw new S3Error('InvalidAccessKeyId')
   const time = headers.get('x-amz-date') ?? ''
   const atMs = Date.parse(time.replace(/^(....)(..)(..T..)(..)(..Z)$/, '$1-$2-$3:$4:$5'))
   if (!(Math.abs(atMs - nowMs) <= MAX_SKEW_MS)) throw new S3Error('RequestTimeTooSkewed')
@@ -43,7 +47,7 @@ export function verifySignature(
   const toSign = [ALGORITHM, time, scope, sha256(canonicalRequest(request, signed, payload))].join('\n')
   const expected = [date, region, 's3', 'aws4_request', toSign].reduce<string | Buffer>(
     (key, part) => createHmac('sha256', key).update(part).digest(),
-    `AWS4${known.secretAccessKey}`,
+    `AWS4${secretAccessKey}`,
   )
   if (expected.toString('hex') !== signature) throw new S3Error('SignatureDoesNotMatch')
 }

@@ -9,14 +9,14 @@ import { bucketOf, type Context, isoTime, type S3Response, xmlResponse } from '.
 type Name = { readonly key: string; readonly isPrefix: boolean }
 
 export function listObjects(context: Context): S3Response {
-  const { request, limits } = context
+  const { request, page } = context
   const bucket = bucketOf(context)
   const prefix = parameter(request, 'prefix') ?? ''
   const delimiter = parameter(request, 'delimiter') ?? ''
   const startAfter = parameter(request, 'start-after')
   const token = parameter(request, 'continuation-token')
   const show = encodingOf(context)
-  const max = Math.min(limits.page, numberParameter(request, 'max-keys', 1000))
+  const max = Math.min(page, numberParameter(request, 'max-keys', 1000))
 
   if (parameter(request, 'list-type') !== '2') throw new S3Error('NotImplemented')
 
@@ -63,12 +63,12 @@ export function listObjects(context: Context): S3Response {
 }
 
 export function listMultipartUploads(context: Context): S3Response {
-  const { request, limits } = context
+  const { request } = context
   const bucket = bucketOf(context)
   const prefix = parameter(request, 'prefix') ?? ''
   const keyMarker = parameter(request, 'key-marker') ?? ''
   const idMarker = parameter(request, 'upload-id-marker') ?? ''
-  const max = Math.min(limits.page, numberParameter(request, 'max-uploads', 1000))
+  const max = Math.min(context.page, numberParameter(request, 'max-uploads', 1000))
   const uploads = inOrderOfKeys([...bucket.uploads.values()])
   const marked = uploads.findIndex(({ key, id }) => key === keyMarker && id === idMarker)
   const rest = uploads

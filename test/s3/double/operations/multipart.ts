@@ -35,7 +35,7 @@ export function completeMultipartUpload(context: Context): S3Response {
   const bucket = bucketOf(context)
   const upload = uploadOf(context)
   const named = [...context.body.toString().matchAll(/<Part>(.*?)<\/Part>/gs)].map(([, part]) => part!)
-  const parts = partsOf(upload, named, context.limits.minPartBytes)
+  const parts = partsOf(upload, named)
   const { key, headers } = upload
   const etag = multipartEtag(parts)
   const bytes = Buffer.concat(parts.map((part) => part.bytes))
@@ -56,7 +56,10 @@ function uploadOf(context: Context): Upload {
   return bucketOf(context).upload(parameter(context.request, 'uploadId') ?? '', keyOf(context))
 }
 
-function partsOf(upload: Upload, named: readonly string[], minPartBytes: number): Part[] {
+/** Of every part but the last. Source: Amazon S3 user guide, "Amazon S3 multipart upload limits". */
+const MIN_PART_BYTES = 5 << 20
+
+function partsOf(upload: Upload, named: readonly string[]): Part[] {
   if (named.length === 0) throw new S3Error('MalformedXML')
   const numbers = named.map((part) => Number(/<PartNumber>(\d+)</.exec(part)?.[1]))
   if (numbers.some((number, index) => index > 0 && number <= numbers[index - 1]!))
@@ -67,6 +70,7 @@ function partsOf(upload: Upload, named: readonly string[], minPartBytes: number)
     if (part === undefined || etag === undefined || !isEtag(etag, part.etag)) throw new S3Error('InvalidPart')
     return part
   })
-  if (parts.slice(0, -1).some(({ bytes }) => bytes.length < minPartBytes)) throw new S3Error('EntityTooSmall')
+  if (parts.slice(0, -1).some(({ bytes }) => bytes.length < MIN_PART_BYTES))
+    throw new S3Error('EntityTooSmall')
   return parts
 }

@@ -3,23 +3,13 @@ import type { Bucket, Condition } from '../objects.ts'
 import type { S3Request } from '../request.ts'
 import { document, type Xml } from '../xml.ts'
 
-/** Limits of S3, which tests may lower. */
-export type Limits = {
-  /** Names in one response of a listing. */
-  page: number
-  /** Of every part but the last. */
-  minPartBytes: number
-}
-
-// Source: Amazon S3 user guide, "Amazon S3 multipart upload limits".
-export const S3_LIMITS: Limits = { page: 1000, minPartBytes: 5 << 20 }
-
 /** A signed request, and where it is carried out. */
 export type Context = {
   readonly request: S3Request
   readonly body: Buffer
   readonly buckets: Map<string, Bucket>
-  readonly limits: Readonly<Limits>
+  /** Names in one response of a listing. */
+  readonly page: number
   readonly nowMs: number
 }
 
