@@ -71,7 +71,7 @@ it('a query whose name needs the mask key counts as any other', async () => {
 
 /** The sandbox has rows from 2024 on. */
 const BEFORE = { from: '2023-01-01', until: '2023-03-01', every: 'month' }
-const parts = (load: PipelineParts['load'], windows: object = BEFORE): PipelineParts => ({
+const parts = (load: NonNullable<PipelineParts['load']>, windows: object = BEFORE): PipelineParts => ({
   extract: { domains: [...DOMAINS, 'nowhere.example'], windows },
   load,
 })
