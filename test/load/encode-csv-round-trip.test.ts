@@ -16,7 +16,7 @@ import {
   encodeShard,
   everyColumn,
   plainCsv,
-  rowsOf,
+  rowsIn,
   shardFolder,
   sql,
 } from './shard-fixture.ts'
@@ -57,7 +57,7 @@ describe.each(csvFormats)('csv by $engine, $compression', (format) => {
     await fc.assert(
       fc.asyncProperty(anyRowGroups, async (rowGroups) => {
         const bytes = await encodePages(format, rowGroups)
-        const expected = texts(rowsOf(rowGroups))
+        const expected = texts(rowsIn(rowGroups))
         const gzip = format.compression === 'gzip'
         expect(parsed(gzip ? gunzipSync(bytes) : bytes)).toEqual(expected)
         expect(await readByDuckdb(bytes, gzip ? '.csv.gz' : '.csv')).toEqual(expected)

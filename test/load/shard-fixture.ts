@@ -6,6 +6,7 @@ import fc from 'fast-check'
 import { type Format, int64 } from '../../src/core/index.ts'
 import { createEncoder } from '../../src/load/encode/create-encoder.ts'
 import type { WrittenRowGroup } from '../../src/load/encode/encoder.ts'
+import type { ShardReader } from '../../src/load/inspect/index.ts'
 import type { ColumnSpec, RecordBatch } from '../../src/rows/index.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
 import { sql as rowsInDuckdb } from '../support/read-shards.ts'
@@ -87,6 +88,17 @@ export function shardFolder(): (name: string, bytes: Uint8Array) => string {
   }
 }
 
+/** A shard in memory that is streamed in chunks of the given size. */
+export function readerOf(bytes: Uint8Array, piece = 1000): ShardReader {
+  return {
+    size: bytes.length,
+    slice: async (start, end) => bytes.subarray(start, end),
+    async *stream() {
+      for (let at = 0; at < bytes.length; at += piece) yield bytes.subarray(at, at + piece)
+    },
+  }
+}
+
 /** Queries DuckDB; rows are plain values, in order of the columns. */
 export async function sql(query: string): Promise<JS[][]> {
   return (await rowsInDuckdb(query)).map((row) => Object.values(row))
@@ -125,7 +137,7 @@ export function encodePages(format: Format, rowGroups: readonly (readonly Page[]
   return encodeShard(format, everyColumn, recordBatches)
 }
 
-export function rowsOf(rowGroups: readonly (readonly Page[])[]): Row[] {
+export function rowsIn(rowGroups: readonly (readonly Page[])[]): Row[] {
   return rowGroups.flat().flatMap(({ rows }) => rows)
 }
 

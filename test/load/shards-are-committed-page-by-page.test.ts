@@ -179,7 +179,7 @@ describe('a shard that has ended', () => {
   })
 
   it.skipIf(process.platform !== 'linux')(
-    'has one of few files that are open, and leaves none if it fails',
+    'has one of few open files, and leaves none if it fails',
     async () => {
       let most = 0
       const encoder: ShardEncoder = {

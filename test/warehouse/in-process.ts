@@ -1,9 +1,10 @@
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import type { LoadOptions, LoadSummary, QueryResult } from '../../src/data-set/index.ts'
-import { ExportError, type Pipeline, readPipeline, runPipeline } from '../../src/index.ts'
+import { type Pipeline, readPipeline, runPipeline } from '../../src/index.ts'
 import { runOptions } from '../../src/run-options.ts'
 import type { LoadMode } from '../../src/warehouse/index.ts'
+import { refusal } from '../disk/errors.ts'
 import { PASSWORD } from '../support/postgres/client.ts'
 import { loadWarehouse, queryPipeline } from '../support/rooms.ts'
 import type { Workspace } from '../support/workspace.ts'
@@ -47,8 +48,4 @@ export async function queryHere(
 }
 
 /** The error of a query that is refused. */
-export async function refusalOf(...given: Parameters<typeof queryHere>): Promise<ExportError> {
-  const error = await queryHere(...given).catch((thrown: unknown) => thrown)
-  if (!(error instanceof ExportError)) throw new Error(`${given[1]} was not refused: ${String(error)}`)
-  return error
-}
+export const refusalOf = (...given: Parameters<typeof queryHere>) => refusal(queryHere(...given))

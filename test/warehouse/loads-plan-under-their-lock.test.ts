@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
 import { pgClient, pgRows } from '../support/postgres/client.ts'
@@ -84,8 +85,6 @@ it.each(some(SETTINGS, 1))('PostgreSQL with %s: loads take turns all the same', 
   expect(await rowsIn(url)).toEqual(ROWS)
 })
 
-const later = (ms: number) => new Promise<void>((resolve) => void setTimeout(resolve, ms))
-
 /** But for those that ask this, or have asked nothing yet. */
 const OTHERS_AT_WORK = `select state, query from pg_stat_activity where datname = current_database()
   and backend_type = 'client backend' and state <> 'idle' and query <> '' and query !~ 'pg_stat_activity'`
@@ -115,7 +114,7 @@ it.each([
   const client = await pgClient(url)
   await setInDatabase(url, setting)
   const held = name === 'lock_timeout' ? await lockedTable(url) : async () => {}
-  const onManifest = async () => void (name.startsWith('idle_in') && (await later(600)))
+  const onManifest = async () => void (name.startsWith('idle_in') && (await wait(600)))
   const error = await load(url, { onManifest }).catch((thrown: unknown) => thrown)
   await held()
   expect(error).toMatchObject({

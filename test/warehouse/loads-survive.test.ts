@@ -47,21 +47,18 @@ describe.each(THOROUGH ? (['duckdb', 'postgres'] as const) : (['duckdb'] as cons
     await neighbour.isUnchanged(true)
   })
 
-  it.runIf(THOROUGH)(
-    'kills at any instant of --supersede leave the one data set or the other, whole',
-    async () => {
-      const { here, target, neighbour } = await exportedBeside(kind, parts())
-      Object.assign(here.env, target.env)
-      const { data_set_id: id, totals } = await here.manifest()
-      const args = ['load', 'pipeline.yaml', '--to', target.url, '--supersede', neighbour.id]
-      const found = () =>
-        target.rows('select spillway_data_set as id, count(*)::int as n from credentials group by 1')
-      const [before, after] = [[{ id: neighbour.id, n: neighbour.rows }], [{ id, n: totals.rows }]]
-      await killed(here, args, async () => expect([before, after]).toContainEqual(await found()))
-      await exits(0, here.cli(...args))
-      expect(await found()).toEqual(after)
-    },
-  )
+  it.runIf(THOROUGH)('kills at any instant of --supersede leave one of the data sets, whole', async () => {
+    const { here, target, neighbour } = await exportedBeside(kind, parts())
+    Object.assign(here.env, target.env)
+    const { data_set_id: id, totals } = await here.manifest()
+    const args = ['load', 'pipeline.yaml', '--to', target.url, '--supersede', neighbour.id]
+    const found = () =>
+      target.rows('select spillway_data_set as id, count(*)::int as n from credentials group by 1')
+    const [before, after] = [[{ id: neighbour.id, n: neighbour.rows }], [{ id, n: totals.rows }]]
+    await killed(here, args, async () => expect([before, after]).toContainEqual(await found()))
+    await exits(0, here.cli(...args))
+    expect(await found()).toEqual(after)
+  })
 })
 
 describe('a PostgreSQL server', () => {

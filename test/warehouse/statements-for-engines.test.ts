@@ -93,37 +93,34 @@ const loads = [
   { load: { format: 'parquet', partition_by: 'none' } },
   { load: { format: 'csv', compression: 'gzip' } },
 ]
-it.each(some(loads, 2))(
-  'the statements for DuckDB load every row into a table, and mount the files: $load',
-  async ({ load }) => {
-    const here = await newWorkspace({
-      extract: {
-        domains: ['scatterholt.com'],
-        // From the middle of a day: a folder key that is not a date.
-        windows: { from: '2024-01-01', until: '2024-03-01T06:00:00Z', every: 'month' },
-        include: ['auth_domains'],
-      },
-      load,
-    })
-    await exits(0, here.run())
-    const { stdout } = await exits(0, here.call('ddl', '--dialect', 'duckdb'))
-    const { totals } = await here.manifest()
-    await inDuckdb(join(here.folder, 'ddl.db'), async () => {
-      await sql(stdout)
-      for (const table of ['credentials', 'credentials_files']) {
-        const [row] = await sql(
-          `select count(*) as n, count(auth_domains) as lists, max(length(source_name)) as longest, count(imported_at) as times from ${table}`,
-        )
-        expect([Number(row?.n), Number(row?.times)]).toEqual([totals.rows, totals.rows])
-        expect(Number(row?.longest)).toBeGreaterThan(0)
-      }
-      await sql('DELETE FROM credentials')
-    })
-    // A load takes the table.
-    const loaded = await exits(0, here.json('load', '--to', 'duckdb:ddl.db'))
-    expect(loaded.value).toMatchObject({ rows: totals.rows })
-  },
-)
+it.each(some(loads, 2))('statements for DuckDB load every row, and mount files: $load', async ({ load }) => {
+  const here = await newWorkspace({
+    extract: {
+      domains: ['scatterholt.com'],
+      // From the middle of a day: a folder key that is not a date.
+      windows: { from: '2024-01-01', until: '2024-03-01T06:00:00Z', every: 'month' },
+      include: ['auth_domains'],
+    },
+    load,
+  })
+  await exits(0, here.run())
+  const { stdout } = await exits(0, here.call('ddl', '--dialect', 'duckdb'))
+  const { totals } = await here.manifest()
+  await inDuckdb(join(here.folder, 'ddl.db'), async () => {
+    await sql(stdout)
+    for (const table of ['credentials', 'credentials_files']) {
+      const [row] = await sql(
+        `select count(*) as n, count(auth_domains) as lists, max(length(source_name)) as longest, count(imported_at) as times from ${table}`,
+      )
+      expect([Number(row?.n), Number(row?.times)]).toEqual([totals.rows, totals.rows])
+      expect(Number(row?.longest)).toBeGreaterThan(0)
+    }
+    await sql('DELETE FROM credentials')
+  })
+  // A load takes the table.
+  const loaded = await exits(0, here.json('load', '--to', 'duckdb:ddl.db'))
+  expect(loaded.value).toMatchObject({ rows: totals.rows })
+})
 
 it('the statements for DuckDB read this data set alone, whatever the names of folders above it are', async () => {
   const path = 'domain=corp/query=x/acme[1]'
