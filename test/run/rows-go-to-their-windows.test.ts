@@ -16,6 +16,7 @@ import { Search } from '../../src/run/follow/search.ts'
 import { JournalFold } from '../../src/state/checkpoint/fold-journal.ts'
 import { chainEntry, type JournalEntry } from '../../src/state/index.ts'
 import { emptyPage } from '../extract/support.ts'
+import { HEADER } from '../state/lines.ts'
 import { cases } from '../support/thorough.ts'
 
 const ACME: NamedQuery = { type: 'domain', fqdn: 'acme.example', name: 'domain.acme.example' }
@@ -33,15 +34,7 @@ function windowsOf(order: Order, days: readonly number[]): WindowRun {
 const CHAIN = 3
 
 function chainOver(windows: WindowRun, ...entries: readonly JournalEntry[]): Search {
-  const fold = new JournalFold({
-    kind: 'header',
-    version: 5,
-    pipeline: 'trial',
-    data_set_id: '0b5bd4f5-6a3c-4c0e-9d0e-6a1f1c2d3e4f',
-    created_at: '2024-07-01T00:00:00Z',
-    settings: {},
-    schema: { include: [], columns: ['id'], extra_columns: [], secret_facts: null },
-  })
+  const fold = new JournalFold(HEADER)
   fold.apply(entries, fold.logEnd, [])
   const journal = { state: fold, read: async () => null, append: async () => {} }
   return new Search({ journal, chain: CHAIN, query: ACME, windows, wanted: windows.count, schema: 0 })

@@ -5,6 +5,7 @@ import { promisify } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { WindowRun } from '../../src/core/index.ts'
+import { chainFromEntry } from '../../src/state/checkpoint/folded-chain.ts'
 import {
   CHECKPOINT_PATH,
   type CheckpointState,
@@ -151,6 +152,24 @@ describe('the state of a data set', () => {
         expectRowsToBeInShards(found)
       }),
       { numRuns: cases(60, 5) },
+    )
+  })
+
+  it('has the windows that the entry of a chain says, whatever their lengths', () => {
+    const instant = fc.integer({ min: -8_000_000_000_000_000, max: 8_000_000_000_000_000 })
+    const spans = fc.array(fc.tuple(fc.integer({ min: 1, max: 1e12 }), fc.integer({ min: 1, max: 5 })), {
+      minLength: 1,
+    })
+    fc.assert(
+      fc.property(instant, spans, fc.constantFrom('asc', 'desc'), (from, spans, order) => {
+        const bounds = [from]
+        for (const [span, times] of spans) for (let i = 0; i < times; i++) bounds.push(bounds.at(-1)! + span)
+        const windows = new WindowRun(order, Float64Array.from(bounds))
+        const found = chainFromEntry(JSON.parse(JSON.stringify(chainEntry(3, QUERY, windows))))
+        expect(found.windows).toEqual(windows)
+        const begun = { chain: 3, query: QUERY, watermark: 0, next: null, requested: windows.range }
+        expect(found).toMatchObject(begun)
+      }),
     )
   })
 

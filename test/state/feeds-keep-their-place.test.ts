@@ -5,8 +5,7 @@ import { afterFeedPage, NEW_FEED } from '../../src/state/checkpoint/folded-feed.
 import { snapshot } from '../../src/state/checkpoint/snapshot.ts'
 import type { ChainEntry, JournalEntry, PageEntry } from '../../src/state/index.ts'
 import { LOG_START, requireReadable } from '../../src/state/log/commit.ts'
-import { HEADER } from './lines.ts'
-import { NOBODY } from './run-by.ts'
+import { begun, ended, HEADER } from './lines.ts'
 
 const CHAIN: ChainEntry = {
   kind: 'chain',
@@ -30,21 +29,10 @@ const page = (
   ids: { blob: 0, keep: 0 },
   feed,
 })
-const run = (name: string): JournalEntry => ({
-  kind: 'run',
-  run: name,
-  started_at: '',
-  version: '1',
-  by: NOBODY,
-})
-const end = (name: string): JournalEntry => ({
-  kind: 'end',
-  run: name,
-  finished_at: 'then',
-  status: 'complete',
-  requests: 1,
-  retries: 0,
-})
+
+/** A run that reads the feed to its end, which is its front as well. */
+const FIRST = [begun('a'), CHAIN, page('c1', { over: false }), page(null, { over: true })]
+const FRONT: JournalEntry = { kind: 'restart', chain: 0, since: null, pass: 'front' }
 
 /** The state after these entries; pages have ten ids each. */
 function folded(...entries: JournalEntry[]) {
@@ -64,38 +52,35 @@ function folded(...entries: JournalEntry[]) {
 }
 
 test('the last cursor that was not null stays, and the feed is partial from the next run on', () => {
-  const first = [run('a'), CHAIN, page('c1', { over: false }), page(null, { over: true })]
-  const done = folded(...first, end('a'))
+  const done = folded(...FIRST, ended('a'))
   expect(done.chains.get(0)).toMatchObject({ next: 'c1', feed: { pass: null, end: 'c1', front: 2 } })
   expect([...done.partitions].map(([key, { state }]) => [key, state])).toEqual([
     ['feed.7/all', 'done'],
     ['feed.7/2024-01-01..2024-02-01', 'done'],
   ])
-  const next = folded(...first, end('a'), run('b'))
+  const next = folded(...FIRST, ended('a'), begun('b'))
   expect(next.partitions.get('feed.7/all')?.state).toBe('partial')
 })
 
 test('after a pass to the end the front is read next, also by a run that could not do both', () => {
-  const begun = [run('a'), CHAIN, page('c1', { over: false }), page(null, { over: true }), end('a')]
-  const tail = [...begun, run('b'), page(null, { over: true, more: true }), end('b')]
-  const front: JournalEntry = { kind: 'restart', chain: 0, since: null, pass: 'front' }
+  const first = [...FIRST, ended('a')]
+  const tail = [...first, begun('b'), page(null, { over: true, more: true }), ended('b')]
   const none = { front: false, end: false }
   const passAfter = (...entries: JournalEntry[]) => nextPass(folded(...entries).chains.get(0)!.feed!, none)
-  expect(passAfter(...begun, run('b'))).toBe('tail')
-  expect(passAfter(...tail, run('c'))).toBe('front')
-  expect(passAfter(...tail, run('c'), front, page('d1', { over: true }), run('d'))).toBe('tail')
+  expect(passAfter(...first, begun('b'))).toBe('tail')
+  expect(passAfter(...tail, begun('c'))).toBe('front')
+  expect(passAfter(...tail, begun('c'), FRONT, page('d1', { over: true }), begun('d'))).toBe('tail')
 })
 
 test('what was the front stays until a pass from the front has met it', () => {
-  const first = [run('a'), CHAIN, page('c1', { over: false }), page(null, { over: true }), end('a')]
-  const front: JournalEntry = { kind: 'restart', chain: 0, since: null, pass: 'front' }
-  const half = folded(...first, run('b'), front, page('d1', { over: false }))
+  const first = [...FIRST, ended('a')]
+  const half = folded(...first, begun('b'), FRONT, page('d1', { over: false }))
   expect(half.chains.get(0)).toMatchObject({
     next: 'd1',
     feed: { pass: 'front', end: 'c1', front: 2, head: 1 },
   })
   expect(half.chains.get(0)?.ids.map(({ file }) => file)).toEqual([2, 3, 7])
-  const met = folded(...first, run('b'), front, page('d1', { over: false }), page('d2', { over: true }))
+  const met = folded(...first, begun('b'), FRONT, page('d1', { over: false }), page('d2', { over: true }))
   // The new front comes first, and the last cursor of the end is what the tail goes on from.
   expect(met.chains.get(0)).toMatchObject({ next: 'c1', feed: { pass: null, end: 'c1', front: 4, head: 0 } })
   expect(met.chains.get(0)?.ids.map(({ file }) => file)).toEqual([7, 8, 2, 3])
@@ -103,7 +88,7 @@ test('what was the front stays until a pass from the front has met it', () => {
 
 test('a feed is not done while another pass is to follow', () => {
   const more = page(null, { over: true, more: true })
-  expect(folded(run('a'), CHAIN, more).partitions.get('feed.7/all')?.state).toBe('partial')
+  expect(folded(begun('a'), CHAIN, more).partitions.get('feed.7/all')?.state).toBe('partial')
 })
 
 test('of a long feed the first and the last 20,000 ids are kept, and what was forgotten is known', () => {

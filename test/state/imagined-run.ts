@@ -2,8 +2,7 @@ import fc from 'fast-check'
 import { WindowRun } from '../../src/core/index.ts'
 import { chainEntry, type JournalEntry, type PageEntry } from '../../src/state/index.ts'
 import { type Random, random } from '../support/random.ts'
-import { DAY, days, HEADER, type JournalLine, keysOf, seal } from './lines.ts'
-import { NOBODY } from './run-by.ts'
+import { begun, DAY, days, ended, HEADER, type JournalLine, keysOf, seal } from './lines.ts'
 
 /** Days that each query is asked for, in one chain or several. */
 const DAYS = { 'domain.a.com': 6, 'domain.b.com': 6, 'domain.c.com': 1 } as const
@@ -96,8 +95,7 @@ class ImaginedRun {
   }
 
   #beginRun(): void {
-    const run = `run-${this.#runs++}`
-    this.#write({ kind: 'run', run, started_at: '2024-07-01T00:00:00.000Z', version: '1.0.0', by: NOBODY })
+    this.#write(begun(`run-${this.#runs++}`))
   }
 
   #endRun(): void {
@@ -110,15 +108,12 @@ class ImaginedRun {
         ...(isOdd ? { tells_searches: true, spent: count, left: 2000 - count } : {}),
       },
       { kind: 'limit', size: isOdd ? 50 + count : null },
-      {
-        kind: 'end',
-        run: `run-${this.#runs - 1}`,
-        finished_at: '2024-07-01T01:00:00.000Z',
+      ended(`run-${this.#runs - 1}`, {
         status: isOdd ? 'budget' : 'complete',
         requests: 5 + count,
         retries: count,
         ...(isOdd ? { searches_remaining: 1000 - count } : { reasons: { 'id: missing': count } }),
-      },
+      }),
     )
   }
 

@@ -20,6 +20,7 @@ import {
   Journal,
   type JournalEntry,
   type PageEntry,
+  type Prune,
   readCheckpoint,
   type SealEntry,
 } from '../../src/state/index.ts'
@@ -38,6 +39,26 @@ export const HEADER: HeaderEntry = {
   created_at: '2024-07-01T00:00:00.000Z',
   settings: { 'extract.order': 'asc' },
   schema: { include: [], columns: ['id', 'hash', 'imported_at'], extra_columns: [], secret_facts: null },
+}
+
+/** By whom a run is that asked no service. */
+export const NOBODY = { organization: null, tenant: null, host: 'here' }
+
+type Of<Kind extends JournalEntry['kind']> = Extract<JournalEntry, { kind: Kind }>
+
+export function begun(run: string, over: Partial<Of<'run'>> = {}): Of<'run'> {
+  return { kind: 'run', run, started_at: '2024-07-01T00:00:00.000Z', version: '1.0.0', by: NOBODY, ...over }
+}
+
+export function ended(run: string, over: Partial<Of<'end'>> = {}): Of<'end'> {
+  const finished_at = '2024-07-01T00:01:00.000Z'
+  return { kind: 'end', run, finished_at, status: 'complete', requests: 1, retries: 0, ...over }
+}
+
+export const PRUNE: Prune = {
+  pruned_at: '2026-07-01T00:00:00.000Z',
+  before: '2024-01-04T00:00:00Z',
+  ...{ partitions: 1, rows: 1, quarantined: 1, removed: [], shards: [] },
 }
 
 export function seal(shard: number, path: string, over: Partial<SealEntry> = {}): SealEntry {

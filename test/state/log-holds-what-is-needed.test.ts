@@ -11,20 +11,10 @@ import { listLog } from '../../src/state/log/read-log.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
 import { cases, THOROUGH } from '../support/thorough.ts'
 import { someJournal } from './imagined-run.ts'
-import { blobsOf, chainOfAll, factsOf, HEADER, openAs, own, page, seal, stateIn } from './lines.ts'
+import { blobsOf, chainOfAll, factsOf, HEADER, openAs, own, PRUNE, page, seal, stateIn } from './lines.ts'
 import { memoryStore } from './memory-store.ts'
 
 const query = (name: string, value = name): JournalEntry => ({ kind: 'query', name, value })
-
-const PRUNE = {
-  pruned_at: '2026-07-01T00:00:00.000Z',
-  before: '2024-01-04T00:00:00Z',
-  partitions: 1,
-  rows: 1,
-  quarantined: 1,
-  removed: [],
-  shards: [],
-}
 
 const commit = (entries: readonly JournalEntry[]): CommitPart => ({ entries, blobs: blobsOf(entries) })
 

@@ -4,7 +4,6 @@ import { type Clock, type Store, systemClock } from '../../src/core/index.ts'
 import { takeLock } from '../../src/state/index.ts'
 import type { Lock } from '../../src/state/lock/lock.ts'
 import { anError } from '../disk/errors.ts'
-import { storeAt, temporaryStore } from '../disk/temporary-store.ts'
 import { eachInABucket } from '../s3/each-in-a-bucket.ts'
 import { BUCKET } from '../support/bucket.ts'
 import { random } from '../support/random.ts'
@@ -81,11 +80,4 @@ describe('in a bucket', () => {
       expect(await winnersOf(open, 2 + (seed % 3)), `seed ${seed}`).toBe(1)
     }
   })
-})
-
-it('on a disk', async () => {
-  for (let round = 0; round < 5; round++) {
-    const { root } = temporaryStore()
-    expect(await winnersOf(() => storeAt(root), 2 + round)).toBe(1)
-  }
 })

@@ -2,35 +2,20 @@ import { expect, test } from 'vitest'
 import { JournalFold } from '../../src/state/checkpoint/fold-journal.ts'
 import { snapshot } from '../../src/state/checkpoint/snapshot.ts'
 import { type JournalEntry, searchesByMonth } from '../../src/state/index.ts'
-import { HEADER } from './lines.ts'
-import { NOBODY } from './run-by.ts'
+import { begun, ended, HEADER } from './lines.ts'
 
-const begun = (run: string, at: string): JournalEntry => ({
-  kind: 'run',
-  run,
-  started_at: at,
-  version: '1',
-  by: NOBODY,
-})
+const beganAt = (run: string, started_at: string): JournalEntry => begun(run, { started_at })
 const spent = (searches: number): JournalEntry => ({ kind: 'measured', spent: searches })
-const ended = (run: string, searches: number): JournalEntry => ({
-  kind: 'end',
-  run,
-  finished_at: '2024-02-01T00:00:10.000Z',
-  status: 'budget',
-  requests: 1,
-  retries: 0,
-  searches,
-})
+const endedAfter = (run: string, searches: number): JournalEntry => ended(run, { status: 'budget', searches })
 
 const LINES: readonly JournalEntry[] = [
-  begun('a', '2023-12-31T10:00:00.000Z'),
+  beganAt('a', '2023-12-31T10:00:00.000Z'),
   spent(2),
   { kind: 'month', run: 'a', month: '2024-01', searches: 3 },
   spent(9),
-  ended('a', 20),
+  endedAfter('a', 20),
   // Killed in February.
-  begun('b', '2024-01-31T23:59:00.000Z'),
+  beganAt('b', '2024-01-31T23:59:00.000Z'),
   {
     kind: 'failed',
     partition: 'a/all',
@@ -40,9 +25,9 @@ const LINES: readonly JournalEntry[] = [
   spent(4),
   { kind: 'month', run: 'b', month: '2024-02', searches: 4 },
   spent(10),
-  begun('c', '2024-02-20T00:00:00.000Z'),
+  beganAt('c', '2024-02-20T00:00:00.000Z'),
   spent(1),
-  ended('c', 1),
+  endedAfter('c', 1),
 ]
 
 function folded(lines: Iterable<JournalEntry>) {

@@ -18,6 +18,7 @@ import { cases } from '../support/thorough.ts'
 import { someJournal } from './imagined-run.ts'
 import {
   append,
+  begun,
   commitLines,
   days,
   HEADER,
@@ -33,7 +34,6 @@ import {
   stateIn,
 } from './lines.ts'
 import { memoryStore } from './memory-store.ts'
-import { NOBODY } from './run-by.ts'
 
 /** All that is invalidated with some partitions and shards: with each what depends on it, until nothing is left. */
 function reachedFrom(
@@ -155,7 +155,7 @@ describe('invalidating', () => {
   /** A chain with two finished windows, a sealed shard each, and a third window, whose shard is open. */
   const LINES: JournalLine[] = [
     HEADER,
-    { kind: 'run', run: 'a', started_at: '2024-07-01T00:00:00.000Z', version: '1.0.0', by: NOBODY },
+    begun('a'),
     {
       kind: 'transaction',
       entries: [

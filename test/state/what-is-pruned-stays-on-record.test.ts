@@ -2,28 +2,23 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { parseWindow } from '../../src/core/index.ts'
 import { type OldPartitions, oldPartitions } from '../../src/data-set/commands/prune.ts'
-import {
-  type CheckpointState,
-  type JournalEntry,
-  type Prune,
-  saveCheckpoint,
-  splitPath,
-} from '../../src/state/index.ts'
+import { type CheckpointState, type JournalEntry, saveCheckpoint, splitPath } from '../../src/state/index.ts'
 import { cases } from '../support/thorough.ts'
 import { expectRowsToBeInShards } from './figures.ts'
 import { someJournal } from './imagined-run.ts'
-import { append, commitLines, days, keysOf, own, plain, plainChain, plainShard, stateIn } from './lines.ts'
+import {
+  append,
+  commitLines,
+  days,
+  keysOf,
+  own,
+  PRUNE,
+  plain,
+  plainChain,
+  plainShard,
+  stateIn,
+} from './lines.ts'
 import { memoryStore } from './memory-store.ts'
-
-const PRUNE: Prune = {
-  pruned_at: '2026-07-01T00:00:00.000Z',
-  before: '2024-01-04T00:00:00Z',
-  partitions: 2,
-  rows: 7,
-  quarantined: 0,
-  removed: [],
-  shards: [],
-}
 
 /** An end of one of the days in the journals, so that some partitions are older, or all, or none. */
 const cut = fc.nat({ max: 6 }).map((day) => days(1, day)[0]!.from)

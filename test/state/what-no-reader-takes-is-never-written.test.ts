@@ -12,35 +12,18 @@ import {
 } from '../../src/state/index.ts'
 import { anError } from '../disk/errors.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
-import { chainOfAll, commitLines, HEADER, openLog, own, page, seal } from './lines.ts'
-import { NOBODY } from './run-by.ts'
+import { begun, chainOfAll, commitLines, ended, HEADER, openLog, own, page, seal } from './lines.ts'
 
-const RUN = 'r'
-const begun: JournalEntry = {
-  kind: 'run',
-  run: RUN,
-  started_at: '2024-01-01T00:00:00.000Z',
-  version: '1',
-  by: NOBODY,
-}
-const ended = (searches_remaining: number): JournalEntry => ({
-  kind: 'end',
-  run: RUN,
-  finished_at: '2024-01-01T00:00:01.000Z',
-  status: 'complete',
-  requests: 1,
-  retries: 0,
-  searches_remaining,
-})
+const left = (searches_remaining: number): JournalEntry => ended('r', { searches_remaining })
 
 test.each<[string, JournalEntry, field: string]>([
-  ['a figure beyond 2^53', ended(2 ** 64), 'searches_remaining'],
-  ['a negative one', ended(-1), 'searches_remaining'],
-  ['no number', ended(Number.NaN), 'searches_remaining'],
+  ['a figure beyond 2^53', left(2 ** 64), 'searches_remaining'],
+  ['a negative one', left(-1), 'searches_remaining'],
+  ['no number', left(Number.NaN), 'searches_remaining'],
   ['a fraction, deep in a page', page({ logged: [{ shard: 0, rows: 0.5, blob: 0 }] }), 'logged.0.rows'],
 ])('%s is refused at the door, and the log goes on', async (_, fact, field) => {
   const { store } = temporaryStore()
-  const log = await commitLines(store, [HEADER, begun, chainOfAll(0, 'q')])
+  const log = await commitLines(store, [HEADER, begun('r'), chainOfAll(0, 'q')])
   const before = await store.list(LOG_FOLDER)
   for (const facts of [[fact], [seal(0, 'credentials/part-00000.csv'), fact]]) {
     await expect(log.append(facts)).rejects.toEqual(anError('data', LOG_FOLDER))
@@ -48,14 +31,14 @@ test.each<[string, JournalEntry, field: string]>([
   }
   expect(await store.list(LOG_FOLDER)).toEqual(before)
   expect(log.state.shards.length).toBe(0)
-  await log.append([ended(5)])
+  await log.append([left(5)])
   expect((await readCheckpoint(store))?.searchesRemaining).toBe(5)
 })
 
 test('a checkpoint that a reader would refuse does not replace the one before', async () => {
   const { store, root } = temporaryStore()
   const log = await openLog(store)
-  await log.append([begun, ended(5)])
+  await log.append([begun('r'), left(5)])
   const before = readFileSync(join(root, CHECKPOINT_PATH))
   const state = { ...log.state, runs: [{ ...log.state.runs[0]!, requests: 2 ** 60 }] }
   await expect(saveCheckpoint(await own(store), state)).rejects.toEqual(anError('data', LOG_FOLDER))
