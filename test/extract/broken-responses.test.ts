@@ -117,16 +117,6 @@ it('the error of the HTTP parser contains no bytes of the response', async () =>
 })
 
 describe('a body', () => {
-  it('may be compressed', async () => {
-    const server = await serve((_request, response) =>
-      response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync(PAGE)),
-    )
-    await collect(open(server.url), domainChain(), async (body) => {
-      expect(Buffer.from(body).toString()).toBe(PAGE)
-      return emptyPage({})
-    })
-  })
-
   it.each([
     ['plain, announced', {}, Buffer.alloc(100_001), true],
     ['plain, unannounced', {}, Buffer.alloc(100_001), false],

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import type { Window } from '../../src/core/index.ts'
 import { SeenCursors } from '../../src/rows/index.ts'
 import { collect, decode, domainChain, failure, open, pagesOf, sendPage, serve } from './support.ts'
 
@@ -49,14 +50,18 @@ describe('a chain of cursors', () => {
     expect(server.received).toHaveLength(100)
   })
 
-  it.each([
-    ['the one just sent', ['a', 'a']],
-    ['an older one', ['a', 'b', 'c', 'a']],
-  ])('fails before a page that repeats a cursor: %s', async (_name, nexts) => {
+  const OF_EARLIER = new SeenCursors()
+  OF_EARLIER.add('a')
+  it.each<[string, string[], Parameters<typeof domainChain>[0]]>([
+    ['the one just sent', ['a', 'a'], {}],
+    ['an older one', ['a', 'b', 'c', 'a'], {}],
+    ['an older one, where it may prefetch', ['a', 'b', 'a'], { mayPrefetch: () => true }],
+    ['one of an earlier run', ['a'], { cursor: 'b', seen: OF_EARLIER }],
+  ])('fails before a page that repeats a cursor: %s', async (_name, nexts, options) => {
     const server = await serve((_request, response, index) => sendPage(response, nexts[index] ?? null))
     const seen: (string | null)[] = []
     const error = await failure(
-      collect(open(server.url), domainChain(), async (body, index) => {
+      collect(open(server.url), domainChain(options), async (body, index) => {
         const page = await decode(body, index)
         seen.push(page.next)
         return page
@@ -65,14 +70,6 @@ describe('a chain of cursors', () => {
     expect(error.kind).toBe('data')
     expect(seen).toEqual(nexts)
     expect(server.received).toHaveLength(nexts.length)
-  })
-
-  it('rejects cursors of an earlier run', async () => {
-    const server = await serve((_request, response) => sendPage(response, 'a'))
-    const seen = new SeenCursors()
-    seen.add('a')
-    const chain = domainChain({ cursor: 'b', seen })
-    expect((await failure(collect(open(server.url), chain))).kind).toBe('data')
   })
 
   it.each([
@@ -107,4 +104,46 @@ describe('a chain of cursors', () => {
     await expect(pages).rejects.toBe(fault)
     expect(server.received).toHaveLength(1)
   })
+})
+
+const at = (text: string): number => Date.parse(`${text}T00:00:00Z`) * 1000
+
+const YEAR: Window = { from: at('2024-01-01'), until: at('2025-01-01') }
+const FILTER = { gte: '2024-01-01T00:00:00Z', lte: '2025-01-01T00:00:00Z' }
+
+function pages(count: number) {
+  return serve((_request, response, index) => sendPage(response, index + 1 < count ? `c${index}` : null))
+}
+
+it('a chain whose windows are all done after a page sends no further request', async () => {
+  const server = await pages(9)
+  const service = open(server.url)
+  let committed = 0
+  for await (const _page of pagesOf(service, domainChain({ window: YEAR }))) if (++committed === 2) break
+  expect(service.counters.requests).toBe(2)
+  expect(server.received).toHaveLength(2)
+})
+
+describe('the filter of a chain that begins anew', () => {
+  const JUNE = at('2024-06-01') + 7
+  const EARLY_JUNE = '2024-06-01T00:00:00.000007Z'
+  // A double cannot represent it.
+  const LAST = '253402300799999999'
+  const LAST_OF_ALL = '9999-12-31T23:59:59.999999Z'
+  it.each([
+    ['asc', YEAR, JUNE, { ...FILTER, gte: EARLY_JUNE }],
+    ['desc', YEAR, JUNE, { ...FILTER, lte: EARLY_JUNE }],
+    ['desc', YEAR, LAST, { ...FILTER, lte: LAST_OF_ALL }],
+    ['asc', null, JUNE, { gte: EARLY_JUNE }],
+  ] as const)(
+    'begins at an instant, on every page, with its other end unchanged: %s in %o',
+    async (order, window, since, filter) => {
+      const server = await pages(3)
+      await collect(open(server.url), domainChain({ window, order, since }))
+      expect(server.received.map(({ json }) => json.filters)).toEqual(
+        Array.from({ length: 3 }, () => ({ imported_at: filter })),
+      )
+      expect(server.received.map(({ json }) => json.from)).toEqual([undefined, 'c0', 'c1'])
+    },
+  )
 })

@@ -80,13 +80,6 @@ describe('where a chain may prefetch', () => {
     expect(server.received).toHaveLength(2)
   })
 
-  it('a repeated cursor is not requested', async () => {
-    const server = await serve((_request, response, index) => sendPage(response, ['a', 'b', 'a'][index]!))
-    const error = await failure(collect(open(server.url), domainChain({ mayPrefetch })))
-    expect(error.kind).toBe('data')
-    expect(server.received).toHaveLength(3)
-  })
-
   it('a budget that is used up ends the chain after the pages it paid for', async () => {
     const server = await serve((_request, response, index) => sendPage(response, `c${index}`))
     const service = open(server.url, { limits: { maxRequests: 3, minSearchesRemaining: null } })
