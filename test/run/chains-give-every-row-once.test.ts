@@ -25,10 +25,8 @@ async function world(
   extract = SPRING,
 ): Promise<{ service: ItemService; here: World }> {
   const service = await serviceOf(items, pageSize)
-  return { service, here: await worldAt(service.url, extract) }
+  return { service, here: worldAt(service.url, extract) }
 }
-
-const ids = async (here: World): Promise<number[]> => (await here.rows()).sort((a, b) => a - b)
 
 const folder = (month: string) => `query=domain.acme.example/import_window=${month}-01`
 const inOrder = (order: Order, items: readonly Fields[]) => (order === 'asc' ? items : items.toReversed())
@@ -43,7 +41,7 @@ describe.each(some<Order>(['asc', 'desc'], 1))('rows in order, %s', (order) => {
       ...[brokenAt(5, '2024-03-20T00:00:00Z'), brokenAt(6, null)],
     ]
     const { here } = await world(inOrder(order, items), 2, extract)
-    expect(await here.run('{ max_quarantined: 3 }')).toMatchObject({ status: 'complete', quarantined: 4 })
+    expect(await here.run('max_quarantined: 3')).toMatchObject({ status: 'complete', quarantined: 4 })
     const files = await here.quarantine()
     const found = Object.entries(files).flatMap(([name, entries]) =>
       entries.map(({ partition, page, id }) => `${name} ${partition} ${page} ${id}`),
@@ -77,7 +75,7 @@ describe.each(some<Order>(['asc', 'desc'], 1))('rows in order, %s', (order) => {
     const items = [january(1), february(2), ...broken, february(3, '13'), march(4), march(5)]
     for (const pageSize of some([1, 2, 3, 10], 2)) {
       const { service, here } = await world(inOrder(order, items), pageSize, extract)
-      const summary = await here.run('{ max_quarantined: 1 }')
+      const summary = await here.run('max_quarantined: 1')
       expect(summary).toMatchObject({
         status: 'failed',
         partitions: { total: 3, done: 2, failed: 1, pending: 0 },
@@ -86,9 +84,9 @@ describe.each(some<Order>(['asc', 'desc'], 1))('rows in order, %s', (order) => {
         'domain.acme.example/2024-02-01..2024-03-01',
       ])
       const before = service.received.length
-      expect(await here.run('{ max_quarantined: 2 }')).toMatchObject({ status: 'complete' })
-      expect(await ids(here)).toEqual([1, 2, 3, 4, 5])
-      expect((await here.rejected()).sort()).toEqual([11, 12])
+      expect(await here.run('max_quarantined: 2')).toMatchObject({ status: 'complete' })
+      expect(here.ids()).toEqual([1, 2, 3, 4, 5])
+      expect(await here.rejected()).toEqual([11, 12])
       expect(here.isWhole()).toBe(true)
       // Only what is missing: either the whole window, or the pages that the chain had left.
       const again = service.requested().slice(before)
@@ -102,17 +100,17 @@ describe.each(some<Order>(['asc', 'desc'], 1))('rows in order, %s', (order) => {
   it('quarantined items before any row of their window are kept once, although the window fails', async () => {
     const broken = [brokenAt(11, '2024-02-11T00:00:00Z'), brokenAt(12, '2024-02-12T00:00:00Z')]
     const { here } = await world(inOrder(order, [january(1), ...broken, march(2)]), 1, extract)
-    expect(await here.run('{ max_quarantined: 1 }')).toMatchObject({ status: 'failed' })
-    expect(await here.run('{ max_quarantined: 2 }')).toMatchObject({ status: 'complete' })
-    expect((await here.rejected()).sort()).toEqual([11, 12])
-    expect(await ids(here)).toEqual([1, 2])
+    expect(await here.run('max_quarantined: 1')).toMatchObject({ status: 'failed' })
+    expect(await here.run('max_quarantined: 2')).toMatchObject({ status: 'complete' })
+    expect(await here.rejected()).toEqual([11, 12])
+    expect(here.ids()).toEqual([1, 2])
   })
 
   it('under on_invalid: fail one invalid item fails its window; the others are exported', async () => {
     const invalid = { ...brokenAt(11, '2024-02-11T00:00:00Z'), urls: ['https://hunter2.example', 1, 2] }
     const items = [january(1), february(2), invalid, march(3)]
     const { service, here } = await world(inOrder(order, items), 10, extract)
-    const summary = await here.run('{ on_invalid: fail }')
+    const summary = await here.run('on_invalid: fail')
     expect(summary).toMatchObject({
       status: 'failed',
       partitions: { total: 3, done: 2, failed: 1, pending: 0 },
@@ -122,11 +120,11 @@ describe.each(some<Order>(['asc', 'desc'], 1))('rows in order, %s', (order) => {
     expect(summary.failures[0]?.message).toContain(
       `Item ${order === 'asc' ? 3 : 2} of the response breaks the schema at identity_name, urls.1, urls.2 (domain.acme.example/2024-02-01..2024-03-01, page 1). Set`,
     )
-    expect(await ids(here)).toEqual([1, 3])
+    expect(here.ids()).toEqual([1, 3])
     expect(await here.quarantine()).toEqual({})
     service.items = service.items.filter(({ id }) => id !== 11)
-    expect(await here.run('{ on_invalid: fail }')).toMatchObject({ status: 'complete', rows: 1 })
-    expect(await ids(here)).toEqual([1, 2, 3])
+    expect(await here.run('on_invalid: fail')).toMatchObject({ status: 'complete', rows: 1 })
+    expect(here.ids()).toEqual([1, 2, 3])
   })
 
   it('a page that fails fails its window only; the next run resumes there', async () => {
@@ -144,7 +142,7 @@ describe.each(some<Order>(['asc', 'desc'], 1))('rows in order, %s', (order) => {
     expect(await here.run()).toMatchObject({ status: 'complete' })
     // What was committed before the failure is not requested again.
     expect(service.requested()[before]).toContain(' c2')
-    expect(await ids(here)).toEqual([1, 2, 3, 4, 5, 6])
+    expect(here.ids()).toEqual([1, 2, 3, 4, 5, 6])
     expect(here.isWhole()).toBe(true)
   })
 })
@@ -155,29 +153,29 @@ describe('rows in no order', () => {
     const { here } = await world([january(1), february(2), march(3), ...late], 1)
     const warnings: string[] = []
     const onLog = (level: string, text: string) => void (level === 'warn' && warnings.push(text))
-    const summary = await here.run('{ max_quarantined: 1 }', undefined, { onLog })
+    const summary = await here.run('max_quarantined: 1', undefined, { onLog })
     expect(summary).toMatchObject({ status: 'complete', rows: 5, quarantined: 1 })
     expect(summary.partitions).toEqual({ total: 3, done: 3, failed: 0, pending: 0 })
     expect(warnings.filter((text) => text.includes('late rows'))).toHaveLength(1)
     const parts = await readdir(join(here.folder, 'out/credentials', folder('2024-01')))
     expect(parts.sort()).toEqual(['part-00000.csv', 'part-00001.csv'])
-    expect(await ids(here)).toEqual([1, 2, 3, 4, 6])
+    expect(here.ids()).toEqual([1, 2, 3, 4, 6])
     expect(here.isWhole()).toBe(true)
   })
 
   it('are exported once if too many late items are quarantined for a window that was done', async () => {
     const late = [brokenAt(11, '2024-01-20T00:00:00Z'), brokenAt(12, '2024-01-21T00:00:00Z'), march(4)]
     const { here } = await world([january(1), february(2), march(3), ...late], 3)
-    expect(await here.run('{ max_quarantined: 1 }')).toMatchObject({ status: 'failed' })
-    expect(await here.run('{ max_quarantined: 2 }')).toMatchObject({ status: 'complete' })
-    expect(await ids(here)).toEqual([1, 2, 3, 4])
+    expect(await here.run('max_quarantined: 1')).toMatchObject({ status: 'failed' })
+    expect(await here.run('max_quarantined: 2')).toMatchObject({ status: 'complete' })
+    expect(here.ids()).toEqual([1, 2, 3, 4])
     expect(await here.rejected()).toEqual([11, 12])
   })
 
   it('are exported once if windows that a chain has rows of are requested without the others', async () => {
     const { here } = await world([march(1), january(2), february(3), march(4)], 2)
-    expect(await here.run('{}', ONE_SEARCH)).toMatchObject({ status: 'budget', rows: 2 })
-    expect(await here.run('{}', months('2024-03', '2024-04'))).toMatchObject({ status: 'complete' })
-    expect((await ids(here)).filter((id) => id !== 2 && id !== 3)).toEqual([1, 4])
+    expect(await here.run('', ONE_SEARCH)).toMatchObject({ status: 'budget', rows: 2 })
+    expect(await here.run('', months('2024-03', '2024-04'))).toMatchObject({ status: 'complete' })
+    expect(here.ids().filter((id) => id !== 2 && id !== 3)).toEqual([1, 4])
   })
 })

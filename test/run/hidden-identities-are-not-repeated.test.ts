@@ -17,10 +17,10 @@ it.each([
       sendJson(response, { error: { code: 'BAD', message: `no: ${body}` } }, { status: 422 }),
     )
     const queries = `queries: [{ type: email, email: ${EMAIL}, as: case-17 }]`
-    const { folder, run } = await worldAt(server.url, queries, { env: { SPILLWAY_MASK_KEY: 'k'.repeat(40) } })
+    const { folder, run } = worldAt(server.url, queries, { env: { SPILLWAY_MASK_KEY: 'k'.repeat(40) } })
     const logged: unknown[] = []
     const onLog = (...line: unknown[]) => void logged.push(line)
-    const { failures } = await run(`{ identity: ${identity} }`, queries, { onLog })
+    const { failures } = await run(`identity: ${identity}`, queries, { onLog })
     expect(server.received[0]?.body).toContain(EMAIL)
     expect(failures).toMatchObject([{ partition: 'email.case-17/all' }])
     const checkpoint = await readFile(join(folder, 'out/_state/checkpoint.jsonl'), 'utf8')

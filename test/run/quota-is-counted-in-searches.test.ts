@@ -124,7 +124,7 @@ async function world(onRequest: (count: number, at: (time: string) => void) => v
     response.setHeader('x-flare-global-searches-remaining', 1000 - index)
     sendPage(response, index + 1 < PAGES ? `c${index}` : null, [])
   })
-  const here = await worldAt(server.url, SHARE)
+  const here = worldAt(server.url, SHARE)
   const clock: Clock = {
     now: () => nowMs,
     monotonicMs: () => performance.now(),

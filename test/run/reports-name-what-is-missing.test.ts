@@ -15,7 +15,7 @@ it('the page names a failed day and why, and no longer once that is exported', a
     response.writeHead(422, { 'content-type': 'application/json' }).end('{}')
     return true
   }
-  const world = await worldAt(service.url, EXTRACT)
+  const world = worldAt(service.url, EXTRACT)
   const page = () => summaryPageIn(join(world.folder, 'out'))
 
   const { status, causes } = await world.run()

@@ -10,7 +10,7 @@ it.each(some(['parquet', 'csv'], 1))(
     const items = [...ids, ...ids.slice(0, 3)].map((id) => itemAt(id, '2024-01-10T00:00:00Z'))
     const server = await serviceOf(items, 10_000)
     const extract = 'domains: [acme.example], page_size: 10000'
-    const world = await worldAt(server.url, extract, {
+    const world = worldAt(server.url, extract, {
       load: `path: out, format: ${format}, shard_rows: 20000`,
     })
     expect(await world.run()).toMatchObject({ status: 'complete', rows: 30_003 })

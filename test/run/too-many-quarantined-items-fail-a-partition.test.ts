@@ -73,7 +73,7 @@ async function service(pages: { good: number; broken: number }[]) {
     )
     sendPage(response, number + 1 < pages.length ? `c${number + 1}` : null, items)
   })
-  return { pages, server, ...(await worldAt(server.url, 'domains: [acme.example], concurrency: 1')) }
+  return { pages, server, ...worldAt(server.url, 'domains: [acme.example], concurrency: 1') }
 }
 
 const FAILED = { status: 'failed', partitions: { total: 1, done: 0, failed: 1, pending: 0 } }
@@ -90,9 +90,9 @@ it('a run with only broken items fails, exports nothing and quarantines all; ano
   )
   expect(failure?.message).toContain(quarantinePath(KEY))
   expect(world.isWhole()).toBe(false)
-  expect(await world.rows()).toEqual([])
+  expect(world.ids()).toEqual([])
   expect(await world.rejected()).toHaveLength(200)
-  const pipeline = await world.read('{}')
+  const pipeline = await world.read()
   const quarantined = async () => {
     const manifest = JSON.parse(await readFile(join(world.folder, 'out/_manifest.json'), 'utf8'))
     const { html, figures } = await summaryPageIn(join(world.folder, 'out'))
@@ -114,7 +114,7 @@ it('a run with only broken items fails, exports nothing and quarantines all; ano
   expect((await quarantined()).items).toEqual([200, 200, 200])
 
   // Nothing is left to request.
-  expect(await world.run('{ max_quarantined: 100% }')).toMatchObject({ ...DONE, requests: 0 })
+  expect(await world.run('max_quarantined: 100%')).toMatchObject({ ...DONE, requests: 0 })
   expect(world.isWhole()).toBe(true)
 })
 
@@ -127,11 +127,11 @@ it('a higher limit goes on from the next cursor, and every item is exported or q
   ])
   expect(await world.run()).toMatchObject({ ...FAILED, requests: 2, rows: 350, quarantined: 53 })
   expect(await world.run()).toMatchObject({ ...FAILED, requests: 0, rows: 0, quarantined: 0 })
-  expect(await world.run('{ max_quarantined: 60 }')).toMatchObject({ ...FAILED, requests: 2, rows: 110 })
-  expect(await world.run('{ max_quarantined: 70 }')).toMatchObject({ ...FAILED, requests: 0 })
-  expect(await world.run('{ max_quarantined: 100% }')).toMatchObject({ ...DONE, requests: 0 })
+  expect(await world.run('max_quarantined: 60')).toMatchObject({ ...FAILED, requests: 2, rows: 110 })
+  expect(await world.run('max_quarantined: 70')).toMatchObject({ ...FAILED, requests: 0 })
+  expect(await world.run('max_quarantined: 100%')).toMatchObject({ ...DONE, requests: 0 })
   expect(world.isWhole()).toBe(true)
-  const [rows, rejected] = [await world.rows(), await world.rejected()]
+  const [rows, rejected] = [world.ids(), await world.rejected()]
   expect([rows.length, rejected.length]).toEqual([460, 143])
   expect(new Set([...rows, ...rejected]).size).toBe(603)
   expect((await readStatus(await world.read())).totals).toMatchObject({ rows: 460, quarantined: 143 })
@@ -147,9 +147,9 @@ it('items that the service mends meanwhile are exported by --redo, and leave qua
   expect(failures[0]?.message).toContain('`run --redo` exports the partition anew')
   expect(await world.rejected()).toHaveLength(52)
   world.pages[1] = { good: 100, broken: 0 }
-  expect(await world.run('{}', undefined, { redo: [KEY] })).toMatchObject({ ...DONE, requests: 2 })
-  expect((await world.rejected()).sort((a, b) => a - b)).toEqual([0, 1])
-  expect(await world.rows()).toHaveLength(400)
+  expect(await world.run('', undefined, { redo: [KEY] })).toMatchObject({ ...DONE, requests: 2 })
+  expect(await world.rejected()).toEqual([0, 1])
+  expect(world.ids()).toHaveLength(400)
 })
 
 it('quarantine has the former items until a redo is complete, and never one of a redo that began anew', async () => {
@@ -159,7 +159,7 @@ it('quarantine has the former items until a redo is complete, and never one of a
   ])
   expect(await world.run()).toMatchObject({ ...DONE, quarantined: 1 })
   const onePage = 'domains: [acme.example], concurrency: 1, max_requests: 1'
-  const redoOfOnePage = () => world.run('{}', onePage, { redo: [KEY] })
+  const redoOfOnePage = () => world.run('', onePage, { redo: [KEY] })
   world.pages[0] = { good: 300, broken: 2 }
   expect(await redoOfOnePage()).toMatchObject({ status: 'budget', requests: 1 })
   expect(await world.rejected()).toEqual([0])
@@ -179,10 +179,10 @@ describe('late rows of a window that failed for its quarantined items', () => {
     const first = [broken(1, '01-10'), good(2, '02-10'), good(3, '01-11'), good(4, '03-10')]
     const second = ['04-10', '04-11', '05-10', '05-11', '06-10', '06-11', '06-12']
     const server = await serviceOf([...first, ...second.map((day, i) => good(5 + i, day))], 2)
-    const world = await worldAt(server.url, `domains: [acme.example], concurrency: 1, ${WINDOWS}`, {
+    const world = worldAt(server.url, `domains: [acme.example], concurrency: 1, ${WINDOWS}`, {
       load: 'path: out, format: csv, partition_by: [query]',
     })
-    expect(await world.run('{ max_quarantined: 0 }')).toMatchObject({
+    expect(await world.run('max_quarantined: 0')).toMatchObject({
       status: 'failed',
       partitions: { done: 5, failed: 1, pending: 0 },
       shards: 1,
@@ -194,7 +194,7 @@ describe('late rows of a window that failed for its quarantined items', () => {
     const many = Array.from({ length: 100 }, (_, i) => (i < 2 ? broken(i, '01-10') : good(i, '01-10')))
     const late = Array.from({ length: 200 }, (_, i) => good(200 + i, '01-11'))
     const server = await serviceOf([...many, good(100, '02-10'), ...late], 101)
-    const world = await worldAt(server.url, `domains: [acme.example], concurrency: 1, ${WINDOWS}`)
+    const world = worldAt(server.url, `domains: [acme.example], concurrency: 1, ${WINDOWS}`)
     expect(await world.run()).toMatchObject({
       status: 'failed',
       partitions: { total: 6, done: 5, failed: 1, pending: 0 },

@@ -11,7 +11,7 @@ test.each(['parquet', 'csv'])('in a bucket: one GET and one HEAD for each, as %s
     10,
   )
   const extract = 'domains: [acme.com], windows: { from: 2024-01-01, until: 2024-01-04, every: 1d }'
-  const here = await worldAt(service.url, extract, { load: `format: ${format}, path: 's3://${BUCKET}/set'` })
+  const here = worldAt(service.url, extract, { load: `format: ${format}, path: 's3://${BUCKET}/set'` })
   expect(await here.run()).toMatchObject({ status: 'complete', rows: 30, shards: 3 })
   const pipeline = await here.read()
 

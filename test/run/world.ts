@@ -19,7 +19,7 @@ type Sections = {
   readonly service?: string
   readonly extract: string
   readonly transform?: string
-  readonly load?: string
+  readonly load?: string | undefined
 }
 
 /** Writes a pipeline file into a folder, and reads it. By default the data set is CSV in the folder `out`. */
@@ -51,53 +51,54 @@ export function idsByFolder(output: string): Record<string, readonly number[]> {
   return found
 }
 
-export type World = {
-  readonly folder: string
-  /**
-   * @param transform a section of the pipeline file, in braces
-   * @param extract in place of the section that the world was made with
-   */
-  run(transform?: string, extract?: string, settings?: RunSettings): Promise<RunSummary>
-  read(transform?: string, extract?: string): Promise<Pipeline>
-  /** The entries of all quarantine files, by the name of the file. */
-  quarantine(): Promise<Record<string, readonly Record<string, unknown>[]>>
-  /** Ids of the items in quarantine, file by file. */
-  rejected(): Promise<number[]>
-  rows(): Promise<number[]>
-  isWhole(): boolean
+const ascending = (ids: readonly number[]): number[] => [...ids].sort((a, b) => a - b)
+
+/** A folder with the data set `out`, and what is in it; ids are in ascending order. */
+function newFolder() {
+  const folder = scratchFolder()
+  const output = join(folder, 'out')
+  const byFile = () => quarantineByFile(output)
+  return {
+    folder,
+    /** The entries of all quarantine files, by the name of the file. */
+    quarantine: async () => Object.fromEntries(await byFile()),
+    rejected: async () =>
+      ascending((await byFile()).flatMap(([, entries]) => entries.map(({ id }) => Number(id)))),
+    ids: () => ascending(Object.values(idsByFolder(output)).flat()),
+    idsByFolder: () => idsByFolder(output),
+    /** SHA-256 by path. */
+    shards: () => shardHashes(output),
+    isWhole: () => existsSync(join(output, '_SUCCESS')),
+  }
 }
+
+export type World = ReturnType<typeof worldAt>
 
 /**
  * @param requested the section `extract` of the pipeline, without its braces
  * @param more its section `load`, and variables
  */
-export async function worldAt(
+export function worldAt(
   url: string,
   requested: string,
-  {
-    load = 'path: out, format: csv',
-    env = {},
-  }: { load?: string; env?: Readonly<Record<string, string>> } = {},
-): Promise<World> {
-  const folder = scratchFolder()
-  const output = join(folder, 'out')
-  const world: World = {
-    folder,
-    read: (transform = '{}', extract = requested) =>
-      pipelineIn(folder, url, { service: 'retries: 0', extract, transform: transform.slice(1, -1), load }),
-    async run(transform, extract, settings = {}) {
-      const pipeline = await world.read(transform, extract)
+  { load, env = {} }: { load?: string; env?: Readonly<Record<string, string>> } = {},
+) {
+  const here = newFolder()
+  const read = (transform = '', extract = requested): Promise<Pipeline> =>
+    pipelineIn(here.folder, url, { service: 'retries: 0', extract, transform, load })
+  return {
+    ...here,
+    read,
+    /**
+     * @param transform a section of the pipeline file, without its braces
+     * @param extract in place of the section that the world was made with
+     */
+    async run(transform?: string, extract?: string, settings: RunSettings = {}): Promise<RunSummary> {
+      const pipeline = await read(transform, extract)
       const given = { env: { SPILLWAY_TOKEN: 'token', ...env }, ...settings }
       return runPipeline(pipeline, await runOptions(pipeline, given))
     },
-    quarantine: async () => Object.fromEntries(await quarantineByFile(output)),
-    async rejected() {
-      return Object.values(await world.quarantine()).flatMap((entries) => entries.map(({ id }) => Number(id)))
-    },
-    rows: async () => Object.values(idsByFolder(output)).flat(),
-    isWhole: () => existsSync(join(output, '_SUCCESS')),
   }
-  return world
 }
 
 /** A clock without waits. */
@@ -122,12 +123,12 @@ export function sandboxOf(options: SandboxOptions): Promise<Sandbox> {
 
 /** Exports into one data set, against a service that may be another one for each. */
 export function exportsTo(load?: string) {
-  const folder = scratchFolder()
-  const output = join(folder, 'out')
+  const here = newFolder()
   const log: { readonly message: string; readonly fields: object }[] = []
   const read = (url: string, extract: string, service = '') =>
-    pipelineIn(folder, url, { service, extract, ...(load === undefined ? {} : { load }) })
+    pipelineIn(here.folder, url, { service, extract, load })
   return {
+    ...here,
     log,
     read,
     async run(
@@ -150,10 +151,6 @@ export function exportsTo(load?: string) {
     async status(url: string, extract: string) {
       return readStatus(await read(url, extract), IMPATIENT.now())
     },
-    /** SHA-256 by path. */
-    shards: () => shardHashes(output),
-    ids: () => Object.values(idsByFolder(output)).flat(),
-    idsByFolder: () => idsByFolder(output),
   }
 }
 
