@@ -1,13 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import {
-  isExportError,
-  type Micros,
-  type Order,
-  type Window,
-  WindowRun,
-  windowRange,
-} from '../../../src/core/index.ts'
+import { isExportError, type Order, type Window, WindowRun, windowRange } from '../../../src/core/index.ts'
 import {
   type Begun,
   type BegunChain,
@@ -23,14 +16,6 @@ const ORDERS: Order[] = ['asc', 'desc']
 
 function hours(from: number, until: number): Window {
   return { from: START + from * HOUR, until: START + until * HOUR }
-}
-
-/** `3..4 4..5`, in the order of the chain. */
-function show(windows: WindowRun): string {
-  const hour = (instant: Micros): number => (instant - START) / HOUR
-  return windowsOf(windows)
-    .map((window) => (window === null ? 'all' : `${hour(window.from)}..${hour(window.until)}`))
-    .join(' ')
 }
 
 function windowsOf(windows: WindowRun): (Window | null)[] {
@@ -49,44 +34,6 @@ function every(from: number, until: number, count = 1): NonNullable<Wanted['wind
 function planOf(wanted: Wanted, begun: Begun | null = null): Plan {
   return planPartitions(pipelineOf(wanted), NOW, () => begun)
 }
-
-function shown(plan: Plan): string[] {
-  return [...plan.chains()].map((chain) =>
-    chain.kind === 'new' ? show(chain.windows) : `#${chain.chain}: ${chain.wanted}, keep ${chain.keep}`,
-  )
-}
-
-describe('new chains', () => {
-  it('are one for each query without windows, and none if that is done', () => {
-    const queries = [domain('a.com'), domain('b.com')]
-    const plan = planPartitions(pipelineOf({ queries }), NOW, (name) =>
-      name === 'domain.a.com' ? begunOf([{ window: null, done: true }]) : null,
-    )
-    expect([...plan.chains()]).toEqual([
-      { kind: 'new', query: queries[1], windows: new WindowRun('asc', null) },
-    ])
-  })
-
-  it('are in the order of the queries, also if partitions are in the order of windows', () => {
-    const queries = [domain('b.com'), domain('a.com')]
-    const plan = planOf({ queries, windows: every(0, 3), partitionBy: ['window'] })
-    const found = [...plan.chains()].map((chain) =>
-      chain.kind === 'new' ? [chain.query.name, chain.windows.count] : null,
-    )
-    expect(found).toEqual([
-      ['domain.b.com', 3],
-      ['domain.a.com', 3],
-    ])
-  })
-})
-
-describe('chains that have begun', () => {
-  it('resume in the one partition of a query without windows', () => {
-    const chain = { chain: 7, windows: new WindowRun('asc', null), watermark: 0 }
-    expect(shown(planOf({}, begunOf([], [chain])))).toEqual(['#7: 1, keep null'])
-    expect(shown(planOf({}, begunOf([{ window: null, done: false }], [chain])))).toEqual(['#7: 1, keep null'])
-  })
-})
 
 type History = {
   readonly windows: readonly BegunWindow[]
