@@ -4,15 +4,7 @@ import { isEqual } from './agreement.ts'
 import { readersOf } from './plain-pages.ts'
 import { decodeSettings, pageContext } from './plans.ts'
 import { randomPage } from './random-page.ts'
-
-/** The types of Node.js lack it. */
-declare const WebAssembly: {
-  readonly Module: object
-  readonly Instance: new (module: object) => { readonly exports: Walker }
-  readonly CompileError: new () => Error
-}
-
-type Walker = { readonly memory: { readonly buffer: ArrayBuffer }; readonly open: (bytes: number) => number }
+import { type Walker, withoutModule, withWalkers } from './walkers.ts'
 
 afterEach(() => {
   vi.unstubAllGlobals()
@@ -20,8 +12,8 @@ afterEach(() => {
 
 test.each([
   ['a compiler', undefined],
-  ['SIMD', withModule(WebAssembly.CompileError)],
-  ['memory', withModule(RangeError)],
+  ['SIMD', withoutModule('CompileError')],
+  ['memory', withoutModule('RangeError')],
   ['memory for the response', withWalkers((walker) => ({ ...walker, open: () => 0 }))],
 ])('without %s pages are read all the same', (_, stub) => {
   vi.stubGlobal('WebAssembly', stub)
@@ -51,23 +43,3 @@ test('memory that a large response takes is not kept, that of others is', () => 
   expect(made).toEqual([1, 1, 1, 1, 1, 2, 2])
   expect(walkers[1]!.memory.buffer.byteLength).toBeLessThan(32 << 20)
 })
-
-function withWalkers(of: (walker: Walker) => Walker): object {
-  const { Module, Instance: Made, CompileError } = WebAssembly
-  class Instance {
-    readonly exports: Walker
-    constructor(module: object) {
-      this.exports = of(new Made(module).exports)
-    }
-  }
-  return { Module, CompileError, Instance }
-}
-
-function withModule(error: new () => Error): object {
-  class Module {
-    constructor() {
-      throw new error()
-    }
-  }
-  return { Module, CompileError: WebAssembly.CompileError }
-}

@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest'
+import { learnSecret } from '../../src/core/index.ts'
+import { CODES, FORMS, OTHER_SPELLINGS } from '../support/quotations.ts'
 import { credential, decode, source } from './credentials.ts'
 import { readersOf } from './plain-pages.ts'
 import { decodeSettings, pageContext } from './plans.ts'
@@ -7,9 +9,9 @@ test('unknown fields are counted by name and not exported', () => {
   const page = decode([
     credential({ score: 1, source: source({ owner: 'x' }) }),
     credential({ score: null, tags: [{ a: 1 }], source: source({ owner: 'x' }) }),
-    credential({ event_uid: 'e', credential_hash: 'h', source: source({ url: 'u', pii_tags: [] }) }),
+    credential({ event_uid: 'e', credential_hash: 'h', source: source({ url: 'u', 'a b': 1 }) }),
   ])
-  expect(page.unknownFields).toEqual({ score: 2, tags: 1, 'source.owner': 2 })
+  expect(page.unknownFields).toEqual({ score: 2, tags: 1, 'source.owner': 2, '…': 1 })
 })
 
 test('only exported rows count', () => {
@@ -17,19 +19,48 @@ test('only exported rows count', () => {
   expect(decode([credential({ score: 1 }), { score: 1 }], {}, context).unknownFields).toEqual({})
 })
 
-test('a name is shown if it looks like one', () => {
-  const item = {
-    ...credential(),
-    'a\u001b[31m\u0000b': 1,
-    'is it': 1,
-    ['x'.repeat(64)]: 1,
-    ['x'.repeat(65)]: 1,
-    '2fa.is-on_': 1,
-    '\ud800': 1,
-    source: source({ 'a b': 1 }),
-  }
-  expect(decode([item]).unknownFields).toEqual({ ['x'.repeat(64)]: 1, '2fa.is-on_': 1, '…': 5 })
+/** Names of unknown fields as they are shown: those of items with one each, and that of an item in quarantine. */
+function shownNames(names: readonly string[]) {
+  const { read } = readersOf(decodeSettings())
+  const items = names.map((name, id) => credential({ id, [name]: 1 }))
+  const all = [...items, credential({ id: null, [names[0]!]: 1 })]
+  const page = read(Buffer.from(JSON.stringify({ items: all, next: null })), pageContext())
+  const inQuarantine = Object.keys(page.quarantined[0]!.item as object).filter(
+    (name) => !(name in credential()),
+  )
+  return { ...page.unknownFields, inQuarantine }
+}
+
+test('a name is shown if it looks like one and repeats no secret', () => {
+  learnSecret('tok.secret-7716')
+  const hidden = ['tok.secret-7716.x', 'a\u001b[31m\u0000\u009bb\n', 'is it "so"?', 'is it', '\ud800']
+  const shown = ['2fa.is-on_', 'n'.repeat(64)]
+  expect(shownNames([...hidden, 'n'.repeat(65), ...shown])).toEqual({
+    '…': 6,
+    ...Object.fromEntries(shown.map((name) => [name, 1])),
+    inQuarantine: ['…'],
+  })
 })
+
+test.each(['ключ2024', 'Québec2024', 'hunte', '😀2024ab'])(
+  'whatever the spelling of the secret: %s',
+  (secret) => {
+    learnSecret(secret)
+    const spellings = Object.values({ ...FORMS, ...CODES, ...OTHER_SPELLINGS }).map((write) => write(secret))
+    const names = [...new Set(spellings.flatMap((each) => [each, `x_${each}`, `${each} is`]))]
+    // What is cut off is no form of it.
+    const shown = names.filter((name) => !name.includes([...secret].slice(0, -1).join('')))
+    const { inQuarantine, ...counts } = shownNames([...shown, 'is it', 'n'.repeat(65)])
+    expect(counts).toEqual({ '…': shown.length + 2 })
+    expect(inQuarantine).toEqual(['…'])
+    expect(shownNames(['device_id', 'source-2.x', '_x'])).toEqual({
+      device_id: 1,
+      'source-2.x': 1,
+      _x: 1,
+      inQuarantine: ['device_id'],
+    })
+  },
+)
 
 test('after fifty names all others are counted together', () => {
   const items = Array.from({ length: 70 }, (_, i) => credential({ [`field_${i}`]: 1, score: 1 }))

@@ -9,23 +9,7 @@ import { isEqual, PLANS } from './agreement.ts'
 import { readersOf } from './plain-pages.ts'
 import { decodeSettings, pageContext } from './plans.ts'
 import { pick, randomPage, wildness } from './random-page.ts'
-
-/** The types of Node.js lack it. */
-declare const WebAssembly: {
-  readonly Module: unknown
-  readonly Instance: new (module: object) => { readonly exports: object }
-  readonly CompileError: unknown
-}
-
-type Global = { readonly value: number }
-type Walker = {
-  readonly status: Global
-  readonly position: Global
-  readonly sourceEnd: Global
-  readonly walk: (start: number) => number
-  readonly open: (bytes: number) => number
-  readonly learn: (start: number, length: number, idLength: number) => number
-}
+import { type Walker, withWalkers } from './walkers.ts'
 
 const NEW_SOURCE = 3
 /** Each byte may be copied, walked over twice, and kept as a source. */
@@ -43,31 +27,24 @@ function count(bytes: number): void {
 }
 
 beforeAll(() => {
-  const { Module, Instance, CompileError } = WebAssembly
-  class Counted {
-    readonly exports: object
-    constructor(module: object) {
-      const walker = new Instance(module).exports as Walker
-      this.exports = {
-        ...walker,
-        walk: (start: number) => {
-          const records = walker.walk(start)
-          const { status, position, sourceEnd } = walker
-          count((status.value === NEW_SOURCE ? sourceEnd.value : position.value) - start)
-          return records
-        },
-        open: (bytes: number) => {
-          count(bytes)
-          return walker.open(bytes)
-        },
-        learn: (start: number, length: number, idLength: number) => {
-          count(length + idLength)
-          return walker.learn(start, length, idLength)
-        },
-      } satisfies Partial<Walker>
-    }
-  }
-  vi.stubGlobal('WebAssembly', { Module, CompileError, Instance: Counted })
+  const counted = (walker: Walker): Walker => ({
+    ...walker,
+    walk: (start) => {
+      const records = walker.walk(start)
+      const { status, position, sourceEnd } = walker
+      count((status.value === NEW_SOURCE ? sourceEnd.value : position.value) - start)
+      return records
+    },
+    open: (bytes) => {
+      count(bytes)
+      return walker.open(bytes)
+    },
+    learn: (start, length, idLength) => {
+      count(length + idLength)
+      return walker.learn(start, length, idLength)
+    },
+  })
+  vi.stubGlobal('WebAssembly', withWalkers(counted))
 })
 
 afterAll(() => {
