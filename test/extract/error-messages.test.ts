@@ -123,19 +123,17 @@ describe('while a query is held whose value must not be shown, nothing is quoted
   })
 })
 
-describe('a token or key that the service echoes is left out', () => {
-  const TOKEN = 'eyJhbGciOiJIUzI1NiJ9.eyJ0ZW5hbnQiOjF9.c2lnbmF0dXJl'
+const TOKEN = 'eyJhbGciOiJIUzI1NiJ9.eyJ0ZW5hbnQiOjF9.c2lnbmF0dXJl'
 
-  // In all of its forms: test/core/known-secrets.
-  it('as UTF-8 bytes in hex', async () => {
-    const written = Buffer.from(TOKEN).toString('hex')
-    const server = await serve((_request, response) =>
-      sendJson(response, { error: { code: 'DENIED', message: `invalid: ${written}.` } }, { status: 400 }),
-    )
-    const logged: unknown[] = []
-    const service = open(server.url, { secrets: { TOKEN }, log: (...line) => logged.push(line) })
-    const error = await failure(collect(service, domainChain()))
-    expectQuoted(error, ': DENIED', '[left out: it repeats a secret]')
-    expect(inspect([error, error.onTerminal, logged], { depth: 20 })).not.toContain('invalid')
-  })
+// In all of its forms: test/core/known-secrets.
+it('a token or key that the service echoes is left out, such as its UTF-8 bytes in hex', async () => {
+  const written = Buffer.from(TOKEN).toString('hex')
+  const server = await serve((_request, response) =>
+    sendJson(response, { error: { code: 'DENIED', message: `invalid: ${written}.` } }, { status: 400 }),
+  )
+  const logged: unknown[] = []
+  const service = open(server.url, { secrets: { TOKEN }, log: (...line) => logged.push(line) })
+  const error = await failure(collect(service, domainChain()))
+  expectQuoted(error, ': DENIED', '[left out: it repeats a secret]')
+  expect(inspect([error, error.onTerminal, logged], { depth: 20 })).not.toContain('invalid')
 })

@@ -124,26 +124,24 @@ it('a chain whose windows are all done after a page sends no further request', a
   expect(server.received).toHaveLength(2)
 })
 
-describe('the filter of a chain that begins anew', () => {
-  const JUNE = at('2024-06-01') + 7
-  const EARLY_JUNE = '2024-06-01T00:00:00.000007Z'
-  // A double cannot represent it.
-  const LAST = '253402300799999999'
-  const LAST_OF_ALL = '9999-12-31T23:59:59.999999Z'
-  it.each([
-    ['asc', YEAR, JUNE, { ...FILTER, gte: EARLY_JUNE }],
-    ['desc', YEAR, JUNE, { ...FILTER, lte: EARLY_JUNE }],
-    ['desc', YEAR, LAST, { ...FILTER, lte: LAST_OF_ALL }],
-    ['asc', null, JUNE, { gte: EARLY_JUNE }],
-  ] as const)(
-    'begins at an instant, on every page, with its other end unchanged: %s in %o',
-    async (order, window, since, filter) => {
-      const server = await pages(3)
-      await collect(open(server.url), domainChain({ window, order, since }))
-      expect(server.received.map(({ json }) => json.filters)).toEqual(
-        Array.from({ length: 3 }, () => ({ imported_at: filter })),
-      )
-      expect(server.received.map(({ json }) => json.from)).toEqual([undefined, 'c0', 'c1'])
-    },
-  )
-})
+const JUNE = at('2024-06-01') + 7
+const EARLY_JUNE = '2024-06-01T00:00:00.000007Z'
+// A double cannot represent it.
+const LAST = '253402300799999999'
+const LAST_OF_ALL = '9999-12-31T23:59:59.999999Z'
+it.each([
+  ['asc', YEAR, JUNE, { ...FILTER, gte: EARLY_JUNE }],
+  ['desc', YEAR, JUNE, { ...FILTER, lte: EARLY_JUNE }],
+  ['desc', YEAR, LAST, { ...FILTER, lte: LAST_OF_ALL }],
+  ['asc', null, JUNE, { gte: EARLY_JUNE }],
+] as const)(
+  'the filter of a chain that begins anew begins at an instant, on every page, with its other end unchanged: %s in %o',
+  async (order, window, since, filter) => {
+    const server = await pages(3)
+    await collect(open(server.url), domainChain({ window, order, since }))
+    expect(server.received.map(({ json }) => json.filters)).toEqual(
+      Array.from({ length: 3 }, () => ({ imported_at: filter })),
+    )
+    expect(server.received.map(({ json }) => json.from)).toEqual([undefined, 'c0', 'c1'])
+  },
+)

@@ -174,25 +174,23 @@ describe('a pause', () => {
   })
 })
 
-describe('a wait for a permit', () => {
-  it('ends with the signal’s reason, and the others still get their permits in order', async () => {
-    const clock = fakeClock()
-    const limit = rateLimit({ requestsPerSecond: 1, clock })
-    const holder = await limit.permit(never)
-    const controller = new AbortController()
-    const leaver = limit.permit(controller.signal)
-    const order: string[] = []
-    const behind = limit.permit(never).then((permit) => {
-      order.push('behind')
-      permit.take()
-    })
-    controller.abort(new Error('enough'))
-    await expect(leaver).rejects.toThrow('enough')
-    order.push('left')
-    await clock.sleep(1, never)
-    order.push('taken')
-    holder.take()
-    await behind
-    expect(order).toEqual(['left', 'taken', 'behind'])
+it('a wait for a permit ends with the signal’s reason, and the others still get their permits in order', async () => {
+  const clock = fakeClock()
+  const limit = rateLimit({ requestsPerSecond: 1, clock })
+  const holder = await limit.permit(never)
+  const controller = new AbortController()
+  const leaver = limit.permit(controller.signal)
+  const order: string[] = []
+  const behind = limit.permit(never).then((permit) => {
+    order.push('behind')
+    permit.take()
   })
+  controller.abort(new Error('enough'))
+  await expect(leaver).rejects.toThrow('enough')
+  order.push('left')
+  await clock.sleep(1, never)
+  order.push('taken')
+  holder.take()
+  await behind
+  expect(order).toEqual(['left', 'taken', 'behind'])
 })

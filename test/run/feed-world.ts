@@ -1,50 +1,23 @@
 import { randomUUID } from 'node:crypto'
 import { cpSync, existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { type RunSummary, runPipeline } from '../../src/index.ts'
-import { runOptions } from '../../src/run-options.ts'
-import { scratchFolder } from '../support/at-the-end.ts'
+import type { RunSettings } from '../../src/run-options.ts'
 import { copyAsKilled } from '../support/copy-as-killed.ts'
-import type { Sandbox, SandboxOptions } from '../support/sandbox.ts'
-import { idsByFolder, pipelineIn, sandboxOf } from './world.ts'
+import type { SandboxOptions } from '../support/sandbox.ts'
+import { sandboxOf, worldAt } from './world.ts'
 
 export const DAY_MS = 86_400_000
 const BEGIN_MS = Date.parse('2024-01-01')
 
-/** A data set of feeds, and a sandbox whose days the test chooses. */
-export type FeedWorld = {
-  readonly sandbox: Sandbox
-  readonly folder: string
-  readonly output: string
-  /** Days since the first credential; later ones have not come yet. */
-  day: number
-  run(options?: FeedRun): Promise<RunSummary>
-  /** Runs, and goes on with the files as they were at an event of its log: as if it was killed there. */
-  runAndKill(event: number, options?: FeedRun): Promise<void>
-  /** Ids of the rows in sealed shards, by feed. */
-  ids(): Record<string, readonly number[]>
-  /** Ids of what has come so far. */
-  expected(identifier: number | null): readonly number[]
-  isComplete(): boolean
-  /** Ends the sandbox and removes the files before the tests of the file are done. */
-  end(): Promise<void>
-}
-
-type FeedRun = {
-  /** Braces of a section of the pipeline file. */
-  readonly extract?: string
-  readonly redo?: readonly string[]
-}
+export type FeedWorld = Awaited<ReturnType<typeof feedWorld>>
 
 /**
+ * A data set of feeds, and a sandbox whose days the test chooses.
  * @param extract the section `extract` of the pipeline, without braces
  * @param load more of its section
  */
-export async function feedWorld(
-  extract: string,
-  options: SandboxOptions = {},
-  load = 'format: csv',
-): Promise<FeedWorld> {
+export async function feedWorld(extract: string, options: SandboxOptions = {}, load = 'format: csv') {
+  /** Days since the first credential; later ones have not come yet. */
   const world = { day: 0 }
   const sandbox = await sandboxOf({
     records: 150,
@@ -52,53 +25,47 @@ export async function feedWorld(
     now: () => BEGIN_MS + world.day * DAY_MS,
     ...options,
   })
-  const folder = scratchFolder()
-  const output = join(folder, 'out')
-  const start = async (
-    { extract: changed = extract, redo = [] }: FeedRun,
-    log: () => void,
-    abort: AbortSignal,
-  ) => {
-    const pipeline = await pipelineIn(folder, sandbox.baseUrl, {
-      service: 'retries: 0',
-      extract: `resource: feed, ${changed}`,
-      load: `path: out, ${load}`,
-    })
-    const settings = { env: { SPILLWAY_TOKEN: sandbox.token }, onLog: log, abort, stop: abort, redo }
-    return runPipeline(pipeline, await runOptions(pipeline, settings))
-  }
+  const env = { SPILLWAY_TOKEN: sandbox.token }
+  const here = worldAt(sandbox.baseUrl, '', { load: `path: out, ${load}`, env })
+  const output = join(here.folder, 'out')
+  const run = (changed = extract, settings: RunSettings = {}) =>
+    here.run('', `resource: feed, ${changed}`, settings)
   return Object.assign(world, {
     sandbox,
-    folder,
+    folder: here.folder,
     output,
-    run: (options: FeedRun = {}) => start(options, () => {}, new AbortController().signal),
-    async runAndKill(event: number, options: FeedRun = {}) {
-      const copy = join(folder, `copy-${randomUUID()}`)
+    run,
+    /** Runs, and goes on with the files as they were at an event of its log: as if it was killed there. */
+    async runAndKill(event: number) {
+      const copy = join(here.folder, `copy-${randomUUID()}`)
       const abort = new AbortController()
       let events = 0
-      const log = (): void => {
+      const onLog = (): void => {
         if (++events !== event) return
         copyAsKilled(output, copy)
         abort.abort()
       }
-      await start(options, log, abort.signal).catch(() => {})
+      await run(extract, { onLog, abort: abort.signal, stop: abort.signal }).catch(() => {})
       if (!existsSync(copy)) return
       rmSync(output, { recursive: true })
       cpSync(copy, output, { recursive: true })
     },
+    /** Ids of the rows in sealed shards, by feed. */
     ids() {
       const found: Record<string, readonly number[]> = {}
-      for (const [folder, ids] of Object.entries(idsByFolder(output))) {
+      for (const [folder, ids] of Object.entries(here.idsByFolder())) {
         const [feed = ''] = folder.split('/')
         found[feed] = [...(found[feed] ?? []), ...ids]
       }
       return found
     },
+    /** Ids of what has come so far. */
     expected: (identifier: number | null) => [...sandbox.expectedFeed(identifier)].map(({ id }) => id),
-    isComplete: () => existsSync(join(output, '_SUCCESS')),
+    isComplete: here.isWhole,
+    /** Ends the sandbox and removes the files before the tests of the file are done. */
     async end() {
       await sandbox.close()
-      rmSync(folder, { recursive: true, force: true })
+      rmSync(here.folder, { recursive: true, force: true })
     },
   })
 }

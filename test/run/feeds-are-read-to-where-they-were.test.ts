@@ -81,7 +81,7 @@ test('runs of one request read all feeds in turn, at both ends', async () => {
     for (const day of THOROUGH ? [150, 200] : [150]) {
       world.day = day
       for (let run = 0; run < 9; run++) {
-        const { requests, rows } = await world.run({ extract: `${feeds}, max_requests: 1` })
+        const { requests, rows } = await world.run(`${feeds}, max_requests: 1`)
         expect(requests).toBe(1)
         // It publishes what it has.
         exported += rows

@@ -41,7 +41,7 @@ test('ten runs, killed, stopped or without their state, give every row once', {
         if (isStateLost && world.isComplete())
           rmSync(join(world.output, '_state'), { recursive: true, force: true })
         if (killedAt !== null) await world.runAndKill(killedAt)
-        else if (budget !== null) await world.run({ extract: `${extract}, max_requests: ${budget}` })
+        else if (budget !== null) await world.run(`${extract}, max_requests: ${budget}`)
         else expect((await world.run()).error).toBeNull()
       }
       expect((await world.run()).status).toBe('complete')

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import { type Received, sendJson, serveSearches, type TestServer } from '../extract/support.ts'
+import { type Received, sendJson, serveSearches } from '../extract/support.ts'
 import { type Fields, itemAt } from './world.ts'
 
 /** A row of a made-up service: its time in microseconds after 2024-01-01, and nanoseconds more. */
@@ -16,21 +16,8 @@ export type Habits = {
   bindsSizes: boolean
   /** Cursors that were given out under another key are refused. */
   cursorKey: string
-  /** Searches left before the first request; null: the header is missing. */
-  left: number | null
-  /** What a page of so many rows costs. */
-  price: (rows: number) => number
-  /** What the header says. @param left what is left after this request, the `index`th */
-  header: (left: number, index: number) => number
   /** Responds in place of the service. @returns whether it did */
   fault: (request: Received, response: ServerResponse, index: number) => boolean
-}
-
-export type MadeUpService = TestServer & {
-  readonly habits: Habits
-  sizes(): readonly number[]
-  /** Searches that were charged. */
-  readonly charged: () => number
 }
 
 const BEGIN_MS = Date.parse('2024-01-01T00:00:00Z')
@@ -46,19 +33,15 @@ function nanosOf(time: string): bigint {
   return BigInt(Date.parse(`${seconds}Z`)) * 1_000_000n + BigInt(fraction.padEnd(9, '0'))
 }
 
-export async function madeUpService(given: Partial<Habits> & Pick<Habits, 'rows'>): Promise<MadeUpService> {
+export async function madeUpService(given: Partial<Habits> & Pick<Habits, 'rows'>) {
   const habits: Habits = {
     by: 'time',
     most: 10_000,
     bindsSizes: false,
     cursorKey: 'one',
-    left: null,
-    price: (rows) => Math.max(1, Math.ceil(rows / 100)),
-    header: (left) => left,
     fault: () => false,
     ...given,
   }
-  let charged = 0
   const server = await serveSearches((request, response, index) => {
     if (habits.fault(request, response, index)) return
     const { from, size, order, filters } = request.json as Body
@@ -80,9 +63,6 @@ export async function madeUpService(given: Partial<Habits> & Pick<Habits, 'rows'
     const found = select(habits, order, filters?.imported_at)
     const start = cursor?.start ?? 0
     const page = found.slice(start, start + size)
-    charged += habits.price(page.length)
-    if (habits.left !== null)
-      response.setHeader('x-flare-global-searches-remaining', habits.header(habits.left - charged, index))
     const next: Cursor = { start: start + size, filter, size, key: habits.cursorKey }
     const items: readonly Fields[] = page.map((row) => itemAt(row.id, timeOf(row)))
     sendJson(response, { items, next: start + size < found.length ? JSON.stringify(next) : null })
@@ -91,7 +71,6 @@ export async function madeUpService(given: Partial<Habits> & Pick<Habits, 'rows'
     ...server,
     habits,
     sizes: () => server.received.map(({ json }) => (json as Body).size),
-    charged: () => charged,
   }
 }
 

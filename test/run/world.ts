@@ -2,7 +2,6 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import type { Clock, Pipeline } from '../../src/core/index.ts'
-import { readPlan } from '../../src/data-set/index.ts'
 import { type RunSummary, readPipeline, runPipeline } from '../../src/index.ts'
 import { type RunSettings, runOptions } from '../../src/run-options.ts'
 import { type Received, sendPage, serveSearches, type TestServer } from '../extract/support.ts'
@@ -130,7 +129,6 @@ export function exportsTo(load?: string) {
   return {
     ...here,
     log,
-    read,
     async run(
       url: string,
       token: string,
@@ -142,11 +140,6 @@ export function exportsTo(load?: string) {
       const env = { SPILLWAY_TOKEN: token }
       const onLog = (_level: string, message: string, fields = {}) => void log.push({ message, fields })
       return runPipeline(pipeline, await runOptions(pipeline, { env, clock, onLog }))
-    },
-    async plan(url: string, extract: string, service?: string) {
-      const pipeline = await read(url, extract, service)
-      const options = await runOptions(pipeline, { env: { SPILLWAY_TOKEN: 't' }, clock: IMPATIENT })
-      return readPlan(pipeline, options)
     },
     async status(url: string, extract: string) {
       return readStatus(await read(url, extract), IMPATIENT.now())

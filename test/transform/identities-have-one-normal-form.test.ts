@@ -1,6 +1,6 @@
 import { domainToASCII } from 'node:url'
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { addressesIn } from '../../src/data-set/commands/match/identities.ts'
 import { normalIdentity } from '../../src/transform/index.ts'
 import { normalizePlain } from '../../src/transform/mask/normal-form.ts'
@@ -52,23 +52,21 @@ it.each(same)('%s is the form of its spellings', (form, ...spellings) => {
   for (const text of [form, ...spellings]) expect(normalIdentity(text)).toBe(form)
 })
 
-describe('nothing else is the same', () => {
-  it.each([
-    ['stra\u00dfe@a.de', 'strasse@a.de'],
-    ['\u0131@a.com', 'i@a.com'],
-    // Of two registered domains, by IDNA of 2008.
-    ['a@οδοσ.gr', 'a@οδος.gr'],
-    ['a+b@x.com', 'a@x.com'],
-    ['a b@x.com', 'ab@x.com'],
-    ['smtp:a@x.com', 'a@x.com'],
-    // What is no host name is kept whole.
-    ['a@\u00e4.com/x', 'a@\u00e4.com'],
-    ['a@%61\u00e4.com', 'a@a\u00e4.com'],
-    ['a@\uff10x7f.1', 'a@127.0.0.1'],
-    ['xn--mnchen-3ya.de', 'm\u00fcnchen.de'],
-  ])('%s, %s', (a, b) => {
-    expect(normalIdentity(a)).not.toBe(normalIdentity(b))
-  })
+it.each([
+  ['stra\u00dfe@a.de', 'strasse@a.de'],
+  ['\u0131@a.com', 'i@a.com'],
+  // Of two registered domains, by IDNA of 2008.
+  ['a@οδοσ.gr', 'a@οδος.gr'],
+  ['a+b@x.com', 'a@x.com'],
+  ['a b@x.com', 'ab@x.com'],
+  ['smtp:a@x.com', 'a@x.com'],
+  // What is no host name is kept whole.
+  ['a@\u00e4.com/x', 'a@\u00e4.com'],
+  ['a@%61\u00e4.com', 'a@a\u00e4.com'],
+  ['a@\uff10x7f.1', 'a@127.0.0.1'],
+  ['xn--mnchen-3ya.de', 'm\u00fcnchen.de'],
+])('nothing else is the same: %s, %s', (a, b) => {
+  expect(normalIdentity(a)).not.toBe(normalIdentity(b))
 })
 
 const label = fc.oneof(
