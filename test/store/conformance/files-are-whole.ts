@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import type { Store } from '../../../src/core/index.ts'
 import { anError } from '../../disk/errors.ts'
 import { pieces } from '../../support/pieces.ts'
 import { cases, some } from '../../support/thorough.ts'
@@ -22,34 +23,36 @@ export function filesAreWhole(make: MakeWorld): void {
       const [here, elsewhere] = [await nextOwner(world), world.open()]
       const chunk = fc.oneof(fc.string(), fc.uint8Array({ maxLength: 50 }))
       await fc.assert(
-        fc.asyncProperty(fc.array(chunk, { maxLength: 10 }), async (chunks) => {
-          await here.replace(SHARD, chunks)
-          const whole = Buffer.concat(chunks.map((part) => Buffer.from(part as string)))
-          for (const store of [here, elsewhere]) {
-            expect(Buffer.from((await store.read(SHARD)) ?? 'nothing')).toEqual(whole)
-            expect(await store.size(SHARD)).toBe(whole.length)
-            expect(Buffer.from((await store.read(SHARD, 2, 7)) ?? 'nothing')).toEqual(whole.subarray(2, 7))
-            expect(await streamed(store, SHARD)).toEqual(whole)
-          }
-        }),
-        { numRuns: cases(30, 4) },
+        fc.asyncProperty(
+          fc.array(chunk, { maxLength: 10 }),
+          fc.nat(60),
+          fc.nat(60),
+          async (chunks, from, to) => {
+            await here.replace(SHARD, chunks)
+            const read = async (store: Store, ...range: number[]) =>
+              Buffer.from((await store.read(SHARD, ...range)) ?? 'nothing')
+            const whole = Buffer.concat(chunks.map((part) => Buffer.from(part as string)))
+            for (const store of [here, elsewhere]) {
+              expect(await read(store)).toEqual(whole)
+              expect(await store.size(SHARD)).toBe(whole.length)
+              expect(await read(store, from)).toEqual(whole.subarray(from))
+              expect(await read(store, from, to)).toEqual(whole.subarray(from, Math.max(from, to)))
+              expect(await streamed(store, SHARD)).toEqual(whole)
+            }
+          },
+        ),
+        // An end of the file within the range, at its edges, and before it.
+        {
+          numRuns: cases(30, 8),
+          examples: [
+            [['0123456789'], 8, 20],
+            [['0123456789'], 10, 20],
+            [['0123456789'], 12, 20],
+            [[], 0, 3],
+            [['0123456789'], 3, 4],
+          ],
+        },
       )
-    })
-
-    it('is read in ranges as far as there are bytes', async () => {
-      const own = await nextOwner(await make())
-      await own.create(SHARD, ['0123456789'])
-      const range = async (start?: number, end?: number) =>
-        Buffer.from((await own.read(SHARD, start, end)) ?? 'nothing').toString()
-      expect(await range()).toBe('0123456789')
-      expect(await range(3, 4)).toBe('3')
-      expect(await range(4, 4)).toBe('')
-      expect(await range(8)).toBe('89')
-      expect(await range(8, 20)).toBe('89')
-      expect(await range(10, 20)).toBe('')
-      expect(await range(12, 20)).toBe('')
-      await own.create('_SUCCESS', [])
-      expect(await own.read('_SUCCESS', 0, 3)).toHaveLength(0)
     })
 
     it('may be large, and be read while others are', async () => {
@@ -80,10 +83,7 @@ export function filesAreWhole(make: MakeWorld): void {
 
     it('is created by one of those that create it at the same time', async () => {
       const world = await make()
-      const [own, other] = [await nextOwner(world), world.open()]
-      expect(await own.create(SHARD, ['first'])).toBe(true)
-      expect(await own.create(SHARD, ['second'])).toBe(false)
-      expect(await textOf(other, SHARD)).toBe('first')
+      const own = await nextOwner(world)
       const together = await Promise.all(
         ['a', 'b', 'c', 'd'].map((text) => own.create('_state/log/1', [text])),
       )
@@ -173,12 +173,5 @@ export function filesAreWhole(make: MakeWorld): void {
   it('a missing file cannot be streamed; the error names the path', async () => {
     const { open } = await make()
     await expect(streamed(open(), SHARD)).rejects.toEqual(anError('storage', SHARD))
-  })
-
-  it('the free space is known, or null', async () => {
-    const world = await make()
-    await (await nextOwner(world)).create(SHARD, ['x'])
-    const free = await world.open().freeBytes()
-    expect(free === null || free > 0).toBe(true)
   })
 }
