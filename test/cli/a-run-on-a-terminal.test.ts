@@ -1,7 +1,7 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import fc from 'fast-check'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 import { cutTo, padTo, widthOf } from '../../src/cli/terminal/screen.ts'
 import {
   bytes,
@@ -82,16 +82,13 @@ it.skipIf(!hasTerminals)(
     // The second search waits for its permit.
     const { folder, env } = await trial({ service: { requests_per_second: 0.01 }, extract: ONE_SLOT })
     let typed = false
-    const { code, screens, written } = await onTerminal(
-      40,
-      folder,
-      { ...env, NO_COLOR: '1' },
-      (screen, type) => {
-        if (typed || !hasResponse(screen)) return
-        typed = true
-        type('\x03')
-      },
-    )
+    const interrupt = (screen: string, type: (text: string) => void) => {
+      if (typed || !hasResponse(screen)) return
+      typed = true
+      type('\x03')
+    }
+    const plain = { ...env, NO_COLOR: '1' }
+    const { code, screens, written } = await onTerminal(40, folder, plain, interrupt)
     expect(code, written).toBe(130)
     expect(written).not.toMatch(COLOUR)
     const drawn = screens.find(hasResponse)!.split('\n')
@@ -104,48 +101,30 @@ it.skipIf(!hasTerminals)(
 
 const anyText = fc.string({ unit: 'binary' })
 
-describe('text from outside', () => {
-  it('loses all that controls a terminal', () => {
-    fc.assert(
-      fc.property(anyText, (text) => {
-        expect(plainText(text)).not.toMatch(/(?![\n\t])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u)
-        expect(plainLine(text)).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u)
-      }),
-    )
-  })
+const CONTROL = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u
 
-  it('as JSON keeps its value on one line', () => {
-    fc.assert(
-      fc.property(fc.jsonValue(), anyText, (value, text) => {
-        const json = plainJson({ value, text })
-        expect(json).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u)
-        expect(JSON.parse(json)).toEqual(JSON.parse(JSON.stringify({ value, text })))
-      }),
-    )
-  })
-
-  it('is unchanged if it is ordinary text', () => {
-    expect(plainText('Grüße, 世界 🧵\n\tzwei')).toBe('Grüße, 世界 🧵\n\tzwei')
-  })
+it('text from outside loses all that controls a terminal; as JSON it keeps its value, on one line', () => {
+  expect(plainText('Grüße, 世界 🧵\n\tzwei')).toBe('Grüße, 世界 🧵\n\tzwei')
+  fc.assert(
+    fc.property(fc.jsonValue(), anyText, (value, text) => {
+      const json = plainJson({ value, text })
+      for (const line of [plainText(text).replace(/[\n\t]/g, ''), plainLine(text), json])
+        expect(line).not.toMatch(CONTROL)
+      expect(JSON.parse(json)).toEqual(JSON.parse(JSON.stringify({ value, text })))
+    }),
+  )
 })
 
-describe('columns of a terminal', () => {
-  it.each([
-    ['Grüße', 5],
-    ['世界', 4],
-    ['🧵!', 3],
-  ])('%s takes %d', (text, width) => expect(widthOf(text)).toBe(width))
-
-  it('texts are cut and padded by columns, not by characters', () => {
-    expect(cutTo('世界世界', 5)).toBe('世界…')
-    expect(padTo('世界', 6)).toBe('世界  ')
-    expect(padTo('12', 4, 'right')).toBe('  12')
-    fc.assert(
-      fc.property(anyText, fc.nat(40), (text, columns) => {
-        expect(widthOf(cutTo(text, columns))).toBeLessThanOrEqual(columns)
-      }),
-    )
-  })
+it('texts are cut and padded by columns of a terminal, not by characters', () => {
+  expect(['Grüße', '世界', '🧵!'].map(widthOf)).toEqual([5, 4, 3])
+  expect(cutTo('世界世界', 5)).toBe('世界…')
+  expect(padTo('世界', 6)).toBe('世界  ')
+  expect(padTo('12', 4, 'right')).toBe('  12')
+  fc.assert(
+    fc.property(anyText, fc.nat(40), (text, columns) => {
+      expect(widthOf(cutTo(text, columns))).toBeLessThanOrEqual(columns)
+    }),
+  )
 })
 
 it.each([

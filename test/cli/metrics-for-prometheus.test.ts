@@ -98,6 +98,5 @@ it('a run replaces its metrics in one step, readable for others; a failed run ke
 it('a metrics file that cannot be written is rejected before the run begins', async () => {
   const { sandbox, call } = await trial()
   await exits(2, call('run', '--metrics-file', 'nowhere/a.prom'), 'The metrics file cannot be written')
-  await exits(2, call('run', '--metrics-file', '.'), 'The metrics file is no file')
   expect(sandbox.requests).toEqual([])
 })

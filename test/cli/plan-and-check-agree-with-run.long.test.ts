@@ -9,6 +9,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { shardPaths } from '../support/read-shards.ts'
 import { some } from '../support/thorough.ts'
 import { type Environment, PIPELINE, type PipelineParts, type Workspace } from '../support/workspace.ts'
 import { ONE_SLOT, threeMonths, trial } from './trial.ts'
@@ -41,11 +42,14 @@ const trials: Readonly<Record<string, Trial>> = {
   // With consent, after another masking.
   'transform.secret was': { parts: { ...BEGUN, ...PLAINTEXT }, flags: ['--allow-plaintext'] },
   'of the checkpoint was changed': {
-    harm: (output) => damageLine(join(output, '_state/checkpoint.jsonl')),
+    harm(output) {
+      const path = join(output, '_state/checkpoint.jsonl')
+      writeFileSync(path, readFileSync(path, 'utf8').replace('"kind":"run"', '"kind":"rum"'))
+    },
     code: 1,
   },
-  'A shard is missing': { harm: (output) => rmSync(firstShard(output)), code: 1 },
-  'A shard holds': { harm: (output) => appendFileSync(firstShard(output), 'x'), code: 1 },
+  'A shard is missing': { harm: async (output) => rmSync(await firstShard(output)), code: 1 },
+  'A shard holds': { harm: async (output) => appendFileSync(await firstShard(output), 'x'), code: 1 },
   'A part of the path is a file': {
     harm: (output) => {
       rmSync(output, { recursive: true })
@@ -118,13 +122,4 @@ it('plan and check work while a run goes on, and change nothing', async () => {
   expect(readdirSync(output, { recursive: true }).sort()).toEqual(before)
 })
 
-function damageLine(path: string): void {
-  const text = readFileSync(path, 'utf8')
-  const at = text.indexOf('"kind":"run"')
-  writeFileSync(path, `${text.slice(0, at)}"kind":"rum"${text.slice(at + 12)}`)
-}
-
-function firstShard(output: string): string {
-  const files = readdirSync(join(output, 'credentials'), { recursive: true, encoding: 'utf8' })
-  return join(output, 'credentials', files.filter((name) => name.endsWith('.parquet')).sort()[0] ?? '')
-}
+const firstShard = async (output: string): Promise<string> => join(output, (await shardPaths(output))[0]!)

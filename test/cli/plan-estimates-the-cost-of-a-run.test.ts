@@ -33,20 +33,31 @@ async function begin(
   return { call }
 }
 
-it('plan counts one chain for each query, and estimates new windows from the last ones', async () => {
-  const { call } = await begin()
-  expect(JSON.parse(await call('plan', { until: '2024-07-01' }, '--json'))).toMatchObject({
+it('plan counts one chain for each query, and estimates new windows, runs and searches from the last ones', async () => {
+  const { call } = await begin({ quota: 100, rowsPerSearch: 0 })
+  const [first, all] = [{ until: '2024-05-01' }, { until: '2024-07-01' }]
+  expect(JSON.parse(await call('plan', all, '--json'))).toMatchObject({
     ...{ partitions: { total: 24, done: 0, pending: 24 }, min_requests: 4, min_seconds: 0.04 },
     ...{ expected_requests: null, expected_seconds: null, expected_searches: null },
   })
-  await call('run', { until: '2024-05-01' })
+  await call('run', first)
   // Sixty-one days more, a row a day: two pages of forty for each query.
-  const more = JSON.parse(await call('plan', { until: '2024-07-01' }, '--json'))
-  expect(more).toMatchObject({ partitions: { total: 24, done: 16, pending: 8 }, min_requests: 4 })
-  expect(more.expected_requests).toBe(8)
+  const more = JSON.parse(await call('plan', all, '--json'))
+  expect(more).toMatchObject({
+    ...{ partitions: { total: 24, done: 16, pending: 8 }, min_requests: 4 },
+    ...{ expected_requests: 8, expected_searches: 8 },
+  })
   expect(more.expected_seconds).toBeGreaterThanOrEqual(0.08)
-  expect(more.expected_searches).toBe(8)
-  const done = JSON.parse(await call('plan', { until: '2024-05-01' }, '--json'))
+  const printed = await call('plan', { ...all, max_requests: 3 })
+  for (const part of [
+    ...['at least 4 requests', 'further pages of 40 items', 'by the export so far about 8 requests'],
+    ...['budget of one run: 3 requests, so about 3 runs', 'about 8 searches of the quota'],
+  ])
+    expect(printed).toContain(part)
+  // Four pages of forty for each of four queries are spent.
+  expect(printed).toMatch(/searches left when the service last said so: 8[0-4]\n/)
+  expect(await call('plan', all, '--max-requests', 'none')).not.toContain('budget of one run')
+  const done = JSON.parse(await call('plan', first, '--json'))
   expect(done).toMatchObject({ min_requests: 0, expected_requests: 0 })
 })
 
@@ -67,19 +78,4 @@ it('plan names windows.per_chain where one long chain is slower than the rate li
   const advice = 'extract.windows.per_chain lets several requests of a query run at a time'
   expect(await call('plan', { until: '2024-12-31', every: '1d', page_size: 2 })).toContain(advice)
   expect(await call('plan', { until: '2024-08-01', page_size: 4 })).not.toContain(advice)
-})
-
-it('plan prints how many runs it takes, and the share of the searches that are left', async () => {
-  const { call } = await begin({ quota: 100, rowsPerSearch: 0 })
-  await call('run', { until: '2024-05-01' })
-  const printed = await call('plan', { until: '2024-07-01', max_requests: 3 })
-  expect(printed).toContain('at least 4 requests')
-  expect(printed).toContain('further pages of 40 items')
-  expect(printed).toContain('by the export so far about 8 requests')
-  expect(printed).toContain('budget of one run: 3 requests, so about 3 runs')
-  const unlimited = await call('plan', { until: '2024-07-01' }, '--max-requests', 'none')
-  expect(unlimited).not.toContain('budget of one run')
-  expect(printed).toContain('about 8 searches of the quota')
-  // Four pages of forty for each of four queries are spent.
-  expect(printed).toMatch(/searches left when the service last said so: 8[0-4]\n/)
 })

@@ -1,9 +1,9 @@
-import { Writable } from 'node:stream'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { progressText } from '../../src/cli/export-pipeline.ts'
 import { progressOf, showStatus } from '../../src/cli/run-command-line.ts'
 import { Screen } from '../../src/cli/terminal/screen.ts'
 import type { Progress } from '../../src/run/index.ts'
+import { Collector } from '../support/in-this-process.ts'
 
 const PROGRESS: Progress = {
   ...{ partitionsTotal: 48, partitionsDone: 22, partitionsDoneBefore: 10, partitionsAdvanced: 12.5 },
@@ -46,28 +46,26 @@ describe('the progress of a run', () => {
   })
 })
 
-function screenOn(stream: object) {
+type Shown = { format?: 'pretty' | 'json'; isOff?: boolean; log?: (...line: unknown[]) => void }
+
+/** A screen with the progress of a command. */
+function screenOn(stream: object, command: string, given: Shown = {}) {
+  const { format = 'pretty', isOff = false, log = () => {} } = given
   vi.useFakeTimers({ toFake: ['performance', 'setInterval'] })
   onTestFinished(() => void vi.useRealTimers())
-  let text = ''
-  const written = new Writable({
-    write: (chunk, _encoding, done) => {
-      text += chunk
-      done()
-    },
-  })
-  const screen = new Screen(Object.assign(written, stream) as unknown as NodeJS.WriteStream, {})
-  return { screen, text: () => text }
+  const written = Object.assign(new Collector(), stream)
+  const screen = new Screen(written as unknown as NodeJS.WriteStream, {})
+  const logging = { format, level: 'info' } as const
+  screen.progress = progressOf(screen, logging, isOff)
+  showStatus(command, { screen, log, logging })
+  return { screen, text: () => written.text }
 }
 
 it.each(['pretty', 'json'] as const)(
   'without a terminal, a command says each half minute how far it is: %s',
   (format) => {
-    const { screen, text } = screenOn({})
     const logged: unknown[] = []
-    const log = (...line: unknown[]): void => void logged.push(line)
-    screen.progress = progressOf(screen, { format, level: 'info' }, false)
-    showStatus('verify', { screen, log, logging: { format, level: 'info' } })
+    const { screen, text } = screenOn({}, 'verify', { format, log: (...line) => void logged.push(line) })
     vi.advanceTimersByTime(29_999)
     expect(text()).toBe('')
     vi.advanceTimersByTime(1)
@@ -84,9 +82,7 @@ it.each(['pretty', 'json'] as const)(
 )
 
 it.each([{}, { isTTY: true, columns: 80, rows: 24 }])('--no-progress: nothing, on %j', (stream) => {
-  const { screen, text } = screenOn(stream)
-  screen.progress = progressOf(screen, { format: 'pretty', level: 'info' }, true)
-  showStatus('run', { screen, log: () => {}, logging: { format: 'pretty', level: 'info' } })
+  const { screen, text } = screenOn(stream, 'run', { isOff: true })
   screen.show('a line')
   screen.isAt('shard 3: a.parquet')
   vi.advanceTimersByTime(90_000)
@@ -94,9 +90,7 @@ it.each([{}, { isTTY: true, columns: 80, rows: 24 }])('--no-progress: nothing, o
 })
 
 it('on a terminal the status is redrawn in place, cut to it, until the work is over', () => {
-  const { screen, text } = screenOn({ isTTY: true, columns: 20, rows: 24 })
-  screen.progress = progressOf(screen, { format: 'pretty', level: 'info' }, false)
-  showStatus('verify', { screen, log: () => {}, logging: { format: 'pretty', level: 'info' } })
+  const { screen, text } = screenOn({ isTTY: true, columns: 20, rows: 24 }, 'verify')
   vi.advanceTimersByTime(1000)
   expect(text()).toBe('')
   screen.isAt('shard 3: credentials/a.parquet')

@@ -2,11 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parse } from 'csv-parse/sync'
 import { expect, it } from 'vitest'
-import { runCommandLine } from '../../src/cli/run-command-line.ts'
-import { Output } from '../../src/cli/terminal/output.ts'
-import { Screen } from '../../src/cli/terminal/screen.ts'
-import { Signals } from '../../src/cli/terminal/signals.ts'
-import { Collector } from '../support/in-this-process.ts'
+import { Collector, inThisProcess } from '../support/in-this-process.ts'
 import { exits } from '../support/run-cli.ts'
 import { PIPELINE, type Workspace } from '../support/workspace.ts'
 import { exportHere } from '../warehouse/in-process.ts'
@@ -20,14 +16,8 @@ async function exported(): Promise<Workspace> {
 }
 
 async function queryTo(stdout: Collector, { folder, env }: Workspace, ...words: string[]): Promise<number> {
-  return runCommandLine(['query', PIPELINE, ...words], {
-    env,
-    cwd: folder,
-    program: 'spillway',
-    stdout: new Output(stdout as unknown as NodeJS.WriteStream, { NO_COLOR: '1' }),
-    screen: new Screen(new Collector() as unknown as NodeJS.WriteStream, env),
-    signals: new Signals(),
-  })
+  const plain = { ...env, NO_COLOR: '1' }
+  return (await inThisProcess(['query', PIPELINE, ...words], folder, plain, stdout)).code
 }
 
 it('--csv keeps null and the empty string apart, as exports do', async () => {
@@ -76,18 +66,15 @@ it('--json and --csv print every row of results of many batches', async () => {
 it('SQL may begin with a comment, after -- or in a file', async () => {
   const { call, folder } = await exported()
   const sql = '-- how many\nSELECT 7 AS n;\n-- end'
+  await writeFile(join(folder, 'one.sql'), sql)
   for (const words of [
-    ['--csv', '--', sql],
-    ['--csv', '-f', 'one.sql'],
-    ['--csv', '--file', 'one.sql'],
-  ]) {
-    await writeFile(join(folder, 'one.sql'), sql)
-    expect(await call('query', ...words)).toMatchObject({ code: 0, stdout: 'n\n7\n' })
-  }
-  const twice = await exits(2, call('query', 'SELECT 1', '-f', 'one.sql'))
-  expect(twice.stderr).toContain('given twice')
-  const none = await exits(2, call('query', '-f', 'none.sql'))
-  expect(none.stderr).toMatch(/The SQL cannot be read \(ENOENT\).*none.sql/)
+    ['--', sql],
+    ['-f', 'one.sql'],
+    ['--file', 'one.sql'],
+  ])
+    expect(await call('query', '--csv', ...words)).toMatchObject({ code: 0, stdout: 'n\n7\n' })
+  await exits(2, call('query', 'SELECT 1', '-f', 'one.sql'), 'given twice')
+  await exits(2, call('query', '-f', 'none.sql'), /The SQL cannot be read \(ENOENT\).*none.sql/)
 })
 
 const VALUES = [

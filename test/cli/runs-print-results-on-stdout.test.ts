@@ -32,8 +32,7 @@ it('--json prints the summary, and a second run sends nothing', async () => {
 
 it('without a terminal the summary has no colours, and names the next command', async () => {
   const { call } = await trial()
-  const { code, stdout, stderr } = await call('run')
-  expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringMatching(PLANNED) })
+  const { stdout } = await exits(0, call('run'), PLANNED)
   expect(stdout).not.toMatch(ESCAPE)
   expect(stdout).toMatch(/^trial: complete in /)
   expect(stdout).toContain('3 of 3 done')
@@ -46,7 +45,7 @@ it('without a terminal the summary has no colours, and names the next command', 
 it('plan, status, verify and check agree', async () => {
   const here = await trial({ extract: { ...ONE_SLOT, max_requests: 4 } })
   const { sandbox, call, searches } = here
-  const json = async (command: string) => JSON.parse((await exits(0, call(command, '--json'))).stdout)
+  const json = async (command: string) => (await exits(0, here.json(command))).value
   expect(planShape.parse(await json('plan'))).toMatchObject({
     partitions: { total: 3, done: 0, partial: 0, pending: 3 },
     ...{ min_requests: 1, min_seconds: 0.001, expected_requests: null, expected_seconds: null },
@@ -89,15 +88,10 @@ it('a long listing ends without an error when its reader closes the pipe', async
 })
 
 it('--fresh without a terminal needs --yes', async () => {
-  const { call } = await trial()
-  expect((await call('run')).code).toBe(0)
-  const refused = await call('run', '--fresh', '--json')
-  expect(refused).toMatchObject({
-    code: 2,
-    stdout: expect.stringMatching(/^\{"error":/),
-    stderr: expect.stringContaining('--yes'),
-  })
-  const allowed = await call('run', '--fresh', '--yes', '--json')
-  const partitions = { done: 3 }
-  expect(JSON.parse(allowed.stdout)).toMatchObject({ status: 'complete', requests: 1, partitions })
+  const { run } = await trial()
+  expect((await run()).code).toBe(0)
+  const refused = await exits(2, run('--fresh'), '--yes')
+  expect(refused.stdout).toMatch(/^\{"error":/)
+  const { summary } = await run('--fresh', '--yes')
+  expect(summary).toMatchObject({ status: 'complete', requests: 1, partitions: { done: 3 } })
 })

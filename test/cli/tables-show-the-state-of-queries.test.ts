@@ -20,11 +20,11 @@ async function halfDone() {
     return { ...ended, lines: ended.stdout.trimEnd().split('\n') }
   }
   const run = await exits(4, call('run', '--max-requests', '4'))
-  return { call, run, output: here.output, manifest: here.manifest }
+  return { ...here, call, ran: run }
 }
 
 it('status and plan show a line for each query, and on request for each partition', async () => {
-  const { call, run } = await halfDone()
+  const { call, json, ran } = await halfDone()
   const status = await call('status')
   expect(status.lines[0]).toBe('trial: STOPPED: 1 of 6 partitions failed, 2 not done')
   expect(status.lines).toContain('3 of 6 partitions done, 1 failed, 2 pending')
@@ -51,9 +51,9 @@ it('status and plan show a line for each query, and on request for each partitio
   }
   expect((await call('status', '--query', 'nobody')).lines.at(-1)).toBe('no partition is like that')
 
-  const json = JSON.parse((await call('status', '--json', '--state', 'failed')).stdout)
-  expect(json.partitions).toMatchObject([{ query: 'domain.quillmere.net', state: 'failed' }])
-  expect(json.totals.partitions).toBe(6)
+  const { partitions, totals } = (await json('status', '--state', 'failed')).value
+  expect(partitions).toMatchObject([{ query: 'domain.quillmere.net', state: 'failed' }])
+  expect(totals.partitions).toBe(6)
 
   const plan = await call('plan')
   expect(plan.lines.slice(plan.lines.indexOf('') + 1)).toEqual([
@@ -63,13 +63,10 @@ it('status and plan show a line for each query, and on request for each partitio
     expect.stringMatching(/NO_WAY/),
     'domain.d.example                 2                      2',
   ])
-  expect(run.stdout).toContain('spillway run pipeline.yaml\n')
-  expect(run.stdout).toContain('spillway status pipeline.yaml\n')
+  expect(ran.stdout).toContain('spillway run pipeline.yaml\n')
+  expect(ran.stdout).toContain('spillway status pipeline.yaml\n')
   expect((await call('run')).code).toBe(0)
-  const end = await call('status')
-  expect(end.lines).toEqual(
-    expect.arrayContaining([expect.stringMatching(/^domain\.d\.example {17}2 {5}2 +\d {9}2$/)]),
-  )
+  expect((await call('status')).stdout).toMatch(/^domain\.d\.example {17}2 {5}2 +\d {9}2$/m)
 })
 
 it('of five hundred queries the first are shown, and the rest in one line', async () => {
@@ -93,7 +90,7 @@ const REPAIR = [
 ]
 
 it('verify shows each cause in one line, and on request each problem', async () => {
-  const { call, output, manifest } = await halfDone()
+  const { call, json, output, manifest } = await halfDone()
   const before = await call('verify')
   expect(before).toMatchObject({ code: 0, stdout: expect.stringMatching(/the files are intact: 3 shards/) })
   const paths = (await manifest()).shards.map((shard) => shard.path)
@@ -121,7 +118,7 @@ it('verify shows each cause in one line, and on request each problem', async () 
   expect(each.lines.slice(1, -3)).toHaveLength(3)
   expect(each.lines.at(-3)).toBe(DAMAGED)
   expect(each.lines[1]).toBe(`  ${path}  is missing`)
-  const { problems } = JSON.parse((await call('verify', '--json')).stdout)
+  const { problems } = (await json('verify')).value
   expect(problems).toHaveLength(3)
   expect(problems[0]).toEqual({ path, problem: 'is missing', cause: 'missing' })
 })

@@ -6,13 +6,10 @@ import { exits } from '../support/run-cli.ts'
 import { PIPELINE, SMALL, type Workspace } from '../support/workspace.ts'
 import { ONE_SLOT, trial } from './trial.ts'
 
-const last = <Item>(items: readonly Item[]): Item => items.at(-1)!
-
-async function views({ call, output }: Workspace) {
-  const manifest = JSON.parse(readFileSync(join(output, '_manifest.json'), 'utf8'))
-  const status = JSON.parse((await call('status', '--json')).stdout)
-  const { stdout } = await call('status')
-  return { manifest: last<{ error: object | null }>(manifest.runs).error, status, text: stdout }
+async function views({ call, json, manifest }: Workspace) {
+  const { runs } = await manifest()
+  const { value: status } = await json('status')
+  return { manifest: runs.at(-1)!.error, status, text: (await call('status')).stdout }
 }
 
 it('a refused token is told where other chains have no budget left', async () => {
@@ -53,11 +50,10 @@ it('a run at work is named with its process', async () => {
   const during = (await here.call('status')).stdout
   expect(during).toMatch(/^ {2}A run began at \S+ and is at work$/m)
   expect(during).toMatch(/^at work: process \d+ on host .*, last heartbeat \d\.\d s ago$/m)
-  const { holder } = JSON.parse((await here.call('status', '--json')).stdout)
+  const { holder } = (await here.json('status')).value
   const text = expect.any(String)
-  expect(holder).toEqual({
-    ...{ pid: expect.any(Number), host: text, since: text, heartbeat_at: text, is_late: false },
-  })
+  const [pid, since] = [expect.any(Number), text]
+  expect(holder).toEqual({ pid, host: text, since, heartbeat_at: text, is_late: false })
   running.child.kill('SIGKILL')
   await running.result
   const { stdout } = await here.call('status')
@@ -67,7 +63,7 @@ it('a run at work is named with its process', async () => {
 
 it('a table is behind until it is loaded again, or the data set begins anew', async () => {
   const here = await trial({ extract: ONE_SLOT })
-  const overdue = async () => JSON.parse((await here.call('status', '--json')).stdout).overdue
+  const overdue = async () => (await here.json('status')).value.overdue
   const load = (...more: string[]) => exits(0, here.call('load', '--to', 'duckdb:leaks.db', ...more))
   await exits(4, here.call('run', '--max-requests', '1'))
   await load()
@@ -102,11 +98,9 @@ it('status says that the summary page is not that of the data set, until a comma
   writeFileSync(page, before)
   expect((await here.call('status')).stdout).toContain('to do: the summary page is not that of the data set')
   rmSync(page)
-  expect(JSON.parse((await here.call('status', '--json')).stdout).overdue).toEqual([
-    expect.stringContaining('see `summary`'),
-  ])
+  expect((await here.json('status')).value.overdue).toEqual([expect.stringContaining('see `summary`')])
   await exits(0, here.call('summary'))
-  expect(JSON.parse((await here.call('status', '--json')).stdout).overdue).toEqual([])
+  expect((await here.json('status')).value.overdue).toEqual([])
 })
 
 it('a field named __proto__ is a name like any other', async () => {
@@ -115,10 +109,7 @@ it('a field named __proto__ is a name like any other', async () => {
   await exits(0, here.call('run'))
   const { rows } = (await here.manifest()).totals
   const unknown = JSON.parse(readFileSync(join(here.output, '_manifest.json'), 'utf8')).unknown_fields
-  expect(Object.entries(unknown).sort()).toEqual([
-    ['__proto__', rows],
-    ['constructor', rows],
-  ])
+  expect(Object.entries(unknown).sort().flat()).toEqual(['__proto__', rows, 'constructor', rows])
   await exits(0, here.call('verify'))
   writeKeyPair(here.folder)
   await exits(0, here.call('sign', '--key', 'key.pem'))

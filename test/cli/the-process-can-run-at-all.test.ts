@@ -28,14 +28,11 @@ it.each(['18.20.4', '20.18.3'])('Node %s is refused in one sentence', (version) 
 })
 
 it('a working directory that was deleted is exit 2', () => {
-  const { code, stderr } = shell(
-    `mkdir d && cd d && rmdir ../d && exec ${SPILLWAY} check a.yaml`,
-    scratchFolder(),
-  )
-  expect(code).toBe(2)
-  expect(stderr).toBe(
-    'spillway: The working directory is gone. Change to a folder that is there, then run again.\n',
-  )
+  const gone = `mkdir d && cd d && rmdir ../d && exec ${SPILLWAY} check a.yaml`
+  expect(shell(gone, scratchFolder())).toMatchObject({
+    code: 2,
+    stderr: 'spillway: The working directory is gone. Change to a folder that is there, then run again.\n',
+  })
 })
 
 it('a defect outside of any command shows its stack at --log-level debug alone', async () => {
@@ -52,17 +49,15 @@ process.stdout.write = (...given) => {
   )
   const call = (flags: string) =>
     shell(`${SPILLWAY.replace("' '", "' --import ./late.mjs '")} sandbox --port 0 ${flags}`, folder)
-  const brief = call('')
-  expect(brief.code).toBe(1)
-  expect(brief.stderr).toBe(
-    'spillway: An unexpected error: RangeError. Add --log-level debug to see where it comes from.\n',
-  )
+  expect(call('')).toMatchObject({
+    code: 1,
+    stderr: 'spillway: An unexpected error: RangeError. Add --log-level debug to see where it comes from.\n',
+  })
   const full = call('--log-level debug')
   expect(full.stderr).toMatch(/^spillway: An unexpected error: RangeError. \n +at .*late\.mjs/)
   expect(full.stderr).not.toContain('a value of a row')
 })
 
-// Other defects: the-process-can-run-at-all.
 it('an error of the system shows its code', () => {
   const stderr = new Collector()
   const screen = new Screen(stderr as unknown as NodeJS.WriteStream, {})

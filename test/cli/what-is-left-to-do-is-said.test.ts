@@ -73,24 +73,6 @@ it('a run that flags narrow says of what it is complete, and what of the file is
   expect(JSON.parse(whole.stdout)).not.toHaveProperty('file_partitions')
 })
 
-it('with --json an error is an object on stdout, whatever the command', async () => {
-  const { call } = await trial()
-  const error = {
-    kind: 'config',
-    what: expect.any(String),
-    where: expect.any(String),
-    next: expect.any(String),
-  }
-  for (const [command = '', ...flags] of [
-    ['verify', '--json'],
-    ['load', '--to', 'duckdb:x.db', '--json'],
-    ['query', 'SELECT 1', '--json'],
-  ]) {
-    const { stdout } = await exits(2, call(command, ...flags))
-    expect(JSON.parse(stdout)).toEqual({ error })
-  }
-})
-
 const QUIET = ['--no-progress']
 const APART = { windows: { ...THREE_MONTHS, per_chain: 1 } }
 

@@ -243,11 +243,11 @@ async function runAndKill(world: World, event: number, pattern: string | null): 
 
 async function prune(world: World, before: string): Promise<void> {
   const days = Math.floor((Date.now() - Date.parse(before)) / DAY_MS)
-  const { code, stdout, stderr } = await cli(world, 'prune', '--yes', '--older-than', `${days}d`)
+  const { code, value, stderr } = await cli(world, 'prune', '--yes', '--older-than', `${days}d`)
   if (!hasState(world)) return
   expect(code, stderr).toBe(0)
-  const { removed = [] } = JSON.parse(stdout) as { removed?: { partition: string }[] }
-  world.model.prune(removed.map(({ partition }) => partition))
+  const { removed = [] } = value
+  world.model.prune(removed.map(({ partition }: { partition: string }) => partition))
   await expectPromises(world, { mayGo: (row) => world.model.isPruned(row) })
 }
 
@@ -267,9 +267,9 @@ async function loseAShard(world: World, { choice, isCut, next }: Named<'lose-a-s
   const saved = readFileSync(path)
   if (isCut) truncateSync(path, Math.max(0, saved.length - 3))
   else rmSync(path)
-  const { repair } = JSON.parse((await cli(world, 'verify', '--json')).stdout) as { repair: string[] }
-  const words = ['run', ...(next === 'run' ? [] : repair.flatMap((key) => ['--redo', key]))]
-  const { code, stderr } = await cli(world, ...words)
+  const repair: string[] = (await cli(world, 'verify')).value.repair
+  const flags = next === 'run' ? [] : repair.flatMap((key) => ['--redo', key])
+  const { code, stderr } = await cli(world, 'run', ...flags)
   if (code !== 0) {
     expect(code, stderr).toBe(next === 'repair' ? 2 : 1)
     writeFileSync(path, saved)
@@ -333,28 +333,28 @@ async function expectPromises(world: World, expected: Expected): Promise<void> {
   }
   if (!isKilled) await expectOneTruth(world, found.length)
   model.held = new Set(found)
-  for (const { path, sha256 } of manifestOf(world)?.shards ?? []) {
+  for (const { path, sha256 } of (await manifestOf(world))?.shards ?? []) {
     expect(world.shards.get(path) ?? sha256, path).toBe(sha256)
     world.shards.set(path, sha256)
   }
 }
 
 async function expectVerified(world: World): Promise<void> {
-  const { stdout } = await succeed(world, 'verify')
-  expect(JSON.parse(stdout), stdout).toMatchObject({ ok: true, complete: true })
+  const { value, stdout } = await succeed(world, 'verify')
+  expect(value, stdout).toMatchObject({ ok: true, complete: true })
   expect(existsSync(join(world.output, '_SUCCESS'))).toBe(true)
-  expect(manifestOf(world)?.totals.quarantined).toBe((await quarantineOf(world.output)).length)
+  expect((await world.manifest()).totals.quarantined).toBe((await quarantineOf(world.output)).length)
 }
 
 /** Manifest, files and open tables agree, and `status` can read the state. */
 async function expectOneTruth(world: World, rows: number): Promise<void> {
-  const manifest = manifestOf(world)
+  const manifest = await manifestOf(world)
   if (manifest !== null) {
     expect(manifest.shards.map(({ path }) => path).sort()).toEqual(await shardsOf(world))
     expect(manifest.totals.rows).toBe(rows)
     if (world.settings.hasTables) {
-      const { stdout } = await succeed(world, 'tables')
-      const { tables } = JSON.parse(stdout) as { tables: { rows: number }[] }
+      const { value, stdout } = await succeed(world, 'tables')
+      const tables: { rows: number }[] = value.tables
       // Before the first shard there is none.
       if (rows > 0) expect(tables.length).toBeGreaterThan(0)
       for (const table of tables) expect(table.rows, stdout).toBe(rows)
@@ -366,7 +366,7 @@ async function expectOneTruth(world: World, rows: number): Promise<void> {
 /** Keys of the rows in the shards that the manifest names. After a kill in a redo, others may still lie beside them. */
 async function exportedRows(world: World): Promise<string[]> {
   const { output, settings } = world
-  const named = (manifestOf(world)?.shards ?? []).map(({ path }) => join(output, path))
+  const named = ((await manifestOf(world))?.shards ?? []).map(({ path }) => join(output, path))
   const files = named.filter((path) => existsSync(path)).map((path) => `'${path}'`)
   if (files.length === 0) return []
   const table = settings.hasTables
@@ -404,15 +404,8 @@ function patternOf({ resource, settings, now }: World, { choice, month }: Redo):
   return pick([`${query}/*`, `${query}/${window}`, all], Math.floor(choice / 10))!
 }
 
-type Manifest = {
-  readonly shards: readonly { readonly path: string; readonly sha256: string }[]
-  readonly totals: { readonly rows: number; readonly quarantined: number }
-}
-
-function manifestOf({ output }: World): Manifest | null {
-  const path = join(output, '_manifest.json')
-  return existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as Manifest) : null
-}
+const manifestOf = async ({ output, manifest }: World) =>
+  existsSync(join(output, '_manifest.json')) ? manifest() : null
 
 async function shardsOf({ output }: World): Promise<string[]> {
   if (!existsSync(output)) return []
@@ -421,9 +414,9 @@ async function shardsOf({ output }: World): Promise<string[]> {
 
 const hasState = ({ output }: World): boolean => existsSync(join(output, '_state/checkpoint.jsonl'))
 
-const succeed = (world: World, ...words: string[]) => exits(0, cli(world, ...words))
+const succeed = (world: World, name: string, ...flags: string[]) => exits(0, cli(world, name, ...flags))
 
-const cli = ({ call }: World, ...[name, ...flags]: string[]) => call(name!, '--json', ...flags)
+const cli = ({ json }: World, name: string, ...flags: string[]) => json(name, ...flags)
 
 function budgetOf(maxRequests: number | null): string[] {
   return maxRequests === null ? [] : ['--max-requests', String(maxRequests)]

@@ -1,7 +1,6 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
+import { cpSync, existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, it } from 'vitest'
@@ -9,6 +8,9 @@ import { COMMANDS } from '../../src/cli/commands/index.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
 import { CLI, chunksFolder, PACKAGE, runCli } from '../support/run-cli.ts'
 import { THOROUGH } from '../support/thorough.ts'
+import { newWorkspace } from '../support/workspace.ts'
+
+const execute = promisify(execFile)
 
 // Each command is a file of the bundle that is loaded on demand. Most tests of commands run the sources.
 
@@ -24,7 +26,7 @@ it('every file of the bundle that a command loads exists', async () => {
   )
   expect(new Set(loaded).size).toBeGreaterThan(Object.keys(COMMANDS).length)
   const script = `for (const file of ${JSON.stringify([...new Set(loaded)])}) await import(file)`
-  const ended = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script])
+  const ended = await execute(process.execPath, ['--input-type=module', '-e', script])
   expect(ended).toEqual({ stdout: '', stderr: '' })
 })
 
@@ -37,7 +39,7 @@ it.runIf(THOROUGH)('the demo exports without a token or a network, with its own 
   expect(stdout).toMatch(/^demo: complete in /)
   expect(stdout).toMatch(/rows +300,000 /)
   expect(existsSync(join(cwd, 'output/demo/_SUCCESS'))).toBe(true)
-  const manifest = JSON.parse(await readFile(join(cwd, 'output/demo/_manifest.json'), 'utf8'))
+  const manifest = JSON.parse(readFileSync(join(cwd, 'output/demo/_manifest.json'), 'utf8'))
   expect(manifest.totals.rows).toBe(300_000)
   // The demo then loads a table and queries it.
   expect(stdout).toMatch(
@@ -62,4 +64,21 @@ it('the sandbox serves until it gets a signal', async () => {
   expect((await fetch(new URL('/tokens/test', baseUrl), { headers })).status).toBe(200)
   child.kill('SIGTERM')
   expect(await ended).toEqual([0, null])
+})
+
+it('plan and run name parquetjs-lite where it is not installed, before they send a request', async () => {
+  const here = await newWorkspace({ load: { engine: 'parquetjs-lite' } })
+  // Without the packages beside it.
+  for (const part of ['dist', 'package.json'])
+    cpSync(join(PACKAGE, part), join(here.folder, 'alone', part), { recursive: true })
+  for (const command of ['plan', 'run']) {
+    const args = [join(here.folder, 'alone/dist/cli/main.js'), command, 'pipeline.yaml']
+    const options = { cwd: here.folder, env: { ...process.env, ...here.env } }
+    const ended = await execute(process.execPath, args, options).catch((error) => error)
+    expect({ command, code: ended.code }).toEqual({ command, code: 2 })
+    expect(ended.stderr).toContain(
+      'The engine parquetjs-lite needs the package parquetjs-lite, which is not installed (load.engine). Leave out load.engine,',
+    )
+  }
+  expect(here.searches()).toEqual([])
 })

@@ -7,6 +7,7 @@ import { diskFault, hashesBesideRecord, shardHashes } from '../fault/support.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
 import { shardPaths } from '../support/read-shards.ts'
 import { exits, runCli } from '../support/run-cli.ts'
+import { searchesOf } from '../support/sandbox.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { newWorkspace, type PipelineParts, type Workspace } from '../support/workspace.ts'
 
@@ -34,12 +35,9 @@ async function runIsKilled(here: Workspace, call: string, ...flags: string[]): P
 }
 
 function queriesSince({ sandbox }: Workspace, sent: number): string[] {
-  const queries = sandbox.requests.slice(sent).flatMap(({ body, kind }) => {
-    if (kind !== 'search') return []
-    const { query, filters } = body as {
-      query: { fqdn: string }
-      filters: { imported_at: { gte: string } }
-    }
+  const queries = searchesOf(sandbox.requests.slice(sent)).map(({ body }) => {
+    type Search = { query: { fqdn: string }; filters: { imported_at: { gte: string } } }
+    const { query, filters } = body as Search
     return `${query.fqdn} ${filters.imported_at.gte.slice(0, 10)}`
   })
   return [...new Set(queries)].sort()
@@ -51,12 +49,10 @@ it('--redo of one partition requests only that one and gives the same bytes, und
   const sent = here.sandbox.requests.length
   await exits(0, here.run('--redo', JANUARY))
   expect(queriesSince(here, sent)).toEqual(['quillmere.net 2024-01-01'])
-  const renamed = before.shards.map((shard) =>
-    shard.partitions.includes(JANUARY)
-      ? { ...shard, path: shard.path.replace('part-00000', 'part-00001') }
-      : shard,
-  )
-  expect((await here.manifest()).shards).toEqual(renamed)
+  const renamed = ({ path, ...shard }: (typeof before.shards)[number]) =>
+    shard.partitions.includes(JANUARY) ? path.replace('part-00000', 'part-00001') : path
+  const shards = before.shards.map((shard) => ({ ...shard, path: renamed(shard) }))
+  expect((await here.manifest()).shards).toEqual(shards)
   await holdsEverything(here)
 })
 

@@ -8,7 +8,7 @@ import { hashesBesideRecord, treeHashes } from '../fault/support.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
 import { writeKeyPair } from '../support/key-pair.ts'
 import { quarantineOf } from '../support/quarantine.ts'
-import { shardPaths, sql } from '../support/read-shards.ts'
+import { shardPaths } from '../support/read-shards.ts'
 import { counted, type Row } from '../support/rows.ts'
 import { CLI, exits } from '../support/run-cli.ts'
 import { summaryPageIn } from '../support/summary-page.ts'
@@ -112,9 +112,9 @@ it.each(some(SHARDS, 1))(
     expect(await treeHashes(here.output)).toEqual(tree)
 
     const sent = here.searches().length
-    const done = await exits(0, forget(here, people))
-    const { shards, quarantined } = done.value
-    expect(done.value).toEqual({ ...dry.value, dry_run: false })
+    const { value: done } = await exits(0, forget(here, people))
+    const { shards, quarantined } = done
+    expect(done).toEqual({ ...dry.value, dry_run: false })
     expect(shards).toBeGreaterThan(0)
     const others = before.filter((row) => !isTheirs(row))
     await here.expectExactly(others)
@@ -128,8 +128,7 @@ it.each(some(SHARDS, 1))(
     expect(sum(after) + after.totals.forgotten).toBe(sum(manifest))
     expect(after.totals.forgotten).toBe(theirs.length + quarantined)
     // The page counts what is left.
-    const { figures } = await summaryPageIn(here.output)
-    expect(figures.rows).toBe(others.length.toLocaleString('en'))
+    expect((await summaryPageIn(here.output)).figures.rows).toBe(others.length.toLocaleString('en'))
     // Only the shards concerned are new, under names that were never used.
     const paths = new Set(manifest.shards.map(({ path }) => path))
     const unchanged = after.shards.filter(({ path }) => paths.has(path))
@@ -147,8 +146,8 @@ it.each(some(SHARDS, 1))(
     // Everything is exported again, without them.
     const { forgotten } = after.totals
     for (const flags of ['--redo *', '--fresh --yes']) {
-      const again = await exits(0, here.run(...flags.split(' ')))
-      expect(JSON.parse(again.stdout)).toMatchObject({ rows: others.length, forgotten })
+      const { value } = await exits(0, here.json('run', ...flags.split(' ')))
+      expect(value).toMatchObject({ rows: others.length, forgotten })
       await here.expectExactly(others)
       expect((await here.json('verify')).value).toMatchObject({ ok: true })
     }
@@ -229,7 +228,7 @@ it.runIf(THOROUGH)('masked identities are found by their digests', async () => {
   expect(done.value).toMatchObject({ identities: 1, rows: theirs })
   expect(await here.rows()).toHaveLength(total - theirs)
   expect((await forget(here, ['nobody@nowhere.example'])).value).toMatchObject({ rows: 0, shards: 0 })
-  expect(JSON.parse((await here.run('--redo', '*')).stdout)).toMatchObject({ forgotten: theirs })
+  expect((await here.json('run', '--redo', '*')).value).toMatchObject({ forgotten: theirs })
   // The key of the digests is in a file of its own: whoever reads the log cannot test guesses.
   const { key } = JSON.parse(await readFile(join(here.output, '_state/suppression.json'), 'utf8'))
   for (const [path, text] of await textsIn(here.output))
@@ -237,8 +236,8 @@ it.runIf(THOROUGH)('masked identities are found by their digests', async () => {
   // People stay out whatever becomes of the mask key.
   const keyless = await workspaceFor(plain.sandbox, parts())
   await cp(here.output, keyless.output, { recursive: true })
-  const again = await exits(0, keyless.run('--fresh', '--yes'))
-  expect(JSON.parse(again.stdout)).toMatchObject({ rows: total - theirs, forgotten: theirs })
+  const again = await exits(0, keyless.json('run', '--fresh', '--yes'))
+  expect(again.value).toMatchObject({ rows: total - theirs, forgotten: theirs })
   const other = await workspaceFor(plain.sandbox, given, { SPILLWAY_MASK_KEY: `${MASK_KEY}, another` })
   await cp(here.output, other.output, { recursive: true })
   await writeFile(join(other.folder, 'people.txt'), person)
@@ -299,24 +298,18 @@ it.runIf(THOROUGH)(
     expect(value).toMatchObject({ identities: 1, rows: 0, shards: 0 })
     expect((await stat(join(here.output, '_state/suppression.json'))).mode & 0o777).toBe(0o600)
 
+    const words = [CLI, 'forget', 'pipeline.yaml', '--yes', '--json']
     const forgetPiped = (input: string): unknown => {
-      const piped = spawnSync(process.execPath, [CLI, 'forget', 'pipeline.yaml', '--yes', '--json'], {
-        cwd: here.folder,
-        env: { ...process.env, ...here.env },
-        input,
-        encoding: 'utf8',
-      })
-      return JSON.parse(piped.stdout)
+      const options = { cwd: here.folder, env: { ...process.env, ...here.env }, input }
+      return JSON.parse(spawnSync(process.execPath, words, options).stdout.toString())
     }
     expect(forgetPiped(`\ufeff${person}\r\nnobody@nowhere.example`)).toMatchObject({ identities: 2, rows: 0 })
     // An identity may have a carriage return, if line feeds end the lines.
     expect(forgetPiped('one\rperson\nanother\r\n')).toMatchObject({ identities: 2 })
     expect(forgetPiped('one person\ranother')).toMatchObject({ identities: 2 })
 
-    expect(JSON.parse((await here.run()).stdout)).toMatchObject({
-      rows: rows.length - theirs,
-      forgotten: theirs,
-    })
+    const run = await here.json('run')
+    expect(run.value).toMatchObject({ rows: rows.length - theirs, forgotten: theirs })
     await expectNowhere(here, [person])
     expect(await forget(here, [person], '--dry-run')).toMatchObject({ value: { rows: 0 } })
   },
@@ -340,8 +333,8 @@ it.runIf(THOROUGH)('a query that names one of them is said, with the way out', a
 
 it('the next load replaces their shards in a table; a signature from before is stale, and evidence lists it', async () => {
   const { here, rows, person, theirs } = await withPerson()
-  const load = () => here.call('load', '--to', 'duckdb:leaks.db', '--json')
-  expect((await load()).code).toBe(0)
+  const load = () => exits(0, here.json('load', '--to', 'duckdb:leaks.db'))
+  await load()
   writeKeyPair(here.folder)
   const sign = () => exits(0, here.call('sign', '--key', 'key.pem'))
   await sign()
@@ -361,15 +354,8 @@ it('the next load replaces their shards in a table; a signature from before is s
   expect(evidence).toMatch(/BUT \d+ items? of forgotten people (was|were) left out/)
   expect(evidence).not.toContain(person)
 
-  const loaded = await load()
-  expect(JSON.parse(loaded.stdout), loaded.stderr).toMatchObject({ shards: { replaced: shards } })
-  await sql(`attach '${join(here.folder, 'leaks.db')}' as leaks (read_only)`)
-  try {
-    const [found] = await sql(
-      `select count(*)::int as rows, count(*) filter (identity_name = '${person}')::int as theirs from leaks.credentials`,
-    )
-    expect(found).toEqual({ rows: rows.length - theirs, theirs: 0 })
-  } finally {
-    await sql('detach leaks')
-  }
+  expect((await load()).value).toMatchObject({ shards: { replaced: shards } })
+  const count = `SELECT count(*) AS rows, count(*) FILTER (identity_name = '${person}') AS theirs FROM credentials`
+  const { value } = await here.json('query', count, '--in', 'duckdb:leaks.db')
+  expect(value).toEqual([{ rows: rows.length - theirs, theirs: 0 }])
 })

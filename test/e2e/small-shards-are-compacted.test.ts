@@ -18,12 +18,16 @@ const parts = (until: string, load: PipelineParts['load'] = {}): PipelineParts =
 
 const ENDS = ['2024-03-01', '2024-05-01', '2024-07-01', '2024-09-01', '2024-11-01']
 
-/** A data set of five runs: five small shards in each of two folders. */
-async function ofFiveRuns(load: PipelineParts['load'] = {}, sources = 200): Promise<Workspace> {
-  const here = await newWorkspace(parts(ENDS[0]!, load), { sources })
-  for (const end of ENDS) {
+/** A data set of a run for each end: as many small shards in each of two folders. */
+async function ofRuns(
+  ends: readonly string[],
+  load: PipelineParts['load'] = {},
+  env = {},
+): Promise<Workspace> {
+  const here = await newWorkspace({}, { sources: 3 }, env)
+  for (const end of ends) {
     await here.write(parts(end, load))
-    expect((await here.run()).code).toBe(0)
+    await exits(0, here.run())
   }
   return here
 }
@@ -39,7 +43,8 @@ it.each(some(['parquet', 'csv'], 1))(
   'shards of %s are written together by folder, with all rows, by no request; readers of tables see the same rows',
   async (format) => {
     const isParquet = format === 'parquet'
-    const here = await ofFiveRuns({ format, ...(isParquet && { table_formats: ['iceberg', 'delta'] }) }, 3)
+    const tables = isParquet ? { table_formats: ['iceberg', 'delta'] } : {}
+    const here = await ofRuns(ENDS, { format, ...tables })
     const [rows, sent] = [await here.rows(), here.sandbox.requests.length]
     const before = await here.manifest()
     const encoded = isParquet ? await encodings(here) : []
@@ -104,11 +109,7 @@ it.runIf(THOROUGH)(
   async () => {
     const { double, env } = await bucketHere()
     const load = { path: `s3://${BUCKET}/team` }
-    const here = await newWorkspace(parts(ENDS[0]!, load), {}, env)
-    for (const end of ENDS.slice(0, 2)) {
-      await here.write(parts(end, load))
-      expect((await here.run()).code).toBe(0)
-    }
+    const here = await ofRuns(ENDS.slice(0, 2), load, env)
     await mirror(double, 'team', here.output)
     const rows = new Map<string, number>()
     for (const shard of (await here.manifest()).shards) {
@@ -129,3 +130,29 @@ it.runIf(THOROUGH)(
     expect(double.requests({ operation: 'GetObject', key: /checkpoint\.jsonl$/ })).toHaveLength(2)
   },
 )
+
+const READERS: readonly [string, ...string[]][] = [
+  ['load', '--to', 'duckdb:leaks.db', '--json'],
+  ['query', 'SELECT count(*) AS rows FROM credentials', '--json'],
+  ['match', '--directory', 'people.csv', '--format', 'json'],
+]
+
+it.each(some(READERS, 2))('%s begins again where a compact takes its shards away', async (name, ...flags) => {
+  const { double, env } = await bucketHere()
+  const here = await ofRuns(ENDS.slice(0, 2), { path: `s3://${BUCKET}/acme` }, env)
+  const anyone = 'SELECT min(identity_name) AS mail FROM credentials'
+  const { stdout } = await exits(0, here.call('query', anyone, '--csv'))
+  await writeFile(join(here.folder, 'people.csv'), stdout)
+  const undisturbed = await exits(0, here.call(name, ...flags))
+  let isCompacted = false
+  const compact = async (): Promise<void> => {
+    isCompacted = true
+    await exits(0, here.call('compact', '--min-shards', '2'))
+  }
+  double.cues.before({ operation: 'GetObject', key: /part-\d+\.parquet$/ }, compact)
+  const again = flags.map((word) => word.replace('leaks.db', 'again.db'))
+  const disturbed = await exits(0, here.call(name, ...again))
+  expect(isCompacted).toBe(true)
+  const [found, wanted] = [disturbed, undisturbed].map(({ stdout }) => JSON.parse(stdout))
+  expect(found.rows ?? found).toEqual(wanted.rows ?? wanted)
+})

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { inThisProcess } from '../support/in-this-process.ts'
+import { statusShape } from '../support/json-shapes.ts'
 import { shardPaths, sql } from '../support/read-shards.ts'
 import { exits } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
@@ -71,7 +72,7 @@ it('a query whose name needs the mask key counts as any other', async () => {
 
 /** The sandbox has rows from 2024 on. */
 const BEFORE = { from: '2023-01-01', until: '2023-03-01', every: 'month' }
-const parts = (load: NonNullable<PipelineParts['load']>, windows: object = BEFORE): PipelineParts => ({
+const parts = (load: PipelineParts['load'] & object, windows: object = BEFORE): PipelineParts => ({
   extract: { domains: [...DOMAINS, 'nowhere.example'], windows },
   load,
 })
@@ -145,3 +146,33 @@ it('rows that come later add shards, and what has none gets none', async () => {
   expect((await here.run('--fresh', '--yes')).summary).toMatchObject({ rows: 0, shards: 1 })
   expect(await shardPaths(here.output)).toHaveLength(1)
 })
+
+const retired = async (here: Workspace) =>
+  statusShape.parse((await exits(0, here.json('status'))).value).retired
+
+it.each(some([{}, { partition_by: 'none' }], 1))(
+  'a domain removed from the file keeps its rows, is listed as retired and stops nothing: %j',
+  async (load) => {
+    const { windows } = FILE.extract
+    const range = { from: windows.from, until: windows.until }
+    const file = (domains: readonly string[]) => ({ extract: { domains, windows, page_size: 5 }, load })
+    const here = await newWorkspace(file(DOMAINS))
+    // One window of the removed domain is unfinished.
+    await exits(4, here.run('--domain', 'quillmere.net', '--max-requests', '2'))
+    await here.write(file(['scatterholt.com']))
+    await exits(0, here.run())
+    const [gone] = await retired(here)
+    expect(gone).toMatchObject({ query: 'domain.quillmere.net' })
+    expect(gone?.rows).toBeGreaterThan(0)
+    expect((await here.manifest()).retired).toEqual([gone])
+    expect((await here.call('status')).stdout).toContain('retired, kept: domain.quillmere.net')
+    await exits(0, here.call('verify'))
+
+    // When it is added again, it resumes where it stopped.
+    await here.write(file(DOMAINS))
+    await exits(0, here.run())
+    expect(await retired(here)).toEqual([])
+    expect((await here.manifest()).retired).toEqual([])
+    await here.expectRows(DOMAINS, range)
+  },
+)

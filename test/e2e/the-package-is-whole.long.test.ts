@@ -14,10 +14,17 @@ const ROOT = join(import.meta.dirname, '../..')
 const INSTALLED = inject('installed') ?? ''
 
 /** Packages that are not bundled: npm installs them beside this one. */
-const OUTSIDE: readonly string[] =
-  '@aws-sdk/client-s3 @azure/identity @azure/storage-blob @duckdb/node-api bullmq ioredis parquetjs-lite pg pg-copy-streams pgpass'.split(
-    ' ',
-  )
+const OUTSIDE: readonly string[] = [
+  ...[
+    '@aws-sdk/client-s3',
+    '@azure/identity',
+    '@azure/storage-blob',
+    '@duckdb/node-api',
+    'bullmq',
+    'ioredis',
+  ],
+  ...['parquetjs-lite', 'pg', 'pg-copy-streams', 'pgpass'],
+]
 
 type Packed = { readonly files: readonly { readonly path: string }[] }
 
@@ -32,25 +39,20 @@ async function packedFiles(): Promise<Packed['files']> {
 it('holds what users need, and nothing else', async () => {
   const chunks = chunksFolder(ROOT)
   const paths = (await packedFiles()).map(({ path }) => path)
-  expect(paths).toEqual(
-    expect.arrayContaining([
-      ...'README.md LICENSE CHANGELOG.md package.json dist/index.js dist/index.d.ts dist/cli/main.js'.split(
-        ' ',
-      ),
-      ...[`dist/${chunks}/encoder-build.txt`, `dist/${chunks}/item-walker.wasm`],
-      ...'dist/THIRD-PARTY-NOTICES.txt docs/architecture.md pipelines/demo.yaml'.split(' '),
-      ...'pipelines/backfill.yaml pipelines/backfill-domains.txt pipelines/compliance.yaml'.split(' '),
-    ]),
-  )
+  const entries = ['THIRD-PARTY-NOTICES.txt', 'cli/main.js', 'index.d.ts', 'index.js'].map((n) => `dist/${n}`)
+  const needed = [
+    ...['README.md', 'LICENSE', 'CHANGELOG.md', 'package.json', 'docs/architecture.md', ...entries],
+    ...['demo.yaml', 'backfill.yaml', 'backfill-domains.txt', 'compliance.yaml'].map((n) => `pipelines/${n}`),
+    ...[`dist/${chunks}/encoder-build.txt`, `dist/${chunks}/item-walker.wasm`],
+  ]
+  expect(paths).toEqual(expect.arrayContaining(needed))
   const others = paths.filter(
     (path) => !/^(?:README\.md|LICENSE|CHANGELOG\.md|package\.json|(?:dist|docs|pipelines)\/)/.test(path),
   )
   expect(others).toEqual([])
   // Command and library share the chunks. Any other file would be a duplicate or a remainder of an earlier build.
   const built = paths.filter((path) => path.startsWith('dist/') && !path.startsWith('dist/chunks-'))
-  expect(built.sort()).toEqual(
-    'dist/THIRD-PARTY-NOTICES.txt dist/cli/main.js dist/index.d.ts dist/index.js'.split(' '),
-  )
+  expect(built.sort()).toEqual(entries)
   expect(paths.length).toBeLessThan(200)
 })
 
@@ -65,19 +67,11 @@ it('has every package once: bundled, or installed beside it', async () => {
 it('takes less than 10 MB without what is optional, as the page about installing says', async () => {
   expect(await readFile(join(ROOT, 'docs/install.md'), 'utf8')).toContain('Spillway takes less than 10 MB')
   const { packages } = JSON.parse(await readFile(join(ROOT, 'package-lock.json'), 'utf8'))
-  const needed = Object.entries<object>(packages)
-    .filter(
-      ([path, entry]) => path !== '' && !('dev' in entry || 'optional' in entry || 'devOptional' in entry),
-    )
-    .flatMap(([path]) =>
-      readdirSync(join(ROOT, path), { recursive: true, encoding: 'utf8' }).map((name) =>
-        join(ROOT, path, name),
-      ),
-    )
-  const bytes = [...(await packedFiles()).map(({ path }) => join(ROOT, path)), ...needed].reduce(
-    (sum, path) => sum + statSync(path).size,
-    0,
-  )
+  const needed = Object.entries<Readonly<Record<string, unknown>>>(packages)
+    .filter(([path, { dev, optional, devOptional }]) => path !== '' && !(dev || optional || devOptional))
+    .flatMap(([path]) => readdirSync(join(ROOT, path), { recursive: true }).map((name) => `${path}/${name}`))
+  const paths = [...(await packedFiles()).map(({ path }) => path), ...needed]
+  const bytes = paths.reduce((sum, path) => sum + statSync(join(ROOT, path)).size, 0)
   expect(bytes).toBeGreaterThan(4e6)
   expect(bytes).toBeLessThan(10e6)
 })
@@ -110,14 +104,9 @@ function importedPackages(): readonly string[] {
   const sources = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.ts'))
     .map((name) => readFileSync(join(ROOT, 'src', name), 'utf8'))
-  const imported = sources.flatMap((text) =>
-    [
-      ...text.matchAll(
-        /(?:^(?:import|export|\}) .*from |await import\()'((?:@[^/']+\/)?[^./'][^/']*)[^']*'/gm,
-      ),
-    ].map(([, name]) => name!),
-  )
-  return [...new Set(imported)].filter((name) => !name.startsWith('node:'))
+  const imported = /(?:^(?:import|export|\}) .*from |await import\()'((?:@[^/']+\/)?[^./'][^/']*)[^']*'/gm
+  const names = sources.flatMap((text) => [...text.matchAll(imported)].map(([, name]) => name!))
+  return [...new Set(names)].filter((name) => !name.startsWith('node:'))
 }
 
 it('a clean clone installs without a package that wants a newer Node.js', async () => {
@@ -144,7 +133,6 @@ it('works where npm installed it: the command, by its name', async () => {
 it('its types need those of no other package', async () => {
   const types = await readFile(join(PACKAGE, 'dist/index.d.ts'), 'utf8')
   const imports = types.matchAll(/(?:from|import\()\s*'([^']+)'|reference types="([^"]+)"/g)
-  expect([...imports].map(([, from, types]) => from ?? types).filter((name) => !NODE.test(name!))).toEqual([])
+  const names = [...imports].map(([, from, types]) => from ?? types!)
+  expect(names.filter((name) => !/^node(?::|$)/.test(name))).toEqual([])
 })
-
-const NODE = /^node(?::|$)/

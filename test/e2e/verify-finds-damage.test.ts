@@ -78,12 +78,9 @@ it.each(some(MASKED, 1))(
     const pipeline = await readPipeline('pipeline.yaml', { env: here.env, cwd: here.folder })
     const found = await verifyAs(pipeline)
     expect(found.ok).toBe(false)
-    const paths = await shardPaths(here.output)
-    expect(found.problems.map(({ path }) => path).filter((path) => paths.includes(path))).toEqual(paths)
-    for (const { path, problem } of found.problems) {
-      if (paths.includes(path))
-        expect(problem).toMatch(new RegExp(`${column}.*not masked|not masked.*${column}`))
-    }
+    const problem = expect.stringMatching(`${column}.*not masked`)
+    for (const path of await shardPaths(here.output))
+      expect(found.problems).toContainEqual({ path, problem, cause: 'unmasked' })
     const said = JSON.stringify(found)
     const query = { type: 'domain', fqdn: 'scatterholt.com' } as const
     for (const { hash, identity_name } of here.sandbox.expected({ query })) {
@@ -95,24 +92,18 @@ it.each(some(MASKED, 1))(
 
 /** A data set with shards that a later run, whose shards are larger, leaves small. */
 async function withSmallShards(): Promise<Workspace> {
-  const sized = (rows: number) => ({
-    ...parts('csv'),
-    load: { format: 'csv', partition_by: ['query'], shard_rows: rows },
-  })
-  const here = await newWorkspace(sized(5))
-  await exits(0, here.run())
-  await here.write(sized(1000))
-  await exits(0, here.run())
+  const here = await newWorkspace({})
+  for (const shard_rows of [5, 1000]) {
+    await here.write({ ...parts('csv'), load: { format: 'csv', partition_by: ['query'], shard_rows } })
+    await exits(0, here.run())
+  }
   return here
 }
 
 it('a data set that a killed command left is not called damaged, and a plain run finishes it', async () => {
   const here = await withSmallShards()
-  const killed = await runCli({
-    args: ['compact', 'pipeline.yaml'],
-    cwd: here.folder,
-    env: { ...here.env, ...diskFault(here.output, 'kill:rename _manifest.json') },
-  })
+  const env = { ...here.env, ...diskFault(here.output, 'kill:rename _manifest.json') }
+  const killed = await runCli({ args: ['compact', 'pipeline.yaml'], cwd: here.folder, env })
   expect(killed.signal).toBe('SIGKILL')
   const { stdout } = await exits(1, here.call('verify'))
   expect(stdout).not.toContain('DAMAGED')

@@ -1,15 +1,11 @@
 import { BlobServiceClient, StorageSharedKeyCredential } from '@azure/storage-blob'
-import { ACCOUNT, type Azurite, KEY, startAzurite } from '../azure/azurite.ts'
+import { ACCOUNT, KEY, startAzurite } from '../azure/azurite.ts'
 import { BUCKET, type Bucket, writeInto } from './bucket.ts'
 
 export async function startContainer(): Promise<Bucket> {
   const azurite = await startAzurite()
-  return { ...(await newContainer(azurite, BUCKET)), close: () => azurite.close() }
-}
-
-export async function newContainer(azurite: Azurite, name: string): Promise<Bucket> {
   const key = new StorageSharedKeyCredential(ACCOUNT, KEY)
-  const container = new BlobServiceClient(azurite.endpoint, key).getContainerClient(name)
+  const container = new BlobServiceClient(azurite.endpoint, key).getContainerClient(BUCKET)
   await container.create()
   const names = async (prefix = ''): Promise<string[]> => {
     const found: string[] = []
@@ -18,7 +14,7 @@ export async function newContainer(azurite: Azurite, name: string): Promise<Buck
   }
   const read = (name: string): Promise<Buffer> => container.getBlobClient(name).downloadToBuffer()
   return {
-    address: `az://${name}`,
+    address: `az://${BUCKET}`,
     env: {
       AZURE_STORAGE_CONNECTION_STRING: `DefaultEndpointsProtocol=http;AccountName=${ACCOUNT};AccountKey=${KEY};BlobEndpoint=${azurite.endpoint}`,
     },
@@ -33,6 +29,6 @@ export async function newContainer(azurite: Azurite, name: string): Promise<Buck
         await container.getBlockBlobClient(name).upload(bytes, bytes.byteLength)
       }
     },
-    close: async () => {},
+    close: () => azurite.close(),
   }
 }

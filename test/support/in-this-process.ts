@@ -36,14 +36,14 @@ export async function inThisProcess(
   args: readonly string[],
   cwd: string,
   env: Readonly<Record<string, string>> = {},
+  stdout = new Collector(),
 ): Promise<Ended & { readonly code: number }> {
-  const stdout = new Collector()
   const stderr = new Collector()
   const world = {
     env,
     cwd,
     program: 'spillway',
-    stdout: new Output(stdout as unknown as NodeJS.WriteStream, {}),
+    stdout: new Output(stdout as unknown as NodeJS.WriteStream, env),
     screen: new Screen(stderr as unknown as NodeJS.WriteStream, env),
     signals: new Signals(),
   }

@@ -44,33 +44,21 @@ export async function installPackage({ path, integrity }: PackedFile, folder: st
   const spillway = { version, resolved: `file:${path}`, integrity, ...needs }
   await mkdir(folder, { recursive: true })
   await writeFile(join(folder, 'package.json'), JSON.stringify(manifest))
-  await writeFile(
-    join(folder, 'package-lock.json'),
-    JSON.stringify({
-      lockfileVersion: 3,
-      requires: true,
-      packages: { '': manifest, 'node_modules/spillway': spillway, ...Object.fromEntries(needed) },
-    }),
-  )
+  const locked = { '': manifest, 'node_modules/spillway': spillway, ...Object.fromEntries(needed) }
+  const lock = { lockfileVersion: 3, requires: true, packages: locked }
+  await writeFile(join(folder, 'package-lock.json'), JSON.stringify(lock))
   try {
     await npm(folder, 'ci', '--prefer-offline', '--no-audit', '--no-fund', '--fetch-retries=0')
   } catch (error) {
     if (!UNREACHABLE.test(String(error))) throw error
-    await copyDependencies(
-      path,
-      folder,
-      needed.map(([name]) => name),
-    )
+    const names = needed.map(([name]) => name)
+    await copyDependencies(path, folder, names)
   }
 }
 
 const UNREACHABLE = /ENOTCACHED|ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH/
 
-async function copyDependencies(
-  packed: string,
-  folder: string,
-  dependencies: readonly string[],
-): Promise<void> {
+async function copyDependencies(packed: string, folder: string, dependencies: string[]): Promise<void> {
   const own = join(folder, 'node_modules/spillway')
   await mkdir(own, { recursive: true })
   await execute('tar', ['xzf', packed, '-C', own, '--strip-components=1'])
@@ -87,11 +75,8 @@ async function copyDependencies(
 
 function npm(cwd: string, ...words: string[]) {
   // The npm under test must not get the settings of the npm that runs the tests, such as its prefix.
-  const env = Object.fromEntries(
-    Object.entries(process.env).filter(
-      ([name]) => !/^npm_(?:config_(?!cache|registry)|package_)/i.test(name),
-    ),
-  )
+  const isOther = ([name]: [string, unknown]) => !/^npm_(?:config_(?!cache|registry)|package_)/i.test(name)
+  const env = Object.fromEntries(Object.entries(process.env).filter(isOther))
   return execute('npm', words, { cwd, env, maxBuffer: 1 << 24 })
 }
 

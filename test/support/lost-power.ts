@@ -25,24 +25,16 @@ export function losingPowerAfter(script: string): (what: string) => LostPower {
     built = scratchFolder()
     const external = ['parquetjs-lite', '@aws-sdk/client-s3']
     const bundle = await rolldown({ input: script, platform: 'node', logLevel: 'silent', external })
-    await bundle.write({
-      dir: built,
-      format: 'esm',
-      entryFileNames: 'script.mjs',
-      chunkFileNames: '[name].mjs',
-    })
+    const names = { entryFileNames: 'script.mjs', chunkFileNames: '[name].mjs' }
+    await bundle.write({ dir: built, format: 'esm', ...names })
     await bundle.close()
   })
   return (what) => {
     const folder = scratchFolder()
     const path = join(built, 'script.mjs')
     const root = join(folder, 'data')
-    const env = {
-      PATH: process.env.PATH,
-      NODE_OPTIONS: `--import ${FAULT}`,
-      DISK_FAULT_ROOT: root,
-      DISK_FAULT: 'power:mkdir end',
-    }
+    const fault = { DISK_FAULT_ROOT: root, DISK_FAULT: 'power:mkdir end' }
+    const env = { PATH: process.env.PATH, NODE_OPTIONS: `--import ${FAULT}`, ...fault }
     const { signal, stdout } = spawnSync(process.execPath, [path, root, what], { env, encoding: 'utf8' })
     expect(signal).toBe('SIGKILL')
     expect(existsSync(join(root, 'end'))).toBe(false)

@@ -11,7 +11,7 @@ import { type ServiceError, serviceError } from '../../src/sandbox/search/servic
  */
 type FaultTrigger = {
   /** Which requests are looked at. Default 'search'. */
-  on?: RequestKind | 'any'
+  on?: RequestKind
   /** Only these request numbers. */
   requests?: readonly number[]
   /** Only this share of the requests, drawn from the seed. */
@@ -34,24 +34,18 @@ export type FaultEffect =
   /** The right response, once the test lets it go. */
   | { kind: 'hold'; until: Promise<void> }
   | { kind: 'drip'; bytes?: number; everyMs?: number }
-  /** Content-Length is off by so many bytes. Default -1. */
-  | { kind: 'wrong-content-length'; by?: number }
+  /** Content-Length is one byte too small. */
+  | { kind: 'wrong-content-length' }
   /** Status 502 and HTML, as a proxy sends it. Not carried out. */
   | { kind: 'html'; status?: number }
   /** Status 200, half of the JSON, a matching Content-Length. */
   | { kind: 'invalid-json' }
-  /** Status 200 and valid JSON that is no search response, or the given value. */
-  | { kind: 'wrong-shape'; body?: unknown }
+  /** Status 200 and valid JSON that is no search response. */
+  | { kind: 'wrong-shape' }
   /** The right response, changed. */
   | { kind: 'rewrite'; rewrite: (text: string) => string | Uint8Array }
   /** An error status with the service's error body. Not carried out. */
-  | {
-      kind: 'status'
-      status: number
-      code?: string
-      retryAfter?: string | (() => string)
-      headers?: Readonly<Record<string, string>>
-    }
+  | { kind: 'status'; status: number; code?: string; retryAfter?: string; headers?: Record<string, string> }
 
 export type Fault = FaultEffect & FaultTrigger
 
@@ -84,8 +78,7 @@ function instead(fault: Fault): ServiceError | null {
   switch (fault.kind) {
     case 'status': {
       const { status, retryAfter } = fault
-      const after = typeof retryAfter === 'function' ? retryAfter() : retryAfter
-      const headers = { ...(after === undefined ? {} : { 'retry-after': after }), ...fault.headers }
+      const headers = { ...(retryAfter === undefined ? {} : { 'retry-after': retryAfter }), ...fault.headers }
       return status === 429 && fault.code === undefined
         ? serviceError(429, 'RATELIMIT_REACHED', 'ratelimit reached', headers)
         : serviceError(status, fault.code ?? 'SANDBOX_FAULT', 'a fault that a test asked for', headers)
@@ -106,16 +99,12 @@ function spoil(fault: Fault, plain: SandboxResponse): SandboxResponse {
       return {
         status: fault.status ?? 502,
         headers: { 'content-type': 'text/html' },
-        body: Buffer.from(
-          '<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body></body>\r\n</html>\r\n',
-        ),
+        body: Buffer.from('<html><head><title>502 Bad Gateway</title></head><body></body></html>\r\n'),
       }
     case 'invalid-json':
       return { ...plain, body: plain.body.subarray(0, Math.floor(plain.body.length / 2)) }
-    case 'wrong-shape': {
-      const body = fault.body === undefined ? { results: [], cursor: null } : fault.body
-      return { ...plain, body: Buffer.from(JSON.stringify(body)) }
-    }
+    case 'wrong-shape':
+      return { ...plain, body: Buffer.from('{"results":[],"cursor":null}') }
     case 'rewrite': {
       const body = fault.rewrite(plain.body.toString('utf8'))
       return { ...plain, body: typeof body === 'string' ? Buffer.from(body) : Buffer.from(body) }
@@ -137,11 +126,10 @@ function faultPicker(faults: readonly Fault[], seed: number): (request: LoggedRe
 }
 
 function applies(fault: Fault, request: LoggedRequest, seed: number): boolean {
-  const on = fault.on ?? 'search'
-  const number = on === 'any' ? request.number : request.ordinal
-  if (on !== 'any' && on !== request.kind) return false
-  if (fault.requests && !fault.requests.includes(number)) return false
-  if (fault.rate !== undefined && fraction(seed, number, 601) >= fault.rate) return false
+  const { kind, ordinal } = request
+  if ((fault.on ?? 'search') !== kind) return false
+  if (fault.requests && !fault.requests.includes(ordinal)) return false
+  if (fault.rate !== undefined && fraction(seed, ordinal, 601) >= fault.rate) return false
   return fault.when?.(request) ?? true
 }
 
@@ -183,7 +171,7 @@ async function sendBroken(
       return
     case 'wrong-content-length':
       // Written by hand, because Node's server refuses to send what contradicts its own header.
-      socket.write(head(content, Math.max(0, content.body.length + (fault.by ?? -1))))
+      socket.write(head(content, content.body.length - 1))
       socket.end(content.body)
       return
     case 'drip':

@@ -51,10 +51,8 @@ export async function startSandbox({
   const search: typeof service.search = {
     ...service.search,
     respond(body, endpoint) {
-      const found = service.search.respond(
-        ignoreFilters ? { ...(body as object), filters: null } : body,
-        endpoint,
-      )
+      const asked = ignoreFilters ? { ...(body as object), filters: null } : body
+      const found = service.search.respond(asked, endpoint)
       const { items, next } = found.body
       return lastNext === 'missing' && next === null
         ? { ...found, body: { items } as unknown as typeof found.body }

@@ -81,13 +81,10 @@ export async function workspaceFor(
   env: Environment = {},
   carry = carryOut,
 ): Promise<Workspace> {
-  const here = workspaceIn(scratchFolder(), sandbox, { ...accessTo(sandbox), ...env }, carry)
+  const access = { SPILLWAY_BASE_URL: sandbox.baseUrl, SPILLWAY_TOKEN: sandbox.token }
+  const here = workspaceIn(scratchFolder(), sandbox, { ...access, ...env }, carry)
   await here.write(parts)
   return here
-}
-
-export function accessTo(sandbox: Sandbox): Environment {
-  return { SPILLWAY_BASE_URL: sandbox.baseUrl, SPILLWAY_TOKEN: sandbox.token }
 }
 
 function workspaceIn(folder: string, sandbox: Sandbox, env: Environment, carry: typeof carryOut): Workspace {
@@ -125,32 +122,19 @@ function workspaceIn(folder: string, sandbox: Sandbox, env: Environment, carry: 
 }
 
 /** A pipeline file; JSON is YAML. */
-export function pipelineText({
-  name = 'trial',
-  service,
-  extract,
-  transform,
-  load,
-  state,
-}: PipelineParts): string {
-  return JSON.stringify(
-    {
-      name,
-      service: {
-        base_url: '${SPILLWAY_BASE_URL}',
-        requests_per_second: 1000,
-        basic_requests_per_second: 1000,
-        ...service,
-      },
-      extract: { ...(extract === undefined ? { domains: ['scatterholt.com'] } : extract) },
-      // Sandboxes of tests send more broken items than a service should.
-      transform: { ...(transform?.on_invalid === 'fail' ? {} : { max_quarantined: '100%' }), ...transform },
-      load: { path: 'out', ...load },
-      ...(state === undefined ? {} : { state }),
-    },
-    null,
-    2,
-  )
+export function pipelineText({ name = 'trial', ...parts }: PipelineParts): string {
+  const { service, extract = { domains: ['scatterholt.com'] }, transform, load, state } = parts
+  const rates = { requests_per_second: 1000, basic_requests_per_second: 1000 }
+  const file = {
+    name,
+    service: { base_url: '${SPILLWAY_BASE_URL}', ...rates, ...service },
+    extract,
+    // Sandboxes of tests send more broken items than a service should.
+    transform: { ...(transform?.on_invalid === 'fail' ? {} : { max_quarantined: '100%' }), ...transform },
+    load: { path: 'out', ...load },
+    state,
+  }
+  return JSON.stringify(file, null, 2)
 }
 
 function parsed({ stdout, stderr }: Ended) {

@@ -82,11 +82,8 @@ export class ExportModel {
 
   missing(found: readonly string[], isPlanned: (row: ModelRow) => boolean): string[] {
     const now = new Set(found)
-    return [...this.universe]
-      .filter(
-        ([key, row]) => isPlanned(row) && !this.isForgotten(row) && !this.isPruned(row) && !now.has(key),
-      )
-      .map(([key]) => key)
+    const isWanted = (row: ModelRow) => isPlanned(row) && !this.isForgotten(row) && !this.isPruned(row)
+    return [...this.universe].flatMap(([key, row]) => (isWanted(row) && !now.has(key) ? [key] : []))
   }
 
   /** A late row of a pruned window lets that window be exported anew; without one, no pruned row comes back. */
@@ -112,26 +109,15 @@ export function keyOf(query: string, id: number | string): string {
 }
 
 export function rowsOfDomains(sandbox: Sandbox, domains: readonly string[]): Map<string, ModelRow> {
-  return byKey(
-    domains.flatMap((fqdn) =>
-      [...sandbox.expected({ query: { type: 'domain', fqdn } })]
-        .filter(isValid)
-        .map((item) => modelRow(`domain.${fqdn}`, item)),
-    ),
-  )
+  const rowsOf = (fqdn: string) => [...sandbox.expected({ query: { type: 'domain', fqdn } })].filter(isValid)
+  return byKey(domains.flatMap((fqdn) => rowsOf(fqdn).map((item) => modelRow(`domain.${fqdn}`, item))))
 }
 
-/** The valid rows that feeds have sent so far. @param identifiers null: the tenant */
-export function rowsOfFeeds(
-  sandbox: Sandbox,
-  identifiers: readonly (number | null)[],
-): Map<string, ModelRow> {
+/** The valid rows that feeds have sent so far. @param feeds null: the tenant */
+export function rowsOfFeeds(sandbox: Sandbox, feeds: readonly (number | null)[]): Map<string, ModelRow> {
+  const rowsOf = (feed: number | null) => [...sandbox.expectedFeed(feed)].filter(isValidFeedItem)
   return byKey(
-    identifiers.flatMap((identifier) =>
-      [...sandbox.expectedFeed(identifier)]
-        .filter(isValidFeedItem)
-        .map((item) => modelRow(`feed.${identifier ?? 'tenant'}`, item)),
-    ),
+    feeds.flatMap((feed) => rowsOf(feed).map((item) => modelRow(`feed.${feed ?? 'tenant'}`, item))),
   )
 }
 

@@ -5,13 +5,8 @@ export { PASSWORD }
 
 export async function pgClient(url: string): Promise<pg.Client> {
   const { hostname: host, port, username: user, pathname } = new URL(url)
-  const client = new pg.Client({
-    host,
-    port: Number(port),
-    user,
-    password: PASSWORD,
-    database: pathname.slice(1),
-  })
+  const database = pathname.slice(1)
+  const client = new pg.Client({ host, port: Number(port), user, password: PASSWORD, database })
   await client.connect()
   return client
 }

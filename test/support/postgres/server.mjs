@@ -16,10 +16,6 @@ const NOBODY = 65534
 const isRoot = process.getuid?.() === 0
 const execute = promisify(execFile)
 
-/**
- * Starts a server with an empty cluster. It does not need root; as root it runs as `nobody`, because PostgreSQL refuses
- * to run as root. When this process ends, even by SIGKILL, the server stops and its files are removed.
- */
 export async function startPostgres() {
   // Below the folder for temporary files of root, `nobody` may read nothing.
   const folder = mkdtempSync(join(isRoot ? '/tmp' : tmpdir(), 'spillway-postgres-'))
@@ -62,11 +58,8 @@ async function startIn(folder, guard) {
     },
     async start() {
       const settings = ['fsync=off', 'listen_addresses=127.0.0.1', 'unix_socket_directories=']
-      child = spawn(
-        join(bin, 'postgres'),
-        ['-D', data, '-p', String(port), ...settings.flatMap((setting) => ['-c', setting])],
-        { ...options, stdio: 'ignore' },
-      )
+      const words = ['-D', data, '-p', String(port), ...settings.flatMap((setting) => ['-c', setting])]
+      child = spawn(join(bin, 'postgres'), words, { ...options, stdio: 'ignore' })
       await untilReady(port, child)
     },
     async kill() {

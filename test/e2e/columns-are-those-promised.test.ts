@@ -2,13 +2,12 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { encoderDigest, version } from '../../src/package/index.ts'
 import { shardPaths, sql } from '../support/read-shards.ts'
-import { exits } from '../support/run-cli.ts'
+import { exits, jsonLines } from '../support/run-cli.ts'
+import { some } from '../support/thorough.ts'
 import { newWorkspace } from '../support/workspace.ts'
 
-const SECOND_ENDPOINT = {
-  include: ['known_password_id', 'auth_domains', 'urls'],
-  domains: ['scatterholt.com'],
-}
+const DOMAINS = ['scatterholt.com']
+const INCLUDE = ['known_password_id', 'auth_domains', 'urls']
 
 type Promised = readonly [name: string, type: string, nullable: boolean]
 const promised = (timestamp: string): readonly Promised[] => [
@@ -36,15 +35,20 @@ it.each([
   { engine: 'columnar', unit: 'MICROS' },
   { engine: 'parquetjs-lite', unit: 'MILLIS' },
 ])(
-  '$engine: types, nullability and order of all columns, in the file and in the manifest, and who wrote it',
+  '$engine: types, nullability and order of all columns, in the file and in the manifest; their rows; and who wrote it',
   async ({ engine, unit }) => {
-    const here = await newWorkspace({ extract: SECOND_ENDPOINT, load: { engine } }, { records: 40 })
+    const here = await newWorkspace({}, { records: 40, publicFields: true })
     await here.write({
+      // The second endpoint, by an absolute address.
       service: { search_path: `${here.sandbox.origin}/astp/v2/credentials/_search` },
-      extract: SECOND_ENDPOINT,
+      extract: { domains: DOMAINS, include: INCLUDE, page_size: 30 },
       load: { engine },
     })
     await exits(0, here.run())
+    await here.expectRows(DOMAINS, { include: INCLUDE, milliseconds: unit === 'MILLIS' })
+    const lists = (await here.rows()).map(({ urls }) => (urls as string[] | null)?.length)
+    expect(lists).toEqual(expect.arrayContaining([0, 2]))
+    expect((await here.manifest()).unknown_fields).toEqual({})
     const columns = promised(`TIMESTAMP(${unit}, UTC)`)
     const [path] = await shardPaths(here.output)
     const file = join(here.output, path!)
@@ -93,3 +97,41 @@ function typeOf(element: Readonly<Record<string, unknown>>): string {
   if (logical_type !== null) expect(String(logical_type)).toMatch(/isAdjustedToUTC=(?:1|true)/)
   return `TIMESTAMP(${stamp[1]}, UTC)`
 }
+
+it.each(some(['csv', 'parquet'] as const, 1))(
+  '%s: only the requested columns are exported, in the usual order',
+  async (format) => {
+    const columns = ['query_value', 'source_leaked_at', 'known_password_id', 'id']
+    const include = ['known_password_id']
+    const here = await newWorkspace({
+      extract: { domains: DOMAINS, include },
+      transform: { columns },
+      load: { format },
+    })
+    await exits(0, here.run())
+    await here.expectRows(DOMAINS, { include, columns })
+    expect(Object.keys((await here.rows())[0]!)).toEqual([
+      'id',
+      'known_password_id',
+      'source_leaked_at',
+      'query_value',
+    ])
+    expect((await here.call('verify')).code).toBe(0)
+  },
+)
+
+it('an optional field that is not requested is no column, and an unknown field is counted and reported once', async () => {
+  const here = await newWorkspace(
+    { extract: { domains: DOMAINS, page_size: 20 } },
+    { unknownFields: true, publicFields: true },
+  )
+  const { stderr } = await exits(0, here.run('--log-format', 'json'))
+  await here.expectRows(DOMAINS)
+  expect((await here.manifest()).unknown_fields).toEqual({ confidence: 150, x_ingest: 150 })
+  const events = jsonLines(stderr)
+  const told = expect.objectContaining({ level: 'warn', fields: 'confidence, x_ingest' })
+  expect(events.filter(({ fields }) => fields !== undefined)).toEqual([told])
+  // Those that are known are not said again.
+  const again = await exits(0, here.run('--redo', '*', '--log-format', 'json'))
+  expect(again.stderr).not.toContain('x_ingest')
+})
