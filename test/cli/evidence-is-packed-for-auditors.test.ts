@@ -8,7 +8,8 @@ import { scratchFolder } from '../support/at-the-end.ts'
 import { writeKeyPair } from '../support/key-pair.ts'
 import { shardPaths } from '../support/read-shards.ts'
 import { exits } from '../support/run-cli.ts'
-import { newWorkspace, type Workspace } from '../support/workspace.ts'
+import type { Workspace } from '../support/workspace.ts'
+import { trial } from './trial.ts'
 
 const NAMES = [
   ...['README.txt', 'SHA256SUMS', '_SUCCESS', '_manifest.json', '_manifest.sig', '_report.html'],
@@ -16,19 +17,11 @@ const NAMES = [
 ]
 const MASK_KEY = 'a mask key that nobody is to find anywhere'
 
-const PARTS = {
-  extract: {
-    domains: ['scatterholt.com'],
-    windows: { from: '2024-01-01', until: '2024-04-01', every: 'month' },
-  },
-  transform: { secret: 'hmac' },
-}
-
 const sign = (here: Workspace) => exits(0, here.call('sign', '--key', 'key.pem'))
 
 /** A data set with keys and a report; nothing is signed yet. */
 async function exported(): Promise<Workspace> {
-  const here = await newWorkspace(PARTS, {}, { SPILLWAY_MASK_KEY: MASK_KEY })
+  const here = await trial({ transform: { secret: 'hmac' } }, {}, { SPILLWAY_MASK_KEY: MASK_KEY })
   writeKeyPair(here.folder)
   await exits(0, here.call('run'))
   return here

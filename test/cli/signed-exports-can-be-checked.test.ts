@@ -21,14 +21,9 @@ import { inThisProcess } from '../support/in-this-process.ts'
 import { shardPaths } from '../support/read-shards.ts'
 import { exits } from '../support/run-cli.ts'
 import { newWorkspace, pipelineText, type Workspace } from '../support/workspace.ts'
+import { THREE_MONTHS, threeMonths } from './trial.ts'
 
-const PARTS = {
-  extract: {
-    domains: ['scatterholt.com'],
-    windows: { from: '2024-01-01', until: '2024-04-01', every: 'month' },
-  },
-  load: { format: 'csv' },
-}
+const PARTS = threeMonths({ load: { format: 'csv' } })
 
 const ED25519 = generateKeyPairSync('ed25519')
 const OTHER = generateKeyPairSync('ed25519')
@@ -163,7 +158,7 @@ it('what was requested, and the state of each partition, are signed', async () =
   }
 
   // A file that asks for more than was signed.
-  const windows = { ...PARTS.extract.windows, until: '2024-06-01' }
+  const windows = { ...THREE_MONTHS, until: '2024-06-01' }
   await here.write({ ...PARTS, extract: { ...PARTS.extract, windows } })
   const expected =
     /covers windows from 2024-01-01T00:00:00Z until 2024-04-01.*requests windows .* until 2024-06-01/

@@ -6,18 +6,14 @@ import { deltaShards, icebergShards, metadataOf } from '../open-tables/world.ts'
 import { wordsOf, writeInputs } from '../support/command-words.ts'
 import { exits } from '../support/run-cli.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
-import { newWorkspace, type PipelineParts, type Workspace } from '../support/workspace.ts'
+import { newWorkspace, type Workspace } from '../support/workspace.ts'
+import { threeMonths } from './trial.ts'
 
-const parts = (load: PipelineParts['load'] = {}): PipelineParts => ({
-  extract: {
-    domains: ['scatterholt.com'],
-    windows: { from: '2024-01-01', until: '2024-04-01', every: 'month' },
-  },
-  load: { table_formats: ['iceberg', 'delta'], ...load },
-})
+const of = (...table_formats: string[]) => threeMonths({ load: { table_formats } })
+const BOTH = of('iceberg', 'delta')
 
 async function exported(): Promise<Workspace> {
-  const here = await newWorkspace(parts())
+  const here = await newWorkspace(BOTH)
   await exits(0, here.run())
   return here
 }
@@ -47,11 +43,9 @@ it('tables prints each table with its snapshot, rows and shards, as text and as 
 
 it('tables says so when there are none, and removes those whose formats have gone', async () => {
   const here = await exported()
-  await here.write(parts({ table_formats: [] }))
-  expect(await here.call('tables')).toMatchObject({
-    code: 0,
-    stdout: 'no tables: load.table_formats names none\n',
-  })
+  await here.write(of())
+  const { stdout } = await exits(0, here.call('tables'))
+  expect(stdout).toBe('no tables: load.table_formats names none\n')
   expect((await here.json('tables')).value).toEqual({ tables: [] })
   for (const name of ['_iceberg', '_delta_log']) expect(existsSync(join(here.output, name))).toBe(false)
 })
@@ -65,7 +59,7 @@ it('where there are tables, no command that changes is content with the path: a 
 })
 
 it('tables says so when nothing is exported yet of which there could be tables', async () => {
-  const here = await newWorkspace({ ...parts(), service: { retries: 0 } }, { errorRate: 1 })
+  const here = await newWorkspace({ ...BOTH, service: { retries: 0 } }, { errorRate: 1 })
   expect((await here.run()).code).toBe(1)
   expect(await here.call('tables')).toMatchObject({ code: 0, stdout: 'no tables: there are no shards yet\n' })
   expect((await here.json('verify')).value).toMatchObject({ ok: true, complete: false, problems: [] })
@@ -128,17 +122,10 @@ it('a commit of another program is told, with the command that makes the table a
 
 it('without code generation Iceberg tables are refused in words, before a request; Delta tables need none', async () => {
   const NODE_OPTIONS = '--disallow-code-generation-from-strings'
-  for (const [formats, code] of [
-    [['iceberg'], 2],
-    [['delta'], 0],
-  ] as const) {
-    const here = await newWorkspace({ load: { table_formats: [...formats] } })
-    Object.assign(here.env, { NODE_OPTIONS })
-    for (const command of code === 0 ? ['run'] : ['plan', 'run']) {
-      const ended = await here.cli(command, 'pipeline.yaml')
-      expect(ended.code, ended.stderr).toBe(code)
-      if (code === 2) expect(ended.stderr).toMatch(/Iceberg tables need code.*table_formats: \[delta\]/)
-    }
-    expect(here.searches().length > 0).toBe(code === 0)
-  }
+  const here = await newWorkspace(of('iceberg'), {}, { NODE_OPTIONS })
+  for (const command of ['plan', 'run'])
+    await exits(2, here.call(command), /Iceberg tables need code.*table_formats: \[delta\]/)
+  expect(here.searches()).toEqual([])
+  await here.write(of('delta'))
+  await exits(0, here.call('run'))
 })

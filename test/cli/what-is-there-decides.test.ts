@@ -11,7 +11,7 @@ import { inThisProcess } from '../support/in-this-process.ts'
 import { shardPaths } from '../support/read-shards.ts'
 import { exits } from '../support/run-cli.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
-import { newWorkspace, PIPELINE, type PipelineParts } from '../support/workspace.ts'
+import { newWorkspace, PIPELINE, type PipelineParts, type Workspace } from '../support/workspace.ts'
 import { threeMonths, trial } from './trial.ts'
 
 const PARTS: PipelineParts = { transform: { secret: 'hmac', identity: 'hmac' } }
@@ -24,6 +24,10 @@ async function exported(queries: readonly object[] = []) {
   writeInputs(here.folder, ['somebody@scatterholt.com'])
   return here
 }
+
+/** All files of a data set but some, with their digests. */
+const filesIn = async ({ output }: Workspace, but: RegExp) =>
+  [...(await treeHashes(output))].filter(([path]) => !but.test(path))
 
 const ALL = await wordsOf('read', 'status', 'change')
 const WRITERS: readonly Words[] = [['run'], ...(await wordsOf('change'))]
@@ -95,10 +99,8 @@ it.each(some(changes, 2))(
 )
 
 it('reports under secret: hmac need no key', async () => {
-  const here = await newWorkspace({
-    extract: { resource: 'reports', all: true },
-    transform: { secret: 'hmac' },
-  })
+  const extract = { resource: 'reports', all: true }
+  const here = await newWorkspace({ extract, transform: { secret: 'hmac' } })
   for (const command of ['plan', 'run', 'verify']) await exits(0, here.call(command))
 })
 
@@ -115,9 +117,8 @@ it('a command that changes a data set is refused with exit 5 while a run has it 
   const stop = new AbortController().signal
   const how = { clock: systemClock, stop, fresh: false, warn: () => {} }
   const lock = await takeLock(storeAt(here.output), how)
-  /** Without the heartbeat of the lock. */
-  const files = async () =>
-    [...(await treeHashes(here.output))].filter(([path]) => !path.startsWith('_state/lock'))
+  // Without the heartbeat of the lock.
+  const files = () => filesIn(here, /^_state\/lock/)
   const before = await files()
   for (const [command, ...flags] of WRITERS) await exits(5, here.call(command, ...flags), 'Another run holds')
   expect(await files()).toEqual(before)
@@ -132,10 +133,7 @@ it('a file among the shards that nothing names is refused by every command that 
   const copy = shard.replace('.parquet', ' (1).parquet')
   copyFileSync(join(here.output, shard), join(here.output, copy))
   writeFileSync(join(here.output, 'credentials/.DS_Store'), 'x')
-  const files = async () =>
-    [...(await treeHashes(here.output))].filter(
-      ([path]) => !/^_state\/(?:lock|failed-start)|^_SUCCESS$|^_report.html$/.test(path),
-    )
+  const files = () => filesIn(here, /^_state\/(?:lock|failed-start)|^_SUCCESS$|^_report.html$/)
   // Those of `check` are free.
   const searches = () =>
     here.sandbox.requests.filter(({ kind, status }) => kind === 'search' && status === 200).length
@@ -162,8 +160,7 @@ it('rows without manifest and _state are refused by every command that changes; 
     const says = ['sign', 'tables'].includes(command) ? 'Nothing was exported yet' : shard
     await exits(2, here.call(command, ...flags), says)
   }
-  const rows = [...(await treeHashes(here.output))].filter(([path]) => !path.startsWith('_state'))
-  expect(rows).toEqual([...before])
+  expect(await filesIn(here, /^_state/)).toEqual([...before])
   await exits(0, here.call('run', '--fresh', '--yes'))
   expect(existsSync(join(here.output, '_state/orphans', `${shard}.orphan`))).toBe(true)
 })
@@ -171,9 +168,8 @@ it('rows without manifest and _state are refused by every command that changes; 
 it('rows that a manifest of the day before does not name are refused, once the state is lost', async () => {
   const here = await exported()
   const manifest = readFileSync(join(here.output, '_manifest.json'))
-  await here.write(
-    threeMonths({ ...PARTS, extract: { windows: { from: '2024-01-01', until: '2024-05-01' } } }),
-  )
+  const windows = { from: '2024-01-01', until: '2024-05-01' }
+  await here.write(threeMonths({ ...PARTS, extract: { windows } }))
   await exits(0, here.call('run'))
   // As a run that is killed before it replaces the manifest.
   writeFileSync(join(here.output, '_manifest.json'), manifest)

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { existsSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { CLI, exits } from '../support/run-cli.ts'
+import { CLI, exits, textOf } from '../support/run-cli.ts'
 import { newWorkspace, PIPELINE, type Workspace } from '../support/workspace.ts'
 
 const FULL = '/dev/full'
@@ -15,9 +15,8 @@ function run(here: Workspace, shell: string, words: readonly string[], stdout: '
     env: { PATH: process.env.PATH, ...here.env },
     stdio: ['ignore', stdout, 'pipe'],
   })
-  let stderr = ''
-  child.stderr?.setEncoding('utf8').on('data', (text: string) => (stderr += text))
-  return once(child, 'close').then(([code]) => ({ code, stderr }))
+  const stderr = textOf(child.stderr!)
+  return once(child, 'close').then(([code]) => ({ code, stderr: stderr() }))
 }
 
 it.skipIf(!existsSync(FULL))(

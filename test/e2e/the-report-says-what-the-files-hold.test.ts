@@ -13,12 +13,14 @@ import { newWorkspace, type Workspace } from '../support/workspace.ts'
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
 const WINDOWS = { from: '2024-01-01', until: '2024-07-01', every: 'month' }
 
-const inPage = (name: unknown, none: string): string =>
-  name === null
-    ? none
-    : String(name)
-        .replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, ' ')
-        .trim() || '(blank)'
+function inPage(name: unknown, none: string): string {
+  if (name === null) return none
+  return (
+    String(name)
+      .replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, ' ')
+      .trim() || '(blank)'
+  )
+}
 
 const monthOf = ({ imported_at }: Row): string =>
   new Date(Number(BigInt(String(imported_at)) / 1000n)).toISOString().slice(0, 7)
@@ -68,10 +70,8 @@ async function expectFacts(here: Workspace, rows: readonly Row[]): Promise<void>
   expect(facts!.people).toBe(new Set(rows.map(({ identity_name }) => identity_name)).size)
   expect(figures.people).toBe(shown(facts!.people!))
   expectGroups(facts!.sources, sourcesOf(rows))
-  expectGroups(
-    facts!.hash_types,
-    rows.map(({ hash_type }) => inPage(hash_type, 'no type')),
-  )
+  const types = rows.map(({ hash_type }) => inPage(hash_type, 'no type'))
+  expectGroups(facts!.hash_types, types)
   expect(new Map(facts!.months.map(({ month, rows }) => [month, rows]))).toEqual(counted(rows.map(monthOf)))
   expect((await here.call('verify')).code).toBe(0)
 }
@@ -117,9 +117,8 @@ it('sources that share a name are counted by their ids', async () => {
   const here = await newWorkspace({ extract: { domains: DOMAINS, windows: WINDOWS } }, { records: 2000 })
   await here.run()
   const rows = await here.rows()
-  expect(new Set(rows.map(({ source_name }) => source_name)).size).toBeLessThan(
-    new Set(rows.map(({ source_id }) => source_id)).size,
-  )
+  const [names, ids] = ['source_name', 'source_id'].map((column) => new Set(rows.map((row) => row[column])))
+  expect(names!.size).toBeLessThan(ids!.size)
   await expectFacts(here, rows)
 })
 

@@ -58,35 +58,34 @@ export function start(args: readonly string[], cwd: string | undefined, env: Run
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   atTheEnd(() => child.kill('SIGKILL'))
-  let [stdout, stderr, hasEnded] = ['', '', false]
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    stdout += text
-  })
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    stderr += text
-  })
+  const [stdout, stderr] = [textOf(child.stdout), textOf(child.stderr)]
+  let hasEnded = false
   return {
     child,
     async until(isSo) {
-      while (!isSo(stderr)) {
-        if (hasEnded) throw new Error(`the command has ended: ${stderr}`)
+      while (!isSo(stderr())) {
+        if (hasEnded) throw new Error(`the command has ended: ${stderr()}`)
         await setTimeout(5)
       }
     },
     result: once(child, 'close').then(([code, signal]) => {
       hasEnded = true
-      return { code, signal, stdout, stderr }
+      return { code, signal, stdout: stdout(), stderr: stderr() }
     }),
   }
 }
 
+/** What has come of a stream so far. */
+export function textOf(stream: Readable): () => string {
+  let all = ''
+  stream.setEncoding('utf8').on('data', (text: string) => (all += text))
+  return () => all
+}
+
 export function runCli({ args, env, cwd, onStart, onStderr }: RunArgs): Promise<Ended> {
   const { child, result } = start(args, cwd, env)
-  let stderr = ''
-  child.stderr.on('data', (text: string) => {
-    stderr += text
-    onStderr?.(stderr)
-  })
+  const stderr = textOf(child.stderr)
+  child.stderr.on('data', () => onStderr?.(stderr()))
   onStart?.((signal) => child.kill(signal), child.pid ?? -1)
   return result
 }

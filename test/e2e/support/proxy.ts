@@ -30,12 +30,8 @@ export type ProxyOptions = {
   readonly silent?: boolean
 }
 
-export async function startHttpProxy({
-  port,
-  secure = false,
-  refuse,
-  silent = false,
-}: ProxyOptions): Promise<TestProxy> {
+export async function startHttpProxy(options: ProxyOptions): Promise<TestProxy> {
+  const { port, secure = false, refuse, silent = false } = options
   const connects: { target: string; authorization: string | null }[] = []
   const noRequests: RequestListener = (_request, response) => response.writeHead(501).end()
   const server = secure
@@ -43,14 +39,12 @@ export async function startHttpProxy({
     : createHttpServer(noRequests)
   server.on('connect', (request, client: Duplex) => {
     client.on('error', () => {})
-    connects.push({
-      target: request.url ?? '',
-      authorization: request.headers['proxy-authorization'] ?? null,
-    })
+    const authorization = request.headers['proxy-authorization'] ?? null
+    connects.push({ target: request.url ?? '', authorization })
     if (silent) return
     if (refuse !== undefined) {
       // Like some real proxies, it repeats the credentials.
-      client.end(`HTTP/1.1 ${refuse}\r\n\r\n${request.headers['proxy-authorization'] ?? ''}`)
+      client.end(`HTTP/1.1 ${refuse}\r\n\r\n${authorization ?? ''}`)
       return
     }
     const onward = connect(port, '127.0.0.1', () => {
