@@ -16,9 +16,10 @@ describe.each([
   const full = THOROUGH || rowsPerSearch > 0
   const records = rowsPerSearch > 0 ? 2000 : 5000
   const service = rowsPerSearch > 0 ? '' : 'rows_per_search: page'
+  const quota = { domains: DOMAINS, quota: 1000, rowsPerSearch }
 
   it('the searches spent are reported', async () => {
-    const sandbox = await sandboxOf({ records: 2000, domains: DOMAINS, quota: 1000, rowsPerSearch })
+    const sandbox = await sandboxOf({ records: 2000, ...quota })
     const here = exportsTo()
     const summary = await here.run(sandbox.baseUrl, sandbox.token, EXTRACT, service)
     expect(summary).toMatchObject({
@@ -34,7 +35,7 @@ describe.each([
   })
 
   it.runIf(full)('min_searches_remaining is kept, and all searches beyond it are used', async () => {
-    const sandbox = await sandboxOf({ records, domains: DOMAINS, quota: 1000, rowsPerSearch })
+    const sandbox = await sandboxOf({ records, ...quota })
     const here = exportsTo()
     const extract = `${EXTRACT}, min_searches_remaining: 965`
     const summary = await here.run(sandbox.baseUrl, sandbox.token, extract, service)
@@ -49,7 +50,7 @@ describe.each([
   })
 
   it.runIf(full)('a month has its share of searches', async () => {
-    const sandbox = await sandboxOf({ records, domains: DOMAINS, quota: 1000, rowsPerSearch })
+    const sandbox = await sandboxOf({ records, ...quota })
     const here = exportsTo()
     const extract = `${EXTRACT}, monthly_searches: 33`
     const summary = await here.run(sandbox.baseUrl, sandbox.token, extract, service)

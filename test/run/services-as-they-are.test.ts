@@ -58,10 +58,10 @@ const WORLDS: readonly World[] = [
   ['eight quick 504s', { rows: seconds(2000), fault: failing(504, 0, 8) }, [''], {}, 8 + 4],
   [
     'one 504 in many requests',
-    { rows: seconds(3000), fault: (...given) => given[2] % 15 === 14 && failing(504, given[2])(...given) },
+    { rows: seconds(1500), fault: (...given) => given[2] % 15 === 14 && failing(504, given[2])(...given) },
     ['page_size: 50'],
     {},
-    60 + 5,
+    30 + 3,
   ],
   [
     'HTML with any status, after the first page',

@@ -276,16 +276,6 @@ describe('a commit', () => {
     await again.append([page({ next: 'right' })])
     expect((await stateIn(store)).chains.get(0)).toMatchObject({ pages: 1, next: 'right' })
   })
-
-  it('of two owners that claim the same place one comes first, and the other reads again', async () => {
-    const { store } = temporaryStore()
-    await commitLines(store, [HEADER, CHAIN])
-    const found = (await findCheckpoint(store))!
-    const [first, second] = [await own(store), await own(store)]
-    expect(await Journal.open(first, found)).not.toBeNull()
-    expect(await Journal.open(second, (await findCheckpoint(store))!)).not.toBeNull()
-    expect(await Journal.open(first, found)).toBeNull()
-  })
 })
 
 describe.runIf(THOROUGH)('a long chain', () => {

@@ -25,11 +25,25 @@ function hasty(): Clock {
   }
 }
 
+/** A hasty clock, and what happens at the looks at another's lock file, by their number from 1 on. */
+function atLooks(happens: (look: number, clock: Clock) => Promise<void> | void): Clock {
+  const clock = hasty()
+  let looks = 0
+  return {
+    ...clock,
+    async sleep(ms, stop) {
+      // Heartbeats wait for longer.
+      if (ms === 500) await happens(++looks, clock)
+      await clock.sleep(ms, stop)
+    },
+  }
+}
+
 let warnings: string[] = []
 
-function take(clock: Clock = hasty(), options: Partial<LockOptions> = {}): Promise<Lock> {
+function take(clock: Clock = hasty(), options: Partial<LockOptions> = {}, from = store): Promise<Lock> {
   const warn = (message: string): void => void warnings.push(message)
-  return takeLock(store, { clock, stop: signal, fresh: false, warn, ...options })
+  return takeLock(from, { clock, stop: signal, fresh: false, warn, ...options })
 }
 
 let store: Store
@@ -76,12 +90,7 @@ describe('the lock', () => {
       }
       return Object.assign(Object.create(owned), { list })
     }
-    const lock = await takeLock(Object.assign(Object.create(store), { own }), {
-      clock: hasty(),
-      stop: signal,
-      fresh: false,
-      warn: () => {},
-    })
+    const lock = await take(hasty(), {}, Object.assign(Object.create(store), { own }))
     expect(lists).toBe(2)
     expect(lockFiles()).toHaveLength(1)
     await lock.release()
@@ -95,10 +104,8 @@ describe('the lock', () => {
       const takeOver = () => Promise.reject(new Error('a power cut'))
       return Object.assign(Object.create(await store.own(owner)), { takeOver })
     }
-    const options = { clock: hasty(), stop: signal, fresh: true, warn: () => {} }
-    await expect(takeLock(Object.assign(Object.create(store), { own }), options)).rejects.toThrow(
-      'a power cut',
-    )
+    const taken = take(hasty(), { fresh: true }, Object.assign(Object.create(store), { own }))
+    await expect(taken).rejects.toThrow('a power cut')
     expect(lockFiles()).toEqual(['lock.ffffffffffff'])
   })
 
@@ -151,13 +158,13 @@ describe.skipIf(process.platform !== 'linux')('a lock file', () => {
   it('of another host that moves is respected at once', async () => {
     const since = '2024-01-01T02:00:00.000Z'
     await write(store, FOREIGN, await lockFileOf({ host: 'etl-2', since }))
-    const clock = hasty()
     let looks = 0
-    const sleep: Clock['sleep'] = async (ms, stop) => {
-      if (ms === 500 && ++looks === 3) appendFileSync(join(root, FOREIGN), '.')
-      await clock.sleep(ms, stop)
-    }
-    const refusal = take({ ...clock, sleep })
+    const refusal = take(
+      atLooks((look) => {
+        looks = look
+        if (look === 3) appendFileSync(join(root, FOREIGN), '.')
+      }),
+    )
     await expect(refusal).rejects.toEqual(anError('locked', FOREIGN))
     await expect(refusal).rejects.toThrow(`since ${since}`)
     await expect(refusal).rejects.toThrow('heartbeat')
@@ -167,27 +174,22 @@ describe.skipIf(process.platform !== 'linux')('a lock file', () => {
 
   it('expires by the time that this machine was awake', async () => {
     await write(store, FOREIGN, await lockFileOf({ boot: OTHER_BOOT, since: '2024-01-01T02:00:00.000Z' }))
-    const clock = hasty()
-    let looks = 0
-    // Both machines sleep for an hour, and this one wakes up first.
-    const sleep: Clock['sleep'] = async (ms, stop) => {
-      if (ms === 500 && ++looks === 2) for (let s = 0; s < 7200; s++) await clock.sleep(500, stop)
-      if (ms === 500 && looks === 9) appendFileSync(join(root, FOREIGN), '.')
-      await clock.sleep(ms, stop)
-    }
-    await expect(take({ ...clock, sleep })).rejects.toEqual(anError('locked', FOREIGN))
+    const clock = atLooks(async (look, clock) => {
+      // Both machines sleep for an hour, and this one wakes up first.
+      if (look === 2) for (let s = 0; s < 7200; s++) await clock.sleep(500, signal)
+      if (look === 9) appendFileSync(join(root, FOREIGN), '.')
+    })
+    await expect(take(clock)).rejects.toEqual(anError('locked', FOREIGN))
   })
 
   it('that is released while it is watched is not waited for', async () => {
     await write(store, FOREIGN, await lockFileOf({ boot: OTHER_BOOT }))
-    const clock = hasty()
     let looks = 0
-    const sleep: Clock['sleep'] = async (ms, stop) => {
-      // Heartbeats wait for longer.
-      if (ms === 500 && ++looks === 3) rmSync(join(root, FOREIGN))
-      await clock.sleep(ms, stop)
-    }
-    await (await take({ ...clock, sleep })).release()
+    const clock = atLooks((look) => {
+      looks = look
+      if (look === 3) rmSync(join(root, FOREIGN))
+    })
+    await (await take(clock)).release()
     expect(looks).toBe(3)
   })
 

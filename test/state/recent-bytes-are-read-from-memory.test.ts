@@ -33,24 +33,17 @@ it('where each read of a file is a request, the last committed bytes are read fr
   await log.close()
 })
 
-it('what is read at the beginning of a run is not read again while there is room', async () => {
-  const store = memoryStore()
-  const [ref] = await (await openAs(store)).commit([], [Buffer.from('rows')])
-  const log = await openAs(store)
-  const reads = counted(store)
-  for (let round = 0; round < 3; round++) expect(Buffer.from((await log.read(ref!))!).toString()).toBe('rows')
-  expect(reads).toHaveLength(1)
-  await log.close()
-})
-
-it('on a disk nothing is kept', async () => {
-  const { store } = temporaryStore()
-  const own = await store.own('0123456789ab')
+it.each([
+  ['where each read is a request, is not read again while there is room', memoryStore, 1],
+  ['on a disk, is read again, and not kept', () => temporaryStore().store, 3],
+])('what is read at the beginning of a run, %s', async (_, make, times) => {
+  const store = make()
+  const [ref] = await (await openAs(await store.own('0123456789ab'))).commit([], [Buffer.from('rows')])
+  const own = await store.own('ba9876543210')
   const log = await openAs(own)
   const reads = counted(own)
-  const [ref] = await log.commit([], [Buffer.from('rows')])
   for (let round = 0; round < 3; round++) expect(Buffer.from((await log.read(ref!))!).toString()).toBe('rows')
-  expect(reads).toHaveLength(3)
+  expect(reads).toHaveLength(times)
   await log.close()
 })
 
