@@ -1,15 +1,14 @@
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join, relative } from 'node:path'
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { isExportError } from '../../src/core/index.ts'
 import { type Pipeline, readPipeline, runPipeline, verifyDataSet } from '../../src/index.ts'
 import { runOptions } from '../../src/run-options.ts'
 import { readStatus } from '../support/rooms.ts'
-import { type Sandbox, startSandbox } from '../support/sandbox.ts'
+import { startSandbox } from '../support/sandbox.ts'
 import { cases, seedOf } from '../support/thorough.ts'
-import { commitsIn } from './damage.ts'
+import { PIPELINE, workspaceFor } from '../support/workspace.ts'
 import { type Edit, edited, edits } from './fuzz-edits.ts'
 import { rowsOf } from './rows.ts'
 import { diskFault, RECORD_OF_A_START, runCli } from './support.ts'
@@ -19,61 +18,48 @@ const WORDS = ['{}\n', '"rows":', '"crc":"00000000"', '9', '-1', 'null', '\u0000
 
 type Files = ReadonlyMap<string, Buffer>
 
-let sandbox: Sandbox
-let folder = ''
-let env: Record<string, string> = {}
-
-beforeAll(async () => {
-  sandbox = await startSandbox({ records: 90, seed: 'network', requestsPerSecond: 0, invalidRate: 0.03 })
-  folder = await mkdtemp(join(tmpdir(), 'spillway-fuzz-state-'))
-  env = { SPILLWAY_BASE_URL: sandbox.baseUrl, SPILLWAY_TOKEN: sandbox.token }
-})
-afterAll(async () => {
-  await sandbox.close()
-  await rm(folder, { recursive: true, force: true })
-})
-
 const EXPORTS = [
-  { partitionBy: 'none', compression: 'none', pageSize: 10, maxRequests: 7, killAt: 90 },
-  { partitionBy: '[query, window]', compression: 'gzip', pageSize: 4, maxRequests: 7, killAt: 140 },
+  { partition_by: 'none', compression: 'none', pageSize: 10, maxRequests: 7, killAt: 90 },
+  { partition_by: ['query', 'window'], compression: 'gzip', pageSize: 4, maxRequests: 7, killAt: 140 },
 ]
 
 describe.each(EXPORTS)(
-  'damage to the state of an export by $partitionBy',
-  ({ partitionBy, compression, pageSize, maxRequests, killAt }) => {
+  'damage to the state of an export by $partition_by',
+  ({ partition_by, compression, pageSize, maxRequests, killAt }) => {
     /** Of a run that ended, and of one that was killed: its commits are not in the checkpoint. */
     let states: readonly Files[]
     let rows: ReadonlyMap<string, number>
     let pipeline: Pipeline
-    const output = (): string => join(folder, 'out')
+    let output: string
+    let exportAll: (pipeline: Pipeline) => ReturnType<typeof runPipeline>
 
     beforeAll(async () => {
-      const yaml = `
-name: fuzz
-service: { base_url: "\${SPILLWAY_BASE_URL}", requests_per_second: 1000 }
-extract: { domains: [scatterholt.com, quillmere.net], windows: { from: 2024-01-01, until: 2024-07-01, every: month }, page_size: ${pageSize}, concurrency: 2 }
-load: { format: csv, compression: ${compression}, path: out, partition_by: ${partitionBy}, shard_rows: 30 }
-`
-      await writeFile(join(folder, 'pipeline.yaml'), yaml)
-      pipeline = await readPipeline('pipeline.yaml', { env, cwd: folder })
-      await rm(output(), { recursive: true, force: true })
-      const whole = await exportAll(pipeline)
-      expect(whole.status).toBe('complete')
-      rows = await rowsOf(output())
+      const domains = ['scatterholt.com', 'quillmere.net']
+      const windows = { from: '2024-01-01', until: '2024-07-01', every: 'month' }
+      const extract = { domains, windows, page_size: pageSize, concurrency: 2 }
+      const load = { format: 'csv', compression, partition_by, shard_rows: 30 }
+      const sandbox = await startSandbox({ records: 90, seed: 'network', invalidRate: 0.03 })
+      const { folder, env, ...here } = await workspaceFor(sandbox, { extract, load })
+      output = here.output
+      pipeline = await readPipeline(PIPELINE, { env, cwd: folder })
+      exportAll = async (pipeline) => runPipeline(pipeline, await runOptions(pipeline, { env }))
+      expect((await exportAll(pipeline)).status).toBe('complete')
+      rows = await rowsOf(output)
       expect(rows.size).toBeGreaterThan(50)
-      await rm(output(), { recursive: true, force: true })
+      await rm(output, { recursive: true, force: true })
       const half = await exportAll({ ...pipeline, extract: { ...pipeline.extract, maxRequests } })
       expect(half.status).toBe('budget')
-      const ended = await contentOf(output())
+      const ended = await contentOf(output)
       expect([...ended.keys()].join()).toMatch(/_state\/log\/\d{16}/)
-      await rm(output(), { recursive: true, force: true })
-      const fault = diskFault(output(), `kill:${killAt}`)
+      await rm(output, { recursive: true, force: true })
+      const fault = diskFault(output, `kill:${killAt}`)
       // One chain at a time, so that the call with this number is always the same.
-      const args = ['run', 'pipeline.yaml', '--concurrency', '1']
+      const args = ['run', PIPELINE, '--concurrency', '1']
       const { signal } = await runCli({ args, cwd: folder, env: { ...env, ...fault } })
       expect(signal).toBe('SIGKILL')
-      const killed = await contentOf(output())
-      expect((await commitsIn(output())).length).toBeGreaterThan(5)
+      const killed = await contentOf(output)
+      const log = [...killed].filter(([path]) => path.startsWith('_state/log/')).join()
+      expect(log.match(/"parts"/g)!.length).toBeGreaterThan(5)
       states = [ended, killed]
     })
 
@@ -91,16 +77,16 @@ load: { format: csv, compression: ${compression}, path: out, partition_by: ${par
       await fc.assert(
         fc.asyncProperty(fc.oneof(...damages), async ({ files, path, list }) => {
           const before = damaged(files, path, list)
-          await restore(output(), before)
+          await restore(output, before)
           try {
             const { status } = await exportAll(pipeline)
             expect(status).toBe('complete')
-            expect(await rowsOf(output())).toEqual(rows)
+            expect(await rowsOf(output)).toEqual(rows)
             counts.healed++
           } catch (error) {
             if (!isExportError(error, 'damaged', 'config')) throw error
             expect(error.next).not.toBe('')
-            expect(besideRecord(await contentOf(output()))).toEqual(besideRecord(before))
+            expect(besideRecord(await contentOf(output))).toEqual(besideRecord(before))
             counts.refused++
           }
         }),
@@ -115,20 +101,18 @@ load: { format: csv, compression: ${compression}, path: out, partition_by: ${par
       await fc.assert(
         fc.asyncProperty(fc.constantFrom(...paths), edits(WORDS), async ({ files, path }, list) => {
           const before = damaged(files, path, list)
-          await restore(output(), before)
+          await restore(output, before)
           await readStatus(pipeline).catch(onlyExpected)
           const found = await verifyDataSet(pipeline)
           const isListed = !path.startsWith('_') && files.get('_manifest.json')?.includes(path) === true
           if (isListed && !before.get(path)?.equals(files.get(path)!)) expect(found.ok).toBe(false)
-          expect(textsOf(await contentOf(output()))).toEqual(textsOf(before))
+          expect(textsOf(await contentOf(output))).toEqual(textsOf(before))
         }),
         { seed: SEED, numRuns: cases(80, 4) },
       )
     })
   },
 )
-
-const exportAll = async (pipeline: Pipeline) => runPipeline(pipeline, await runOptions(pipeline, { env }))
 
 function onlyExpected(error: unknown): void {
   if (!isExportError(error, 'damaged', 'config')) throw error
