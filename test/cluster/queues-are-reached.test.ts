@@ -68,21 +68,18 @@ async function redisDouble(denied: () => readonly string[] = () => []): Promise<
   return { port, commands }
 }
 
-it.each(['info', 'eval', 'bzpopmin'])(
-  'a user of Redis without %s is told so at the start: exit 1',
-  async (name) => {
-    const { port } = await redisDouble(() => [name])
-    const refused = {
-      kind: 'target',
-      what: `The user of the queue may not do what it is needed for: ${name.toUpperCase()} (NOPERM)`,
-      next: expect.stringContaining('ACL SETUSER'),
-    }
-    expect(await failure(`redis://127.0.0.1:${port}`)).toMatchObject(refused)
-    // A worker does not wait for it either.
-    const worker = start(['worker'], scratchFolder(), { SPILLWAY_QUEUE_URL: `redis://127.0.0.1:${port}` })
-    expect(await worker.result).toMatchObject({ code: 1, stderr: expect.stringContaining(refused.what) })
-  },
-)
+it.each(['info', 'eval', 'bzpopmin'])('a user of Redis without %s is told at the start', async (name) => {
+  const { port } = await redisDouble(() => [name])
+  const refused = {
+    kind: 'target',
+    what: `The user of the queue may not do what it is needed for: ${name.toUpperCase()} (NOPERM)`,
+    next: expect.stringContaining('ACL SETUSER'),
+  }
+  expect(await failure(`redis://127.0.0.1:${port}`)).toMatchObject(refused)
+  // A worker does not wait for it either.
+  const worker = start(['worker'], scratchFolder(), { SPILLWAY_QUEUE_URL: `redis://127.0.0.1:${port}` })
+  expect(await worker.result).toMatchObject({ code: 1, stderr: expect.stringContaining(refused.what) })
+})
 
 it('a right that is taken away later ends the worker', async () => {
   let denied: readonly string[] = []
@@ -143,22 +140,19 @@ it.each([
   for (const [, ...words] of given) expect(words).toEqual(expected)
 })
 
-it.runIf(THOROUGH)(
-  'a worker that starts while the queue is away waits for it, and submit does not',
-  async () => {
-    const postgres = await startPostgres()
-    onTestFinished(() => postgres.stop())
-    const url = await postgres.database()
-    const here = await world({ backend: 'postgres', url })
-    await postgres.kill()
-    const [worker, other] = [here.worker(), here.worker()]
-    for (const each of [worker, other])
-      await until('it waits', () => each.log().includes('does not respond (ECONNREFUSED)'))
-    other.kill('SIGTERM')
-    await other.ended
-    expect(other.log()).not.toContain('worker started')
-    expect((await here.submit()).code).toBe(1)
-    await postgres.start()
-    expect((await here.submit('--wait')).code, worker.log()).toBe(0)
-  },
-)
+it.runIf(THOROUGH)('a worker that starts while the queue is away waits, and submit does not', async () => {
+  const postgres = await startPostgres()
+  onTestFinished(() => postgres.stop())
+  const url = await postgres.database()
+  const here = await world({ backend: 'postgres', url })
+  await postgres.kill()
+  const [worker, other] = [here.worker(), here.worker()]
+  for (const each of [worker, other])
+    await until('it waits', () => each.log().includes('does not respond (ECONNREFUSED)'))
+  other.kill('SIGTERM')
+  await other.ended
+  expect(other.log()).not.toContain('worker started')
+  expect((await here.submit()).code).toBe(1)
+  await postgres.start()
+  expect((await here.submit('--wait')).code, worker.log()).toBe(0)
+})

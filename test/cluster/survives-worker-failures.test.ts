@@ -49,43 +49,37 @@ describeOnEach((backend) => {
     await expectAllOfIt(here, [first, second], 1)
   })
 
-  it.runIf(THOROUGH)(
-    'a worker is stopped for longer than its lease, and can change nothing when it resumes',
-    async () => {
-      const here = await world({ backend, ...SHORT_LEASE, sandbox: { ...SLOW, records: 300 } })
-      const sleeper = here.worker()
-      await here.submit()
-      await pages(here, 3)
-      sleeper.kill('SIGSTOP')
-      const other = here.workerHere()
-      const sent = here.searches().length
-      // This also holds while its process exists on the same machine.
-      await pages(here, sent + 3)
-      sleeper.kill('SIGCONT')
-      await expectAllOfIt(here, [sleeper, other])
-      expect(other.log()).toContain('job ended')
-      sleeper.kill('SIGTERM')
-      expect(await sleeper.ended).toBe(0)
-    },
-  )
+  it.runIf(THOROUGH)('a worker stopped for longer than its lease changes nothing when it wakes', async () => {
+    const here = await world({ backend, ...SHORT_LEASE, sandbox: { ...SLOW, records: 300 } })
+    const sleeper = here.worker()
+    await here.submit()
+    await pages(here, 3)
+    sleeper.kill('SIGSTOP')
+    const other = here.workerHere()
+    const sent = here.searches().length
+    // This also holds while its process exists on the same machine.
+    await pages(here, sent + 3)
+    sleeper.kill('SIGCONT')
+    await expectAllOfIt(here, [sleeper, other])
+    expect(other.log()).toContain('job ended')
+    sleeper.kill('SIGTERM')
+    expect(await sleeper.ended).toBe(0)
+  })
 
-  it.runIf(THOROUGH)(
-    'a pause of the service holds for the next worker, whatever the clock of the last',
-    async () => {
-      const demandedMs = 5_000
-      const faults = [{ kind: 'status', status: 429, retryAfter: '5', requests: [3] }] as const
-      const here = await world({ backend, ...SHORT_LEASE, sandbox: { ...SLOW, faults } })
-      // On PostgreSQL a worker with a clock that is further off takes no job.
-      const late = here.worker({ aheadMs: backend === 'postgres' ? -1_500 : -60_000 })
-      await here.submit()
-      await until('it has been told to wait', () => late.log().includes('responded with 429'))
-      await pause(here)
-      late.kill('SIGKILL')
-      await late.ended
-      const second = here.workerHere()
-      await expectAllOfIt(here, [late, second], 1)
-      const [told, next] = here.searches().slice(2)
-      expect(next!.at - told!.at).toBeGreaterThanOrEqual(demandedMs)
-    },
-  )
+  it.runIf(THOROUGH)('a pause of the service holds for the next worker, whatever the clock', async () => {
+    const demandedMs = 5_000
+    const faults = [{ kind: 'status', status: 429, retryAfter: '5', requests: [3] }] as const
+    const here = await world({ backend, ...SHORT_LEASE, sandbox: { ...SLOW, faults } })
+    // On PostgreSQL a worker with a clock that is further off takes no job.
+    const late = here.worker({ aheadMs: backend === 'postgres' ? -1_500 : -60_000 })
+    await here.submit()
+    await until('it has been told to wait', () => late.log().includes('responded with 429'))
+    await pause(here)
+    late.kill('SIGKILL')
+    await late.ended
+    const second = here.workerHere()
+    await expectAllOfIt(here, [late, second], 1)
+    const [told, next] = here.searches().slice(2)
+    expect(next!.at - told!.at).toBeGreaterThanOrEqual(demandedMs)
+  })
 })

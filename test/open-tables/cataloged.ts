@@ -28,7 +28,9 @@ export async function cataloged(
 
 const PEOPLE = ['person-1@scatterholt.com']
 
-export const CHANGES: Readonly<Record<string, (world: TableWorld) => Promise<unknown>>> = {
+type Change = (world: TableWorld, more?: { dryRun?: boolean; onShard?: () => void }) => Promise<unknown>
+
+export const CHANGES: Readonly<Record<'a run' | 'redo' | 'forget' | 'prune' | 'compact', Change>> = {
   'a run': (world) => {
     return world.runUntil('2024-04-01')
   },
@@ -37,13 +39,16 @@ export const CHANGES: Readonly<Record<string, (world: TableWorld) => Promise<unk
     world.service.items = items.map((item) => ({ ...item, id: (item.id as number) + 10_000 }))
     return world.run({ redo: ['*'] })
   },
-  forget: async (world) =>
-    forgetPeople(await world.opened(), PEOPLE, { ...world.changing(), onShard: () => {} }),
-  prune: async (world) =>
-    pruneDataSet(await world.opened(), parseInstant('2024-02-15T00:00:00Z')!, world.changing()),
-  compact: async (world) => {
+  forget: async (world, more) =>
+    forgetPeople(await world.opened(), PEOPLE, { ...world.changing(), onShard: () => {}, ...more }),
+  prune: async (world, more) =>
+    pruneDataSet(await world.opened(), parseInstant('2024-02-15T00:00:00Z')!, {
+      ...world.changing(),
+      ...more,
+    }),
+  compact: async (world, more) => {
     // Smaller shards are written together.
     world.load = { ...world.load, shard_rows: 1000 }
-    return compactDataSet(await world.opened(), 2, world.changing())
+    return compactDataSet(await world.opened(), 2, { ...world.changing(), ...more })
   },
 }

@@ -20,6 +20,9 @@ async function dataSet() {
   return { world, catalog, write, command, cwd: world.folder }
 }
 
+/** Commands that only look, and their exit codes where the catalog is not in line. */
+const SHOWS = [['status', 0] as const, ['verify', 1] as const]
+
 it('check, tables, status and verify tell of the catalog, with the exit codes of a run', async () => {
   const { world, catalog, command, cwd } = await dataSet()
   await writeFile(join(cwd, 'people'), 'person-1@scatterholt.com\n')
@@ -69,10 +72,7 @@ it('check, tables, status and verify tell of the catalog, with the exit codes of
     if (name === 'run') expect(world.service.received).toHaveLength(sent)
   }
   expect(catalog.requests.filter((line) => !line.startsWith('GET '))).toEqual([])
-  for (const [name, code] of [
-    ['status', 0],
-    ['verify', 1],
-  ] as const) {
+  for (const [name, code] of SHOWS) {
     const { stdout } = await exits(code, command([name]))
     expect(stdout).toMatch(/another's.*Choose another load\.catalog\.table/s)
     expect(stdout).not.toMatch(/`tables` brings|spillway tables p/)
@@ -84,36 +84,26 @@ it('check, tables, status and verify tell of the catalog, with the exit codes of
     expect(line.includes('SPILLWAY') || line.includes('"token"')).toBe(false)
 })
 
-it.each([
+const ofAnotherApi = (line: string, body: object) =>
+  line.includes('/config') ? { defaultBranch: 'main' } : body
+
+it.each<[name: string, code: number, says: RegExp, settings: Partial<RestCatalog>]>([
+  ['of another API', 2, /No Iceberg REST catalog/, { onResponse: ofAnotherApi }],
   [
-    'of another API',
-    2,
-    /No Iceberg REST catalog/,
-    (catalog: RestCatalog) => {
-      catalog.onResponse = (line, body) => (line.includes('/config') ? { defaultBranch: 'main' } : body)
-    },
-  ],
-  [
-    'of a warehouse that is unknown, but configured',
+    'of an unknown warehouse',
     1,
     /The catalog responds with 404/,
-    (catalog: RestCatalog) => {
-      catalog.configuresAny = true
-      catalog.warehouse = 'another'
-    },
+    { configuresAny: true, warehouse: 'other' },
   ],
-])(
-  'an address %s is refused by check and by a run that has requested nothing',
-  async (_, code, says, set) => {
-    const { world, catalog, command } = await dataSet()
-    set(catalog)
-    const { stdout } = await exits(code, command(['check']), says)
-    expect(stdout).toMatch(/no {2}catalog/)
-    const sent = world.service.received.length
-    await exits(code, command(['run']), says)
-    expect(world.service.received).toHaveLength(sent)
-  },
-)
+])('an address %s is refused by check, and by a run before any request', async (_, code, says, settings) => {
+  const { world, catalog, command } = await dataSet()
+  Object.assign(catalog, settings)
+  const { stdout } = await exits(code, command(['check']), says)
+  expect(stdout).toMatch(/no {2}catalog/)
+  const sent = world.service.received.length
+  await exits(code, command(['run']), says)
+  expect(world.service.received).toHaveLength(sent)
+})
 
 it.each(['absent', 'metadata_location'])(
   'a server that does not say what it shows (%s) is told of, and not to drop the table',
@@ -126,11 +116,8 @@ it.each(['absent', 'metadata_location'])(
     await exits(1, command(['run']), /does not say which metadata .* has no metadata-location/)
     for (const words of [['check'], ['tables'], ['run']])
       expect((await exits(1, command(words), 'does not say')).stderr).not.toContain('drop')
-    for (const [words, code] of [
-      ['status', 0],
-      ['verify', 1],
-    ] as const)
-      expect((await exits(code, command([words]))).stdout).toMatch(/does not say .*leave out load\.catalog/s)
+    for (const [name, code] of SHOWS)
+      expect((await exits(code, command([name]))).stdout).toMatch(/does not say .*leave out load\.catalog/s)
     catalog.onResponse = (_, body) => body
     await exits(0, command(['run']))
     await exits(0, command(['verify']))

@@ -58,16 +58,13 @@ export async function startCatalog() {
   }
 
   function token(request: IncomingMessage, sent: string): Answer {
-    if (request.headers.authorization !== undefined)
+    const { authorization, 'content-type': type } = request.headers
+    if (authorization !== undefined || type !== 'application/x-www-form-urlencoded')
       return { status: 400, body: { error: 'invalid_request' } }
-    if (request.headers['content-type'] !== 'application/x-www-form-urlencoded')
-      return { status: 400, body: { error: 'invalid_request' } }
-    const form = Object.fromEntries(new URLSearchParams(sent))
     const { id, secret, scope } = catalog.client!
     const wanted = { grant_type: 'client_credentials', client_id: id, client_secret: secret }
-    const isRight =
-      JSON.stringify(form) === JSON.stringify({ ...wanted, ...(scope === null ? {} : { scope }) })
-    if (!isRight)
+    const form = new URLSearchParams({ ...wanted, ...(scope === null ? {} : { scope }) })
+    if (`${form}` !== `${new URLSearchParams(sent)}`)
       return { status: 401, body: { error: 'invalid_client', error_description: `not ${secret}` } }
     const issued = `issued-token-${++catalog.issued}`
     catalog.tokens = new Set([issued])

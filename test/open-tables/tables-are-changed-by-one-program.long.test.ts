@@ -1,14 +1,13 @@
 import { existsSync, writeFileSync } from 'node:fs'
-import { cp, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { compactDataSet, forgetPeople } from '../../src/data-set/index.ts'
 import { verifyDataSet } from '../../src/index.ts'
 import { refusal } from '../disk/errors.ts'
 import { treeHashes } from '../fault/support.ts'
 import { shardPaths } from '../support/read-shards.ts'
-import { pruneDataSet } from '../support/rooms.ts'
 import { some } from '../support/thorough.ts'
+import { CHANGES } from './cataloged.ts'
 import { deltaFile, expectInLine, itemsOf, latestVersion, type TableWorld, tableWorld } from './world.ts'
 
 const DAYS = ['2024-01-05', '2024-02-10', '2024-03-03']
@@ -44,7 +43,7 @@ describe('what another program has made', () => {
     expect(await world.run()).toMatchObject({ status: 'complete', error: null })
     world.load = theirs
     const before = await treeHashes(world.out)
-    expect(await refusal(forget(world))).toMatchObject({ kind: 'config' })
+    expect(await refusal(CHANGES.forget(world))).toMatchObject({ kind: 'config' })
     expect(await treeHashes(world.out)).toEqual(before)
     expect(await readFile(join(world.out, path), 'utf8')).toBe(text)
   })
@@ -79,9 +78,8 @@ describe('tables of another data set', () => {
       world.load = { table_formats: ['iceberg', 'delta'] }
       for (const fresh of [false, true]) await refuses(() => world.run({ fresh }))
       for (const rebuild of [false, true]) await refuses(() => world.tables(rebuild))
-      await refuses(() => forget(world))
-      await refuses(() => prune(world))
-      await refuses(() => compact(world, true))
+      for (const change of [CHANGES.forget, CHANGES.prune, CHANGES.compact])
+        await refuses(() => change(world))
     },
   )
 })
@@ -91,7 +89,7 @@ it.each(some(['_delta_log/00000000000000000000.json', '_iceberg/metadata/v1.meta
   async (file) => {
     const world = await tableWorld(itemsOf(...DAYS))
     await world.run()
-    await prune(world)
+    await CHANGES.prune(world)
     const first = await deltaMetadata(world)
     await rm(join(world.out, file), { force: true })
     await rm(join(world.out, '_iceberg/metadata/v2.metadata.json'))
@@ -158,33 +156,19 @@ describe('a commit of another program', () => {
   })
 })
 
-const PEOPLE = ['person-1@scatterholt.com']
-
-async function forget(world: TableWorld, dryRun = false, onShard = () => {}): Promise<unknown> {
-  return forgetPeople(await world.opened(), PEOPLE, { ...world.changing(), onShard, dryRun })
-}
-
-async function compact(world: TableWorld, dryRun = false): Promise<unknown> {
-  return compactDataSet(await world.opened(), 2, { ...world.changing(), dryRun })
-}
-
-async function prune(world: TableWorld, dryRun = false): Promise<unknown> {
-  return pruneDataSet(await world.pipeline(), { olderThan: '12mo', dryRun, env: {} })
-}
-
 describe('after a commit of another program', () => {
   it.each([
-    ['forget', forget],
-    ['prune', prune],
-    ['compact', compact],
-  ] as const)('%s changes nothing until the table can follow, and its dry run says so', async (_, work) => {
+    ['forget', CHANGES.forget],
+    ['prune', CHANGES.prune],
+    ['compact', CHANGES.compact],
+  ])('%s changes nothing until the table can follow, and its dry run says so', async (_, work) => {
     const world = await tableWorld(itemsOf(...DAYS))
     await world.run()
     const commit = await foreignCommit(world)
     const before = await treeHashes(world.out)
     writeFileSync(commit.file, commit.text)
-    for (const isDry of [true, false]) {
-      expect(await refusal(work(world, isDry))).toMatchObject({
+    for (const dryRun of [true, false]) {
+      expect(await refusal(work(world, { dryRun }))).toMatchObject({
         kind: 'storage',
         message: expect.stringContaining('--rebuild'),
       })
@@ -200,7 +184,9 @@ describe('after a commit of another program', () => {
     await world.run()
     const [first] = await world.shards()
     const commit = await foreignCommit(world)
-    const error = await refusal(forget(world, false, () => writeFileSync(commit.file, commit.text)))
+    const error = await refusal(
+      CHANGES.forget(world, { onShard: () => writeFileSync(commit.file, commit.text) }),
+    )
     expect(error.kind).toBe('storage')
     expect(error.message).toContain(
       `these files stay, although the data set no longer has their rows: ${first} (`,
@@ -208,7 +194,7 @@ describe('after a commit of another program', () => {
     expect(error.message).toContain('--rebuild`; then repeat the command')
     expect(existsSync(join(world.out, first!))).toBe(true)
     await world.tables(true)
-    await forget(world)
+    await CHANGES.forget(world)
     expect(existsSync(join(world.out, first!))).toBe(false)
     await expectInLine(world)
   })
@@ -253,22 +239,4 @@ it('a damaged shard is named', async () => {
     kind: 'damaged',
     where: expect.stringContaining(path!),
   })
-})
-
-it('damaged metadata is found, and the next run makes it anew', async () => {
-  const world = await tableWorld(itemsOf(...DAYS))
-  await world.run()
-  const copy = join(world.folder, 'copy')
-  await cp(world.out, copy, { recursive: true })
-  const names = await readdir(join(world.out, '_iceberg/metadata'))
-  const files = names.filter((name) => name !== 'version-hint.text')
-  for (const name of some(files, 2)) {
-    await writeFile(join(world.out, '_iceberg/metadata', name), 'torn')
-    const { problems } = await verifyDataSet(await world.pipeline())
-    expect(problems).toMatchObject([{ cause: 'table' }])
-    expect(await world.run()).toMatchObject({ error: null })
-    expect(await world.iceberg()).toEqual(await world.shards())
-    await rm(world.out, { recursive: true })
-    await cp(copy, world.out, { recursive: true })
-  }
 })

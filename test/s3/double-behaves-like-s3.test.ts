@@ -3,48 +3,29 @@ import {
   CreateMultipartUploadCommand,
   PutObjectCommand,
   type PutObjectCommandInput,
-  S3Client,
-  S3ServiceException,
+  type S3ServiceException,
   UploadPartCommand,
 } from '@aws-sdk/client-s3'
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
-import { type S3Double, startS3Double } from './double/server.ts'
-import { CREDENTIALS, REGION } from './servers.ts'
+import { expect, it } from 'vitest'
+import { BUCKET as Bucket } from '../support/bucket.ts'
+import { eachInABucket } from './each-in-a-bucket.ts'
 
 // The rest is held to what another server does, and to what the client needs: `test/store/s3-store-conforms`.
-const Bucket = 'bucket'
 const Key = 'some/key'
-let double: S3Double
-let client: S3Client
-
-beforeAll(async () => {
-  double = await startS3Double()
-  const { endpoint } = double
-  const given = { endpoint, region: REGION, credentials: CREDENTIALS, forcePathStyle: true, maxAttempts: 1 }
-  client = new S3Client(given)
-})
-
-afterAll(async () => {
-  client.destroy()
-  await double.close()
-})
-
-beforeEach(() => double.createBucket(Bucket))
+const here = eachInABucket()
 
 /** The code and the status of the error that a request gets. */
-async function refusal(work: Promise<unknown>): Promise<string> {
-  const error = await work.then(
+const refusal = (work: Promise<unknown>): Promise<string> =>
+  work.then(
     () => 'not refused',
-    (thrown: unknown) => thrown,
+    ({ name, $metadata }: S3ServiceException) => `${name} ${$metadata.httpStatusCode}`,
   )
-  if (!(error instanceof S3ServiceException)) return String(error)
-  return `${error.name} ${error.$metadata.httpStatusCode}`
-}
 
 const put = (Body = 'x', more: Partial<PutObjectCommandInput> = {}) =>
-  client.send(new PutObjectCommand({ Bucket, Key, Body, ...more }))
+  here.client().send(new PutObjectCommand({ Bucket, Key, Body, ...more }))
 
 it('rejects uploads with small parts, wrong parts or a wrong order, and completes one once', async () => {
+  const client = here.client()
   const { UploadId } = await client.send(new CreateMultipartUploadCommand({ Bucket, Key }))
   const to = { Bucket, Key, UploadId: UploadId! }
   const upload = async (PartNumber: number, Body: string | Uint8Array) => {

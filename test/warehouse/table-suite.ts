@@ -164,18 +164,6 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
     },
   )
 
-  it.each(some(['upsert', 'replace'] as const, 1))(
-    'with %s each data set keeps its rows, and credentials_latest covers all of them',
-    async (mode) => {
-      const { here, target, neighbour } = await loaded(kind)
-      await load(here, target, { mode })
-      await expectRows(here, target)
-      const [ids] = await target.rows('select count(distinct id) as n from credentials')
-      expect(await count(target, 'credentials_latest')).toBe(Number(ids?.n))
-      await neighbour.isUnchanged()
-    },
-  )
-
   ofAny(
     'a shard with changed bytes, or a missing one, is refused, with what comes after it; what came before it is loaded',
     async () => {
@@ -250,22 +238,6 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
       { d: neighbour.id },
       { d: id },
     ])
-    await neighbour.isUnchanged()
-  })
-
-  ofAny('after --fresh a data set is another one: the rows of the former stay, and it is named', async () => {
-    const { here, target, neighbour } = await loaded(kind)
-    await loadHere(here, target)
-    const former = await own(here)
-    const { data_set_id: id } = await here.manifest()
-    const rows = await count(target, former.rows)
-    await exportHere(here, [], { fresh: true })
-    const others = [id, neighbour.id]
-    expect(await load(here, target)).toMatchObject({ rows, shards: { skipped: 0 }, removed: 0, others })
-    expect(await count(target, former.rows)).toBe(rows)
-    const superseded = await load(here, target, { supersede: id })
-    expect(superseded).toMatchObject({ rows: 0, supersededRows: rows, others: [neighbour.id] })
-    expect(await count(target, former.rows)).toBe(0)
     await neighbour.isUnchanged()
   })
 

@@ -1,6 +1,7 @@
 import { connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { setTimeout as pause } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { diskFault } from '../../fault/support.ts'
 import { portOf } from '../../support/listening.ts'
@@ -40,8 +41,6 @@ function earlyMs(here: World, gapMs: number): number {
   }
   return most
 }
-
-const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
 
 /** Starts one worker after the other, and stops each of them at some point. @returns all of them */
 async function stopAgainAndAgain(here: World, count: number, workMs: number): Promise<WorkerProcess[]> {

@@ -18,13 +18,7 @@ import { newDatabase } from '../../support/postgres/database.ts'
 import { readParquet } from '../../support/read-shards.ts'
 import { expectedOfDomains, expectSame } from '../../support/rows.ts'
 import type { Ended } from '../../support/run-cli.ts'
-import {
-  type LoggedRequest,
-  repeatedSearches,
-  type Sandbox,
-  type SandboxOptions,
-  startSandbox,
-} from '../../support/sandbox.ts'
+import { repeatedSearches, type SandboxOptions, startSandbox } from '../../support/sandbox.ts'
 import { THOROUGH } from '../../support/thorough.ts'
 import { type Environment, type PipelineParts, pipelineText, SMALL } from '../../support/workspace.ts'
 
@@ -46,12 +40,7 @@ export function describeOnEach(tests: (backend: Backend) => void): void {
 
 const SCRIPT = join(import.meta.dirname, 'worker.mjs')
 
-export type WorkerProcess = {
-  readonly pid: number
-  readonly log: () => string
-  kill(signal: NodeJS.Signals): void
-  readonly ended: Promise<number | null>
-}
+export type WorkerProcess = ReturnType<typeof follow>
 
 type WorkerSettings = {
   readonly concurrency?: number
@@ -61,26 +50,7 @@ type WorkerSettings = {
   readonly env?: Environment
 }
 
-export type World = {
-  readonly folder: string
-  readonly sandbox: Sandbox
-  readonly env: Environment
-  readonly organizations: readonly string[]
-  file(organization: string): string
-  write(organization: string, parts?: PipelineParts): void
-  worker(settings?: WorkerSettings): WorkerProcess
-  /** A worker that no test stops or kills: in this process, except in thorough runs. */
-  workerHere(settings?: Pick<WorkerSettings, 'env'>): Pick<WorkerProcess, 'log'>
-  submit(...words: string[]): Promise<Ended>
-  cli(...words: string[]): Promise<Ended>
-  searches(organization?: string): readonly LoggedRequest[]
-  expectRows(organization: string): Promise<void>
-  digests(organization: string): Promise<ReadonlyMap<string, string>>
-  /** Opens the queue as workers do, until the work is done. */
-  withQueue<T>(use: (queue: Queue) => Promise<T>): Promise<T>
-  /** The organizations' jobs in PostgreSQL, by name. */
-  jobs(): Promise<Record<string, unknown>[]>
-}
+export type World = Awaited<ReturnType<typeof world>>
 
 const domainOf = (organization: string): string => `${organization}.example.com`
 
@@ -108,7 +78,7 @@ export async function world({
   parts = {},
   leaseMs = USUAL.leaseMs,
   ...options
-}: WorldOptions): Promise<World> {
+}: WorldOptions) {
   const organizations = Array.from({ length: count }, (_, n) => `org-${n}`)
   const sandbox = await startSandbox({
     ...SMALL,
@@ -120,20 +90,20 @@ export async function world({
   // Libraries read it from the environment of the process, also of this one, which runs commands.
   process.env.PGPASSWORD = PASSWORD
   const url = options.url ?? (backend === 'redis' ? (await startRedis()).url : await newDatabase())
-  const env = {
+  const env: Environment & { SPILLWAY_QUEUE_URL: string } = {
     SPILLWAY_BASE_URL: sandbox.baseUrl,
     SPILLWAY_TOKEN: sandbox.token,
     SPILLWAY_QUEUE_URL: url,
     PGPASSWORD: PASSWORD,
     ...options.env,
   }
-  const here: World = {
+  const here = {
     folder,
     sandbox,
     env,
     organizations,
-    file: (organization) => `${organization}.yaml`,
-    write(organization, changed = parts) {
+    file: (organization: string) => `${organization}.yaml`,
+    write(organization: string, changed: PipelineParts = parts): void {
       const text = pipelineText({
         name: organization,
         ...changed,
@@ -143,7 +113,7 @@ export async function world({
       })
       writeFileSync(join(folder, here.file(organization)), text)
     },
-    worker({ env: own = {}, ...settings } = {}) {
+    worker({ env: own = {}, ...settings }: WorkerSettings = {}): WorkerProcess {
       const child = spawn(process.execPath, [SCRIPT, JSON.stringify({ ...USUAL, leaseMs, ...settings })], {
         cwd: folder,
         env: { PATH: process.env.PATH ?? '', HOME: tmpdir(), ...env, ...own },
@@ -151,29 +121,33 @@ export async function world({
       })
       return follow(child)
     },
-    workerHere: (settings = {}) =>
+    /** A worker that no test stops or kills: in this process, except in thorough runs. */
+    workerHere: (settings: Pick<WorkerSettings, 'env'> = {}): Pick<WorkerProcess, 'log'> =>
       THOROUGH ? here.worker(settings) : workHere(folder, { ...env, ...settings.env }, leaseMs),
-    submit: (...words) => here.cli('submit', ...organizations.map(here.file), ...words),
-    cli: (...words) => carryOut({ args: words, cwd: folder, env }),
-    searches: (organization) =>
+    submit: (...words: string[]): Promise<Ended> =>
+      here.cli('submit', ...organizations.map(here.file), ...words),
+    cli: (...words: string[]) => carryOut({ args: words, cwd: folder, env }),
+    searches: (organization?: string) =>
       sandbox.requests.filter(
         ({ kind, body }) =>
           kind === 'search' &&
           (organization === undefined || JSON.stringify(body).includes(`"${domainOf(organization)}"`)),
       ),
-    expectRows: async (organization) =>
+    expectRows: async (organization: string) =>
       expectSame(
         await readParquet(join(folder, organization)),
         expectedOfDomains(sandbox, [domainOf(organization)]),
       ),
-    digests: (organization) => shardHashes(join(folder, organization)),
-    async withQueue(use) {
+    digests: (organization: string) => shardHashes(join(folder, organization)),
+    /** Opens the queue as workers do, until the work is done. */
+    async withQueue<T>(use: (queue: Queue) => Promise<T>): Promise<T> {
       const given = { clock: systemClock, password: null, warn: () => {} }
       const queue = await openQueue(url.replace('postgres@', `postgres:${PASSWORD}@`), given)
       const result = await use(queue)
       await queue.close()
       return result
     },
+    /** The organizations' jobs in PostgreSQL, by name. */
     jobs: () => pgRows(url, `SELECT * FROM bullmq.job WHERE queue = 'organizations' ORDER BY name`),
   }
   for (const organization of organizations) here.write(organization)
@@ -220,16 +194,15 @@ function workHere(folder: string, env: Environment, leaseMs: number): Pick<Worke
   return { log: () => text }
 }
 
-function follow(child: ChildProcess): WorkerProcess {
+function follow(child: ChildProcess) {
   let text = ''
   child.stderr?.setEncoding('utf8').on('data', (more: string) => {
     text += more
   })
   onTestFinished(() => void child.kill('SIGKILL'))
   return {
-    pid: child.pid ?? -1,
     log: () => text,
-    kill: (signal) => void child.kill(signal),
+    kill: (signal: NodeJS.Signals) => void child.kill(signal),
     ended: once(child, 'exit').then(([code]) => code as number | null),
   }
 }
@@ -274,14 +247,9 @@ export async function expectAllOfIt(
   }
 }
 
-export type Redis = {
-  readonly url: string
-  readonly port: number
-  kill(): Promise<void>
-  start(): Promise<void>
-}
+export type Redis = Awaited<ReturnType<typeof startRedis>>
 
-export async function startRedis(): Promise<Redis> {
+export async function startRedis() {
   const folder = scratchFolder()
   const port = await freePort()
   let child: ChildProcess | null = null
