@@ -99,7 +99,10 @@ it.skipIf(!hasTerminals)(
   },
 )
 
-const anyText = fc.string({ unit: 'binary' })
+const hostile = fc.constantFrom('\x1b', '\x7f', '\x9b', '\r', '\u2028', '\u202e', '\ufeff')
+const anyText = fc.string({
+  unit: fc.oneof(fc.string({ unit: 'binary', minLength: 1, maxLength: 1 }), hostile),
+})
 
 const CONTROL = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u
 

@@ -24,9 +24,8 @@ async function verdicts(here: Workspace) {
 
 it('a disk without room for a page is reported by both, before anything is paid', async () => {
   const here = await trial()
-  const { result } = await withDiskFault({ DISK_FAULT_ROOT: here.folder, DISK_FAULT: 'room:1000000' }, () =>
-    verdicts(here),
-  )
+  const fault = { DISK_FAULT_ROOT: here.folder, DISK_FAULT: 'room:1000000' }
+  const { result } = await withDiskFault(fault, () => verdicts(here))
   expect([result.check.code, result.run.code]).toEqual([1, 1])
   expect(result.check.stdout).toMatch(/^no {2}data set +The disk has room for 1\.0 MB/m)
   expect(result.searches).toEqual([])
@@ -95,9 +94,11 @@ async function checked(...flags: string[]) {
   writeFileSync(join(here.folder, 'acme.yaml'), FILE)
   writeFileSync(join(here.folder, 'key'), 'k'.repeat(40), { mode: 0o600 })
   writeFileSync(join(here.folder, 'token'), `${here.env.SPILLWAY_TOKEN}\n`)
-  const SPILLWAY_TOKEN_FILE = join(here.folder, 'token')
-  const SPILLWAY_MASK_KEY_FILE = join(here.folder, 'key')
-  const { cli, env } = here.with({ SPILLWAY_TOKEN: '', SPILLWAY_TOKEN_FILE, SPILLWAY_MASK_KEY_FILE })
+  const files = {
+    SPILLWAY_TOKEN_FILE: join(here.folder, 'token'),
+    SPILLWAY_MASK_KEY_FILE: join(here.folder, 'key'),
+  }
+  const { cli, env } = here.with({ SPILLWAY_TOKEN: '', ...files })
   const ended = await cli('check', 'acme.yaml', '--concurrency', '2', ...flags)
   return { ...ended, env, token: here.sandbox.token }
 }
@@ -196,11 +197,8 @@ it.each([
 
 it('a service that fails gets one request, and no export is announced', async () => {
   const { url, received } = await serve((_request, response) => response.writeHead(503).end('{}'))
-  for (const [base, why] of [
-    [url, '503'],
-    ['http://127.0.0.1:1', 'ECONNREFUSED'],
-  ] as const) {
-    const { stdout, stderr } = await exits(1, check(base), why)
+  for (const base of [url, 'http://127.0.0.1:1']) {
+    const { stdout, stderr } = await exits(1, check(base), base === url ? '503' : 'ECONNREFUSED')
     expect(stderr.trimEnd().split('\n')).toHaveLength(1)
     expect(stdout + stderr).not.toMatch(/export|resume|requests (go on|wait)|trying again/)
   }

@@ -30,9 +30,12 @@ it('--json prints the summary, and a second run sends nothing', async () => {
   expect(sandbox.requests).toHaveLength(2)
 })
 
-it('without a terminal the summary has no colours, and names the next command', async () => {
-  const { call } = await trial()
-  const { stdout } = await exits(0, call('run'), PLANNED)
+it('without a terminal --fresh needs --yes; the summary has no colours, and names the next command', async () => {
+  const { call, run } = await trial()
+  await exits(0, run())
+  const refused = await exits(2, run('--fresh'), '--yes')
+  expect(refused.stdout).toMatch(/^\{"error":/)
+  const { stdout } = await exits(0, call('run', '--fresh', '--yes'), PLANNED)
   expect(stdout).not.toMatch(ESCAPE)
   expect(stdout).toMatch(/^trial: complete in /)
   expect(stdout).toContain('3 of 3 done')
@@ -85,15 +88,6 @@ it('a long listing ends without an error when its reader closes the pipe', async
   // Two hundred years of months are more than a pipe holds.
   running.child.stdout.destroy()
   expect(await running.result).toMatchObject({ stderr: '', code: 0 })
-})
-
-it('--fresh without a terminal needs --yes', async () => {
-  const { run } = await trial()
-  expect((await run()).code).toBe(0)
-  const refused = await exits(2, run('--fresh'), '--yes')
-  expect(refused.stdout).toMatch(/^\{"error":/)
-  const { summary } = await run('--fresh', '--yes')
-  expect(summary).toMatchObject({ status: 'complete', requests: 1, partitions: { done: 3 } })
 })
 
 const JSON_LOG = ['--log-format', 'json']

@@ -28,7 +28,7 @@ async function expected({ folder, manifest }: Workspace) {
   ]
 }
 
-it('tables prints each table with its snapshot, rows and shards, as text and as JSON', async () => {
+it('tables prints each table with its snapshot, rows and shards, and removes those whose formats have gone', async () => {
   const here = await exported()
   const tables = await expected(here)
   const { code, stderr, value } = await here.json('tables')
@@ -39,23 +39,19 @@ it('tables prints each table with its snapshot, rows and shards, as text and as 
     `iceberg: file://${here.folder}/out/_iceberg, snapshot ${value.tables[0].snapshot}: ${files} shards with ${rows} rows`,
     `delta: file://${here.folder}/out, snapshot 0: ${files} shards with ${rows} rows`,
   ])
-})
 
-it('tables says so when there are none, and removes those whose formats have gone', async () => {
-  const here = await exported()
-  await here.write(of())
-  const { stdout } = await exits(0, here.call('tables'))
-  expect(stdout).toBe('no tables: load.table_formats names none\n')
-  expect((await here.json('tables')).value).toEqual({ tables: [] })
-  for (const name of ['_iceberg', '_delta_log']) expect(existsSync(join(here.output, name))).toBe(false)
-})
-
-it('where there are tables, no command that changes is content with the path: a file says where they are', async () => {
-  const here = await exported()
+  // No command that changes is content with the path: a file says where they are.
+  const folders = () => ['_iceberg', '_delta_log'].filter((name) => existsSync(join(here.output, name)))
   writeInputs(here.folder, ['somebody@scatterholt.com'])
   for (const [name, ...flags] of await wordsOf('change'))
     await exits(2, here.cli(name, 'out', ...flags), 'only the pipeline file says which and where they are')
-  for (const name of ['_iceberg', '_delta_log']) expect(existsSync(join(here.output, name))).toBe(true)
+  expect(folders()).toHaveLength(2)
+
+  await here.write(of())
+  const none = await exits(0, here.call('tables'))
+  expect(none.stdout).toBe('no tables: load.table_formats names none\n')
+  expect((await here.json('tables')).value).toEqual({ tables: [] })
+  expect(folders()).toEqual([])
 })
 
 it('tables says so when nothing is exported yet of which there could be tables', async () => {

@@ -35,10 +35,7 @@ run a.yaml --fresh --from 2024-01-01 ~ --fresh and --from do not go together: on
 describe('a wrong command line', () => {
   it.each(WRONG)('"%s" is refused before anything is done', async (line, message) => {
     const words = line === '' ? [] : line.split(' ')
-    const error = await parseCommandLine(words, 80).then(
-      () => null,
-      (thrown: unknown) => thrown,
-    )
+    const error: unknown = await parseCommandLine(words, 80).catch((thrown: unknown) => thrown)
     const help = (words[0] ?? '') in COMMANDS ? ` ${words[0]}` : ''
     expect(isExportError(error, 'config') && error.message).toBe(`${message} See \`spillway${help} --help\`.`)
     expect(exitCodeOf(error, null)).toBe(2)
@@ -65,18 +62,14 @@ describe('a wrong command line', () => {
 describe('arguments', () => {
   it('a repeated flag for domains does not consume the files that follow', async () => {
     const words = ['run', '--domain', 'a.com', 'one.yaml', '--domain', 'b.com', 'two.yaml']
-    expect((await parseCommandLine(words, 80))?.args).toMatchObject({
-      domain: ['a.com', 'b.com'],
-      pipeline: ['one.yaml', 'two.yaml'],
-    })
+    const wanted = { domain: ['a.com', 'b.com'], pipeline: ['one.yaml', 'two.yaml'] }
+    expect((await parseCommandLine(words, 80))?.args).toMatchObject(wanted)
   })
 
   it('what follows -- is no flag', async () => {
     const called = async (...words: string[]) => (await parseCommandLine(asFlags(words), 80))?.args
-    expect(await called('run', '--no-progress', '--', '-a.yaml', 'b.yaml')).toMatchObject({
-      pipeline: ['-a.yaml', 'b.yaml'],
-      'no-progress': true,
-    })
+    const run = { pipeline: ['-a.yaml', 'b.yaml'], 'no-progress': true }
+    expect(await called('run', '--no-progress', '--', ...run.pipeline)).toMatchObject(run)
     expect(await called('query', 'a.yaml', '--', '-h')).toMatchObject({ pipeline: 'a.yaml', sql: '-h' })
     await expect(called('schema', '--', '-x')).rejects.toThrow(/Unknown argument: -x/)
   })

@@ -70,7 +70,7 @@ it('a path without a data set is said to be none, whatever the command', async (
   expect(existsSync(join(folder, 'empty/_state'))).toBe(false)
 })
 
-const changes: readonly (readonly [what: string, changed: PipelineParts])[] = [
+const changes: readonly (readonly [string, PipelineParts])[] = [
   ['other masking', { transform: { ...PARTS.transform, secret: 'partial' } }],
   ['other columns', { transform: { ...PARTS.transform, columns: ['id', 'domain'] } }],
   ['another format', { load: { format: 'csv' } }],

@@ -22,16 +22,11 @@ const execute = promisify(execFile)
 it('an export goes on while the package that it was started from is built again', async () => {
   let letGo = (): void => {}
   const held = new Promise<void>((resolve) => (letGo = resolve))
-  const here = await newWorkspace(
-    { extract: { domains: ['scatterholt.com'], page_size: 50 } },
-    { faults: [{ kind: 'hold', until: held, requests: [1] }] },
-  )
+  const here = await newWorkspace({}, { faults: [{ kind: 'hold', until: held, requests: [1] }] })
   const clone = newClone()
-  const exported = execute(
-    process.execPath,
-    [join(clone, 'dist/cli/main.js'), 'run', 'pipeline.yaml', '--json'],
-    { cwd: here.folder, env: { ...process.env, ...here.env } },
-  )
+  const words = [join(clone, 'dist/cli/main.js'), 'run', 'pipeline.yaml', '--json']
+  const options = { cwd: here.folder, env: { ...process.env, ...here.env } }
+  const exported = execute(process.execPath, words, options)
   while (here.searches().length === 0 && exported.child.exitCode === null) await setTimeout(5)
   await build(clone, 'next')
   expect(exported.child.exitCode).toBe(null)

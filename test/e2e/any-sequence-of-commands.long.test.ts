@@ -51,38 +51,36 @@ const month = fc.integer({ min: 1, max: 9 })
 const perhaps = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: null, freq: 2 })
 const redo = fc.record({ choice, month })
 
+const doing = <const Name extends string, More extends object>(
+  weight: number,
+  name: Name,
+  more: fc.Arbitrary<More>,
+) => ({ weight, arbitrary: more.map((given) => ({ do: name, ...given })) })
+
 const command = fc.oneof(
-  { weight: 4, arbitrary: fc.record({ do: fc.constant('run'), maxRequests: perhaps(requests) }) },
-  { weight: 3, arbitrary: fc.record({ do: fc.constant('kill'), event, redo: perhaps(redo) }) },
-  { weight: 2, arbitrary: fc.record({ do: fc.constant('redo'), redo, maxRequests: perhaps(requests) }) },
+  doing(4, 'run', fc.record({ maxRequests: perhaps(requests) })),
+  doing(3, 'kill', fc.record({ event, redo: perhaps(redo) })),
+  doing(2, 'redo', fc.record({ redo, maxRequests: perhaps(requests) })),
   // Later months may not be over on the first day of a feed, so that more of their rows come.
-  { weight: 2, arbitrary: fc.record({ do: fc.constant('prune'), month: fc.integer({ min: 2, max: 4 }) }) },
-  { weight: 2, arbitrary: fc.record({ do: fc.constant('forget'), choice }) },
-  {
-    weight: 3,
-    arbitrary: fc.record({
-      do: fc.constant('lose-a-shard'),
-      choice,
-      isCut: fc.boolean(),
-      next: fc.constantFrom('repair', 'run'),
-    }),
-  },
-  fc.record({
-    do: fc.constant('damage-a-commit'),
-    choice,
-    at: fc.double({ min: 0.6, max: 0.999, noNaN: true }),
-  }),
-  {
-    weight: 2,
-    arbitrary: fc.record({
-      do: fc.constant('change'),
+  doing(2, 'prune', fc.record({ month: fc.integer({ min: 2, max: 4 }) })),
+  doing(2, 'forget', fc.record({ choice })),
+  doing(
+    3,
+    'lose-a-shard',
+    fc.record({ choice, isCut: fc.boolean(), next: fc.constantFrom('repair', 'run') }),
+  ),
+  doing(1, 'damage-a-commit', fc.record({ choice, at: fc.double({ min: 0.6, max: 0.999, noNaN: true }) })),
+  doing(
+    2,
+    'change',
+    fc.record({
       days: fc.constantFrom(0, 3, 20, 60),
       months: fc.integer({ min: 0, max: 2 }),
       domains: fc.subarray(DOMAINS, { minLength: 1 }),
       columns: fc.integer({ min: 0, max: 1 }),
     }),
-  },
-  fc.record({ do: fc.constant('fresh') }),
+  ),
+  doing(1, 'fresh', fc.record({})),
 )
 type Command = typeof command extends fc.Arbitrary<infer T> ? T : never
 type Named<Name> = Extract<Command, { do: Name }>

@@ -1,4 +1,4 @@
-import { execFile, spawn } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { cpSync, existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 import { expect, it } from 'vitest'
 import { COMMANDS } from '../../src/cli/commands/index.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
-import { CLI, chunksFolder, PACKAGE, runCli } from '../support/run-cli.ts'
+import { chunksFolder, PACKAGE, runCli, start } from '../support/run-cli.ts'
 import { THOROUGH } from '../support/thorough.ts'
 import { newWorkspace } from '../support/workspace.ts'
 
@@ -54,16 +54,13 @@ it.runIf(THOROUGH)('the demo exports without a token or a network, with its own 
 })
 
 it('the sandbox serves until it gets a signal', async () => {
-  const child = spawn(process.execPath, [CLI, 'sandbox', '--port', '0', '--token', 'a-token'], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  const ended = once(child, 'close')
-  const [banner] = (await once(child.stdout.setEncoding('utf8'), 'data')) as [string]
+  const { child, result } = start(['sandbox', '--port', '0', '--token', 'a-token'], scratchFolder())
+  const [banner] = (await once(child.stdout, 'data')) as [string]
   const [, baseUrl = ''] = /(http:\S+)/.exec(banner) ?? []
   const headers = { authorization: 'Bearer a-token' }
   expect((await fetch(new URL('/tokens/test', baseUrl), { headers })).status).toBe(200)
   child.kill('SIGTERM')
-  expect(await ended).toEqual([0, null])
+  expect(await result).toMatchObject({ code: 0, signal: null, stderr: '' })
 })
 
 it('plan and run name parquetjs-lite where it is not installed, before they send a request', async () => {

@@ -6,10 +6,9 @@ import { change, flipped } from '../fault/damage.ts'
 import { diskFault, hashesBesideRecord, shardHashes } from '../fault/support.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
 import { shardPaths } from '../support/read-shards.ts'
-import { exits, runCli } from '../support/run-cli.ts'
-import { searchesOf } from '../support/sandbox.ts'
+import { exits } from '../support/run-cli.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
-import { newWorkspace, type PipelineParts, type Workspace } from '../support/workspace.ts'
+import { newWorkspace, PIPELINE, type PipelineParts, type Workspace } from '../support/workspace.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
 const RANGE = { from: '2024-01-01', until: '2024-04-01' }
@@ -29,26 +28,16 @@ async function holdsEverything(here: Workspace): Promise<void> {
 }
 
 async function runIsKilled(here: Workspace, call: string, ...flags: string[]): Promise<void> {
-  const env = { ...here.env, ...diskFault(here.output, `kill:${call}`) }
-  const killed = await runCli({ args: ['run', 'pipeline.yaml', ...flags], cwd: here.folder, env })
-  expect(killed.signal).toBe('SIGKILL')
-}
-
-function queriesSince({ sandbox }: Workspace, sent: number): string[] {
-  const queries = searchesOf(sandbox.requests.slice(sent)).map(({ body }) => {
-    type Search = { query: { fqdn: string }; filters: { imported_at: { gte: string } } }
-    const { query, filters } = body as Search
-    return `${query.fqdn} ${filters.imported_at.gte.slice(0, 10)}`
-  })
-  return [...new Set(queries)].sort()
+  const failing = here.with(diskFault(here.output, `kill:${call}`))
+  expect((await failing.start('run', PIPELINE, ...flags).result).signal).toBe('SIGKILL')
 }
 
 it('--redo of one partition requests only that one and gives the same bytes, under another name', async () => {
   const here = await exportedWorkspace(parts())
   const before = await here.manifest()
-  const sent = here.sandbox.requests.length
+  const sent = here.searches().length
   await exits(0, here.run('--redo', JANUARY))
-  expect(queriesSince(here, sent)).toEqual(['quillmere.net 2024-01-01'])
+  expect(here.searched(sent)).toEqual(['quillmere.net 2024-01-01'])
   const renamed = ({ path, ...shard }: (typeof before.shards)[number]) =>
     shard.partitions.includes(JANUARY) ? path.replace('part-00000', 'part-00001') : path
   const shards = before.shards.map((shard) => ({ ...shard, path: renamed(shard) }))
@@ -170,9 +159,9 @@ it.each(some(['query', 'none', ['query', 'window']], 1))(
     }
 
     // A plain run goes on with it.
-    const sent = here.sandbox.requests.length
+    const sent = here.searches().length
     expect((await here.run()).code).toBe(0)
-    expect(queriesSince(here, sent).length).toBeGreaterThan(1)
+    expect(here.searched(sent).length).toBeGreaterThan(1)
     await holdsEverything(here)
     const after = await here.manifest()
     const paths = new Set(before.shards.map(({ path }) => path))

@@ -2,7 +2,7 @@ import { expect, it, onTestFinished } from 'vitest'
 import { BUCKET, startBucket } from '../support/bucket.ts'
 import { startContainer } from '../support/container.ts'
 import { freePort } from '../support/free-port.mjs'
-import { type Ended, exits, runCli } from '../support/run-cli.ts'
+import { type Ended, exits } from '../support/run-cli.ts'
 import { type Environment, newWorkspace, PIPELINE, type Workspace } from '../support/workspace.ts'
 import { CERTIFICATE_PATH, startHttpProxy, startTls } from './support/proxy.ts'
 
@@ -13,9 +13,8 @@ const PARTS = {
 const TRUST = { NODE_EXTRA_CA_CERTS: CERTIFICATE_PATH }
 
 /** By the built command: what its bundle makes of connections is another thing than what the sources do. */
-function run({ folder, env }: Workspace, more: Environment): Promise<Ended> {
-  return runCli({ args: ['run', PIPELINE], cwd: folder, env: { ...env, ...more } })
-}
+const run = (here: Workspace, env: Environment): Promise<Ended> =>
+  here.with(env).start('run', PIPELINE).result
 
 /** Runs the pipeline with an address of the service that only the proxy can resolve. */
 function runAt(here: Workspace, origin: string, env: Environment): Promise<Ended> {

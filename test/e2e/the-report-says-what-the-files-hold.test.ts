@@ -1,14 +1,14 @@
 import { existsSync } from 'node:fs'
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, it, onTestFinished } from 'vitest'
+import { expect, it } from 'vitest'
 import type { Groups } from '../../src/summary/index.ts'
 import { credential, startService } from '../fault/hostile-service.ts'
 import { counted, type Row } from '../support/rows.ts'
-import { exits, runCli } from '../support/run-cli.ts'
+import { exits } from '../support/run-cli.ts'
 import { summaryPageIn } from '../support/summary-page.ts'
 import { THOROUGH } from '../support/thorough.ts'
-import { newWorkspace, type Workspace } from '../support/workspace.ts'
+import { newWorkspace, PIPELINE, type Workspace } from '../support/workspace.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
 const WINDOWS = { from: '2024-01-01', until: '2024-07-01', every: 'month' }
@@ -85,16 +85,10 @@ it.runIf(THOROUGH).each(LOADS)('after runs, a kill, a --redo: $format by $partit
   // The run cannot end before it is killed.
   const faults = [{ kind: 'hang', requests: [9] }] as const
   const here = await newWorkspace({ extract, load }, { records: 400, invalidRate: 0.1, faults })
-  const killed = await runCli({
-    args: ['run', 'pipeline.yaml'],
-    cwd: here.folder,
-    env: here.env,
-    onStart(kill) {
-      const timer = setInterval(() => here.searches().length >= 9 && kill('SIGKILL'), 2)
-      onTestFinished(() => clearInterval(timer))
-    },
-  })
-  expect(killed.signal).toBe('SIGKILL')
+  const running = here.start('run', PIPELINE)
+  await running.until(() => here.searches().length >= 9)
+  running.child.kill('SIGKILL')
+  expect((await running.result).signal).toBe('SIGKILL')
   expect(existsSync(join(here.output, '_report.html'))).toBe(false)
 
   const { stderr, summary } = await here.run()

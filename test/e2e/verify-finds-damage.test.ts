@@ -8,9 +8,9 @@ import { diskFault } from '../fault/support.ts'
 import { verificationShape } from '../support/json-shapes.ts'
 import { shardPaths } from '../support/read-shards.ts'
 import { verifyAs } from '../support/rooms.ts'
-import { CLI, exits, runCli } from '../support/run-cli.ts'
+import { CLI, exits } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
-import { newWorkspace, type Workspace } from '../support/workspace.ts'
+import { newWorkspace, PIPELINE, type Workspace } from '../support/workspace.ts'
 
 const WINDOWS = { from: '2024-01-01', until: '2024-04-01', every: 'month' }
 const parts = (format: string) => ({
@@ -102,9 +102,8 @@ async function withSmallShards(): Promise<Workspace> {
 
 it('a data set that a killed command left is not called damaged, and a plain run finishes it', async () => {
   const here = await withSmallShards()
-  const env = { ...here.env, ...diskFault(here.output, 'kill:rename _manifest.json') }
-  const killed = await runCli({ args: ['compact', 'pipeline.yaml'], cwd: here.folder, env })
-  expect(killed.signal).toBe('SIGKILL')
+  const failing = here.with(diskFault(here.output, 'kill:rename _manifest.json'))
+  expect((await failing.start('compact', PIPELINE).result).signal).toBe('SIGKILL')
   const { stdout } = await exits(1, here.call('verify'))
   expect(stdout).not.toContain('DAMAGED')
   expect(stdout).toContain('NOT FINISHED')

@@ -109,17 +109,9 @@ export function rowOf(item: CredentialJson, wanted: Wanted): Row {
 }
 
 function queryValue(query: SearchQuery, { secret, identity, key }: Required<Masking>): string {
-  switch (query.type) {
-    case 'domain':
-    case 'auth_domain':
-      return query.fqdn
-    case 'email':
-      return maskIdentity(query.email, identity, key)
-    case 'keyword':
-      return maskIdentity(query.keyword, identity, key)
-    case 'secret':
-      return maskSecret(query.secret, secret, key)
-  }
+  if ('fqdn' in query) return query.fqdn
+  if (query.type === 'secret') return maskSecret(query.secret, secret, key)
+  return maskIdentity(query.type === 'email' ? query.email : query.keyword, identity, key)
 }
 
 export function maskSecret(secret: string, policy: NonNullable<Masking['secret']>, key: string): string {
@@ -138,19 +130,11 @@ export function maskSecret(secret: string, policy: NonNullable<Masking['secret']
   }
 }
 
-export function maskIdentity(
-  identity: string,
-  policy: NonNullable<Masking['identity']>,
-  key: string,
-): string {
-  switch (policy) {
-    case 'keep':
-      return well(identity)
-    case 'hmac':
-      return hmac(`identity:${normalForm(identity)}`, key)
-    case 'drop':
-      return '[REDACTED]'
-  }
+type IdentityPolicy = NonNullable<Masking['identity']>
+
+export function maskIdentity(identity: string, policy: IdentityPolicy, key: string): string {
+  if (policy === 'drop') return '[REDACTED]'
+  return policy === 'keep' ? well(identity) : hmac(`identity:${normalForm(identity)}`, key)
 }
 
 /** Of identities whose domain is ASCII, as all of the sandbox's are. */

@@ -145,7 +145,6 @@ async function sendBroken(
 ): Promise<void> {
   const socket = response.socket
   if (!socket) return
-  const half = content.body.subarray(0, Math.floor(content.body.length / 2))
   switch (fault.kind) {
     case 'reset':
       socket.resetAndDestroy()
@@ -157,17 +156,14 @@ async function sendBroken(
       if (!closed.aborted) send(response, content)
       return
     case 'reset-mid-body':
-      await writeHalf(response, content, half)
+    case 'truncate':
+    case 'stall':
+      await writeHalf(response, content)
+      if (fault.kind === 'truncate') socket.end()
+      if (fault.kind !== 'reset-mid-body') return
       // Some time on the wire: a reset throws away what the other side has not read.
       await sleep(20, undefined, { signal: closed }).catch(() => {})
       socket.resetAndDestroy()
-      return
-    case 'truncate':
-      await writeHalf(response, content, half)
-      socket.end()
-      return
-    case 'stall':
-      await writeHalf(response, content, half)
       return
     case 'wrong-content-length':
       // Written by hand, because Node's server refuses to send what contradicts its own header.
@@ -182,7 +178,8 @@ async function sendBroken(
   }
 }
 
-async function writeHalf(response: ServerResponse, content: SandboxResponse, half: Buffer): Promise<void> {
+async function writeHalf(response: ServerResponse, content: SandboxResponse): Promise<void> {
+  const half = content.body.subarray(0, Math.floor(content.body.length / 2))
   response.writeHead(content.status, { ...content.headers, 'content-length': content.body.length })
   await new Promise<void>((resolve) => {
     response.once('close', resolve)

@@ -45,6 +45,8 @@ export type Workspace = {
   /** Requires exactly the rows that the service has for some domains. */
   expectRows(domains: readonly string[], expected?: Parameters<typeof expectedOfDomains>[2]): Promise<void>
   searches(): readonly LoggedRequest[]
+  /** Domain and first day of the windows that were searched, but for so many searches before. */
+  searched(since: number): readonly string[]
   /** The same folder and sandbox with other variables. */
   with(env: Environment): Workspace
 }
@@ -116,9 +118,15 @@ function workspaceIn(folder: string, sandbox: Sandbox, env: Environment, carry: 
     expectExactly: async (rows) => expectSame(await here.rows(), rows),
     expectRows: (domains, expected) => here.expectExactly(expectedOfDomains(sandbox, domains, expected)),
     searches: () => searchesOf(sandbox.requests),
+    searched: (since) => [...new Set(here.searches().slice(since).map(windowOf))].sort(),
     with: (more) => workspaceIn(folder, sandbox, { ...here.env, ...more }, carry),
   }
   return here
+}
+
+function windowOf({ body }: LoggedRequest): string {
+  const { query, filters } = body as { query: { fqdn: string }; filters: { imported_at: { gte: string } } }
+  return `${query.fqdn} ${filters.imported_at.gte.slice(0, 10)}`
 }
 
 /** A pipeline file; JSON is YAML. */
