@@ -136,43 +136,36 @@ function checksum(bytes: Uint8Array): number {
   return ~crc
 }
 
-describe('integers that are not exact as doubles', () => {
+it('integers that are not exact as doubles are read back by DuckDB, and stored as small ones are, with bounds', async () => {
   const columns = specs({ id: 'int64', far: 'int64?', moment: 'timestamp', breached: 'timestamp?' })
-  const BASE = 2n ** 53n
-  const rows = Array.from(
-    { length: 3000 },
-    (_, i): Row => ({
-      id: int64(BASE - 1500n + BigInt(i * 2 + (scramble(i) % 2))),
-      far: i % 7 === 0 ? null : int64((i % 2 === 0 ? 1n : -1n) * (2n ** 63n - 1n - BigInt(scramble(i)))),
+  const rows = Array.from({ length: 3000 }, (_, i): Row => {
+    const noise = scramble(i)
+    const far = (i % 2 === 0 ? 1n : -1n) * (2n ** 63n - 1n - BigInt(noise))
+    const midnight = 253_402_214_400_000_000n - BigInt(noise % 9) * 86_400_000_000n
+    return {
+      id: int64(2n ** 53n - 1500n + BigInt(i * 2 + (noise % 2))),
+      far: i % 7 === 0 ? null : int64(far),
       moment: int64(253_402_300_799_999_999n - BigInt(i) * 1_000_003n),
-      breached:
-        i % 5 === 0 ? null : int64(253_402_214_400_000_000n - BigInt(scramble(i) % 9) * 86_400_000_000n),
-    }),
-  )
+      breached: i % 5 === 0 ? null : int64(midnight),
+    }
+  })
   // The first page has ordinary ids, the last has none at all.
   const recordBatches = [0, 700, 2000].map((start, i) =>
     recordBatchOf(columns, rows.slice(start, [700, 2000, 3000][i]), [['breached']]),
   )
-  const rowGroups = [recordBatches.slice(0, 2), recordBatches.slice(2)]
-
-  it('are read back by DuckDB, and stored as small ones are, with min/max statistics', async () => {
-    expect(recordBatches.map((recordBatch) => recordBatch.columns[0]!.values.kind)).toEqual([
-      'number',
-      'int64',
-      'int64',
-    ])
-    const bytes = await encodeShard(snappyParquet, columns, rowGroups)
-    expect(await cellsInDuckdb(`'${write('large.parquet', bytes)}'`, columns)).toEqual(cells(rows, columns))
-    for (const { name } of columns) {
-      const { min_value, max_value } = columnChunksOf(bytes, name)[0]!.statistics!
-      const values = rows
-        .slice(0, 2000)
-        .flatMap((row) => (row[name] === null ? [] : [BigInt(row[name] as bigint)]))
-      const sorted = values.toSorted((a, b) => (a < b ? -1 : 1))
-      expect([min_value, max_value], name).toEqual([sorted[0], sorted.at(-1)])
-    }
-    expect(columns.map(({ name }) => encodingOf(bytes, name))).toEqual([DELTA, 'PLAIN', DELTA, CODES])
-  })
+  const kinds = recordBatches.map((recordBatch) => recordBatch.columns[0]!.values.kind)
+  expect(kinds).toEqual(['number', 'int64', 'int64'])
+  const bytes = await encodeShard(snappyParquet, columns, [recordBatches.slice(0, 2), recordBatches.slice(2)])
+  expect(await cellsInDuckdb(`'${write('large.parquet', bytes)}'`, columns)).toEqual(cells(rows, columns))
+  for (const { name } of columns) {
+    const { min_value, max_value } = columnChunksOf(bytes, name)[0]!.statistics!
+    const values = rows
+      .slice(0, 2000)
+      .flatMap((row) => (row[name] === null ? [] : [BigInt(row[name] as bigint)]))
+    const sorted = values.toSorted((a, b) => (a < b ? -1 : 1))
+    expect([min_value, max_value], name).toEqual([sorted[0], sorted.at(-1)])
+  }
+  expect(columns.map(({ name }) => encodingOf(bytes, name))).toEqual([DELTA, 'PLAIN', DELTA, CODES])
 })
 
 describe('the footer', () => {

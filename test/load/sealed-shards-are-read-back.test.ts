@@ -25,13 +25,15 @@ function newWorld(): World {
   return new World([responsesOf(FOLDER, 3, 4)], { rowGroupRows: 3, shardRows: 100, owned: false })
 }
 
-/** Damages a sealed shard after the last look at it, right before it gets its final name. */
-function damagedLast(world: World, damage: (path: string) => void): (own: OwnedStore) => OwnedStore {
-  return (own) => ({
+/** Damages a sealed shard after the last look at it, right before it gets its final name. @param then right after */
+function damagedLast(world: World, damage: (path: string) => void, then: typeof damage = () => {}) {
+  return (own: OwnedStore): OwnedStore => ({
     ...own,
-    publish(from, to) {
-      if (from.startsWith('_state/')) damage(join(world.root, from))
-      return own.publish(from, to)
+    async publish(from, to) {
+      const isSealed = from.startsWith('_state/')
+      if (isSealed) damage(join(world.root, from))
+      await own.publish(from, to)
+      if (isSealed) then(join(world.root, from))
     },
   })
 }
@@ -75,16 +77,9 @@ describe.each(DAMAGES)('a sealed shard that %s right before it gets its final na
 
   it('has its former name again also where something else has taken that', async () => {
     const world = newWorld()
-    const stray = (own: OwnedStore): OwnedStore => ({
-      ...own,
-      async publish(from, to) {
-        const path = join(world.root, from)
-        damage(path)
-        await own.publish(from, to)
-        if (from.startsWith('_state/')) writeFileSync(path, 'what a late write has created')
-      },
-    })
-    await world.open(stray)
+    await world.open(
+      damagedLast(world, damage, (path) => writeFileSync(path, 'what a late write has created')),
+    )
     await expect(world.finish()).rejects.toEqual(anError('damaged'))
     expect(existsSync(join(world.root, SHARD))).toBe(false)
   })

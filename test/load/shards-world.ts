@@ -27,7 +27,6 @@ import {
   type PartitionRange,
   ShardSet,
   type ShardSetOptions,
-  type ShardWriter,
   type Slice,
   shardWriter,
 } from '../../src/load/index.ts'
@@ -157,15 +156,10 @@ export function pageLine(chain: number, next: string | null, watermark?: number)
   return { kind: 'page', chain, next, requests: 1, ...(watermark === undefined ? {} : { watermark }) }
 }
 
-type Opened = Pick<ShardSetOptions, 'store' | 'log'> &
-  Partial<ShardSetOptions & { encoder: ShardEncoder; extension: string; rowGroupRows: number }>
+type Written = { store: OwnedStore; encoder?: ShardEncoder; extension?: string; rowGroupRows?: number }
+type Opened = Written & Pick<ShardSetOptions, 'log'> & Partial<ShardSetOptions>
 
-function writerOf({
-  store,
-  encoder = textEncoder,
-  extension = '.csv',
-  rowGroupRows = 100_000,
-}: Pick<Opened, 'store' | 'encoder' | 'extension' | 'rowGroupRows'>): ShardWriter {
+function writerOf({ store, encoder = textEncoder, extension = '.csv', rowGroupRows = 100_000 }: Written) {
   return shardWriter({ store, encoderOf: async () => encoder, extension, rowGroupRows })
 }
 
@@ -282,22 +276,16 @@ export class World {
     let chains = state.nextChain
     this.#works = this.responses.map(({ folders }, index) => {
       const query = queryOf(index)
-      const names = [...(state.partitions.branches.get(query.name)?.keys() ?? [])]
-      const begun = {
-        windows: new Map(
-          names.flatMap((name) => {
-            const present = presentOf(state, `${query.name}/${name}`)
-            return present !== undefined && hasBegun(present)
-              ? [[name, { done: present.state === 'done' }] as const]
-              : []
-          }),
-        ),
-        chains: [...state.chains.values()].filter((chain) => chain.query === query.name),
+      const windows = new Map<string, { done: boolean }>()
+      for (const name of state.partitions.branches.get(query.name)?.keys() ?? []) {
+        const present = presentOf(state, `${query.name}/${name}`)
+        if (present !== undefined && hasBegun(present)) windows.set(name, { done: present.state === 'done' })
       }
-      const wanted = folders.map((_, window) => ({
-        name: windowRange(windowAt(window)),
-        window: windowAt(window),
-      }))
+      const chainsOfQuery = [...state.chains.values()].filter((chain) => chain.query === query.name)
+      const wanted = [...folders.keys()]
+        .map(windowAt)
+        .map((window) => ({ name: windowRange(window), window }))
+      const begun = { windows, chains: chainsOfQuery }
       const planned = chainsOf(query, wanted, begun, { order: 'asc', perChain: null })
       return [...planned].map((chain): Work => {
         if (chain.kind === 'new') return { chain: chains++, windows: chain.windows, hasEnded: false }

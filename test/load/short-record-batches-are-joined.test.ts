@@ -85,28 +85,24 @@ function choiceOf(rows: number): fc.Arbitrary<RowChoice> {
   return fc.oneof(range, scattered).filter((choice) => countRows(choice) > 0)
 }
 
-describe('rows that are taken from a record batch', () => {
-  it('are the record batch that they would be alone', () => {
-    const some = fc
-      .oneof(
-        fc.array(ordinaryRow, { minLength: 1, maxLength: 12 }),
-        fc.array(fc.oneof(ordinaryRow, farRow), { minLength: 1, maxLength: 12 }),
-      )
-      .chain((rows) =>
-        fc.record({ rows: fc.constant(rows), choice: choiceOf(rows.length), groups: groupings }),
-      )
-    fc.assert(
-      fc.property(some, ({ rows, choice, groups }) => {
-        // Repeated rows give tables.
-        const twice = [...rows, ...rows]
-        const taken = takeRows(recordBatchOf(everyColumn, twice, groups), choice)
-        const alone = numbersOf(choice).map((row) => twice[row]!)
-        expect(taken).toEqual(recordBatchOf(everyColumn, alone, groups))
-        expect(encodeRecordBatch(taken)).toEqual(encodeRecordBatch(recordBatchOf(everyColumn, alone, groups)))
-      }),
-      { numRuns: cases(450, 50) },
+it('rows that are taken from a record batch are the record batch that they would be alone', () => {
+  const some = fc
+    .oneof(
+      fc.array(ordinaryRow, { minLength: 1, maxLength: 12 }),
+      fc.array(fc.oneof(ordinaryRow, farRow), { minLength: 1, maxLength: 12 }),
     )
-  })
+    .chain((rows) => fc.record({ rows: fc.constant(rows), choice: choiceOf(rows.length), groups: groupings }))
+  fc.assert(
+    fc.property(some, ({ rows, choice, groups }) => {
+      // Repeated rows give tables.
+      const twice = [...rows, ...rows]
+      const taken = takeRows(recordBatchOf(everyColumn, twice, groups), choice)
+      const alone = numbersOf(choice).map((row) => twice[row]!)
+      expect(taken).toEqual(recordBatchOf(everyColumn, alone, groups))
+      expect(encodeRecordBatch(taken)).toEqual(encodeRecordBatch(recordBatchOf(everyColumn, alone, groups)))
+    }),
+    { numRuns: cases(450, 50) },
+  )
 })
 
 function numbersOf(rows: RowChoice): number[] {
