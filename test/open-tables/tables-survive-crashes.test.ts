@@ -4,7 +4,6 @@ import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import type { OwnedStore } from '../../src/core/index.ts'
-import type { TableState } from '../../src/open-tables/index.ts'
 import { storeAt } from '../disk/temporary-store.ts'
 import { Crash, crashing } from '../load/shards-world.ts'
 import { THOROUGH } from '../support/thorough.ts'
@@ -24,7 +23,7 @@ async function update(
   shards: Shards,
   crash = WHOLE,
   beforeCommit: (path: string, chunks: readonly (string | Uint8Array)[]) => Promise<unknown> = async () => {},
-): Promise<{ states: readonly TableState[] | null; changes: number }> {
+) {
   const { data_set_id } = await world.manifest()
   const { load } = await world.pipeline()
   const owned = await storeAt(world.out).own(randomBytes(6).toString('hex'))

@@ -141,23 +141,18 @@ function scenarios(backend: Backend): void {
     await expectAllOfIt(here, all, killed * 4)
   })
 
-  it('SIGTERM again and again, with slow responses: no request is repeated', async () => {
-    const sandbox = { records: times(80, 800), latencyMs: [50, 1500] as const }
-    const here = await begin({ organizations: 4, sandbox })
-    await here.submit()
-    await expectAllOfIt(here, await stopAgainAndAgain(here, times(3, 30), 2000))
-  })
+  const slow = { records: times(80, 800), latencyMs: [50, 1500] as const }
+  const every = times(0, 1) === 1 ? '1d' : '4d'
+  const windows = { from: '2024-01-01', until: '2025-01-01', every, per_chain: 1 }
+  const short = { parts: { extract: { windows } }, sandbox: { records: 800, latencyMs: 30 } }
 
-  it('SIGTERM again and again, with many short chains', async () => {
-    const every = times(0, 1) === 1 ? '1d' : '4d'
-    const windows = { from: '2024-01-01', until: '2025-01-01', every, per_chain: 1 }
-    const here = await begin({
-      organizations: 2,
-      parts: { extract: { windows } },
-      sandbox: { records: 800, latencyMs: 30 },
-    })
+  it.each([
+    ['slow responses', 2000, { organizations: 4, sandbox: slow }],
+    ['many short chains', 700, { organizations: 2, ...short }],
+  ])('SIGTERM again and again, with %s: no request is repeated', async (_, workMs, given) => {
+    const here = await begin(given)
     await here.submit()
-    await expectAllOfIt(here, await stopAgainAndAgain(here, times(3, 30), 700))
+    await expectAllOfIt(here, await stopAgainAndAgain(here, times(3, 30), workMs))
   })
 
   it('the queue is restarted, and down for longer than a lease', async () => {

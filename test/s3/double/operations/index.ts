@@ -1,13 +1,8 @@
 import { S3Error } from '../errors.ts'
 import { Bucket } from '../objects.ts'
 import type { S3Request } from '../request.ts'
-import { listMultipartUploads, listObjects } from './listings.ts'
-import {
-  abortMultipartUpload,
-  completeMultipartUpload,
-  createMultipartUpload,
-  uploadPart,
-} from './multipart.ts'
+import { listObjects, listUploads } from './listings.ts'
+import { abortUpload, completeUpload, createUpload, uploadPart } from './multipart.ts'
 import { copyObject, deleteObject, getObject, putObject } from './objects.ts'
 import { type Context, type S3Response, s3Response } from './operation.ts'
 
@@ -28,6 +23,7 @@ const WRITE = ['if-match', 'if-none-match']
 const READ = ['if-match', 'range']
 const LIST = 'prefix delimiter encoding-type max-keys start-after continuation-token fetch-owner'.split(' ')
 const UPLOADS = 'prefix key-marker upload-id-marker max-uploads'.split(' ')
+const UPLOAD = ['uploadId']
 const PART = ['uploadId', 'partNumber']
 
 const bucket = { on: 'bucket', by: [], query: [], conditions: [] } as const
@@ -42,28 +38,16 @@ function createBucket({ request, buckets }: Context): S3Response {
 export const OPERATIONS = {
   CreateBucket: { ...bucket, method: 'PUT', run: createBucket },
   ListObjectsV2: { ...bucket, method: 'GET', by: ['list-type'], query: LIST, run: listObjects },
-  ListMultipartUploads: {
-    ...bucket,
-    method: 'GET',
-    by: ['uploads'],
-    query: UPLOADS,
-    run: listMultipartUploads,
-  },
+  ListMultipartUploads: { ...bucket, method: 'GET', by: ['uploads'], query: UPLOADS, run: listUploads },
   PutObject: { ...key, method: 'PUT', conditions: WRITE, run: putObject },
   CopyObject: { ...key, method: 'PUT', isCopy: true, run: copyObject },
   UploadPart: { ...key, method: 'PUT', by: PART, run: uploadPart },
   GetObject: { ...key, method: 'GET', conditions: READ, run: getObject },
   HeadObject: { ...key, method: 'HEAD', conditions: READ, run: getObject },
   DeleteObject: { ...key, method: 'DELETE', conditions: ['if-match'], run: deleteObject },
-  AbortMultipartUpload: { ...key, method: 'DELETE', by: ['uploadId'], run: abortMultipartUpload },
-  CreateMultipartUpload: { ...key, method: 'POST', by: ['uploads'], run: createMultipartUpload },
-  CompleteMultipartUpload: {
-    ...key,
-    method: 'POST',
-    by: ['uploadId'],
-    conditions: WRITE,
-    run: completeMultipartUpload,
-  },
+  AbortMultipartUpload: { ...key, method: 'DELETE', by: UPLOAD, run: abortUpload },
+  CreateMultipartUpload: { ...key, method: 'POST', by: ['uploads'], run: createUpload },
+  CompleteMultipartUpload: { ...key, method: 'POST', by: UPLOAD, conditions: WRITE, run: completeUpload },
 } as const satisfies Record<string, Operation>
 
 export type OperationName = keyof typeof OPERATIONS

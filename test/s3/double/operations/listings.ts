@@ -62,7 +62,7 @@ export function listObjects(context: Context): S3Response {
   ])
 }
 
-export function listMultipartUploads(context: Context): S3Response {
+export function listUploads(context: Context): S3Response {
   const { request } = context
   const bucket = bucketOf(context)
   const prefix = parameter(request, 'prefix') ?? ''

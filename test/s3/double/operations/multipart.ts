@@ -13,7 +13,7 @@ import {
   xmlResponse,
 } from './operation.ts'
 
-export function createMultipartUpload(context: Context): S3Response {
+export function createUpload(context: Context): S3Response {
   const bucket = bucketOf(context)
   const key = keyOf(context)
   const { id } = bucket.begin(key, context.nowMs, storedHeaders(context))
@@ -31,7 +31,7 @@ export function uploadPart(context: Context): S3Response {
   return s3Response(200, { etag })
 }
 
-export function completeMultipartUpload(context: Context): S3Response {
+export function completeUpload(context: Context): S3Response {
   const bucket = bucketOf(context)
   const upload = uploadOf(context)
   const named = [...context.body.toString().matchAll(/<Part>(.*?)<\/Part>/gs)].map(([, part]) => part!)
@@ -47,7 +47,7 @@ export function completeMultipartUpload(context: Context): S3Response {
   )
 }
 
-export function abortMultipartUpload(context: Context): S3Response {
+export function abortUpload(context: Context): S3Response {
   bucketOf(context).uploads.delete(uploadOf(context).id)
   return s3Response(204)
 }
