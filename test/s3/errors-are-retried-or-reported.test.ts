@@ -156,11 +156,11 @@ it('a mark of a former owner that arrives late is none', async () => {
   expect(await store.size('_SUCCESS')).toBeNull()
 })
 
-it('names with every character of query folders are signed and copied right', async () => {
+it('names with every character of folders, above the data set as well, are signed and copied right', async () => {
   const name = 'credentials/query=keyword.a%20b%2F%C3%BC@c._-/import_window=all/part-00000.csv'
-  const own = await here.open({ prefix: 'a/b=c' }).own(newOwner())
+  const own = await here.open({ prefix: 'a%20/b=ü c' }).own(newOwner())
   await own.create('_state/sealed/0', ['x'])
   await own.publish('_state/sealed/0', name)
-  expect([...here.double.objects(BUCKET).keys()]).toContain(`a/b=c/${name}`)
+  expect([...here.double.objects(BUCKET).keys()]).toContain(`a%20/b=ü c/${name}`)
   expect(await own.list('credentials')).toEqual(['query=keyword.a%20b%2F%C3%BC@c._-'])
 })
