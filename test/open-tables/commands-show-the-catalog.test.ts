@@ -88,13 +88,10 @@ const ofAnotherApi = (line: string, body: object) =>
   line.includes('/config') ? { defaultBranch: 'main' } : body
 
 it.each<[name: string, code: number, says: RegExp, settings: Partial<RestCatalog>]>([
+  ['of nothing', 2, /The catalog responds with 404/, { onRequest: () => 404 }],
   ['of another API', 2, /No Iceberg REST catalog/, { onResponse: ofAnotherApi }],
-  [
-    'of an unknown warehouse',
-    1,
-    /The catalog responds with 404/,
-    { configuresAny: true, warehouse: 'other' },
-  ],
+  ['without the warehouse', 2, /Unknown warehouse/, { warehouse: 'other' }],
+  ['of any warehouse', 1, /The catalog responds with 404/, { configuresAny: true, warehouse: 'other' }],
 ])('an address %s is refused by check, and by a run before any request', async (_, code, says, settings) => {
   const { world, catalog, command } = await dataSet()
   Object.assign(catalog, settings)

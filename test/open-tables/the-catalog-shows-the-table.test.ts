@@ -227,16 +227,6 @@ it('a namespace that may not be made is told of before anything is requested; ma
   await expectInLine({ world, catalog })
 })
 
-it.each([
-  ['no catalog', (catalog: RestCatalog) => ({ uri: `${catalog.url}/nothing` })],
-  ['no such warehouse', () => ({ warehouse: 'pond' })],
-] as const)('%s: refused before anything is requested', async (_, settings) => {
-  const { world, catalog } = await cataloged()
-  world.load = { ...world.load, catalog: { ...OURS, uri: catalog.url, ...settings(catalog) } }
-  await expect(world.run()).rejects.toMatchObject({ kind: 'config' })
-  expect(world.service.received).toEqual([])
-})
-
 it('a refused token is refused before anything is requested; it is in no error and in no file', async () => {
   const { world, catalog } = await cataloged()
   world.env.CATALOG_TOKEN = 'a-wrong-token-of-the-catalog'

@@ -57,6 +57,12 @@ it('uploads of others stay when uploads of a crashed owner are aborted, whatever
   expect(uploadIds()).toEqual([...others, ...later])
 })
 
+it('an upload that fails is aborted', async () => {
+  here.double.cues.fail({ operation: 'UploadPart' }, { code: 'AccessDenied', times: 9 })
+  await expect(writeShard(await open().own(newOwner()))).rejects.toThrow()
+  expect(uploadIds()).toEqual([])
+})
+
 it('an owner that ends aborts nothing: what has begun meanwhile is of the next one', async () => {
   const own = await open().own(newOwner())
   await own.takeOver([])
