@@ -112,15 +112,19 @@ describe('the searches left', () => {
     expect(service.counters.searchesRemaining).toBe(310)
   })
 
-  it.each(['many', '-1', '9007199254740992'])('stay unknown when the header is %j', async (value) => {
-    const server = await serve((_request, response) => {
-      response.setHeader('x-flare-global-searches-remaining', value)
-      sendPage(response, null)
-    })
-    const service = open(server.url)
-    await collect(service, domainChain())
-    expect(service.counters.searchesRemaining).toBeNull()
-  })
+  it.each([null, 'many', '-1', '9007199254740992'])(
+    'stay unknown when the header is %j, and nothing is stopped',
+    async (value) => {
+      const server = await serve((_request, response, index) => {
+        if (value !== null) response.setHeader('x-flare-global-searches-remaining', value)
+        sendPage(response, index < 5 ? `c${index}` : null)
+      })
+      const monthly = { searches: 100, before: new Map() }
+      const service = open(server.url, { limits: { minSearchesRemaining: 100_000, monthly } })
+      expect(await collect(service, domainChain())).toHaveLength(6)
+      expect(service.counters).toMatchObject({ searchesSpent: null, searchesRemaining: null })
+    },
+  )
 })
 
 it('a page costs a search for each 100 rows, or as many as are set, or one search', () => {

@@ -1,18 +1,27 @@
 import { createServer } from 'node:net'
 import { describe, expect, it } from 'vitest'
+import { PageSizes } from '../../src/extract/index.ts'
 import { portOf } from '../support/listening.ts'
 import { collect, domainChain, failure, fakeClock, open, sendJson, sendPage, serve } from './support.ts'
 
 describe('a failed request', () => {
-  it.each([408, 503])('is sent again after status %i', async (status) => {
-    const server = await serve((_request, response, index) =>
-      index === 0 ? response.writeHead(status).end('<html>oops</html>') : sendPage(response, null),
-    )
+  // In halves only after some that a page of the size may cause: `outcomes-decide-what-comes-next`.
+  it.each([
+    [1, 408, {}],
+    [3, 500, {}],
+    [3, 503, {}],
+    [3, 504, { 'retry-after': '1' }],
+  ])('is sent again as it was after %i times status %i %j', async (times, status, headers) => {
+    const server = await serve((_request, response, index) => {
+      if (index < times) response.writeHead(status, headers).end('<html>oops</html>')
+      else sendPage(response, null)
+    })
     const service = open(server.url, { clock: fakeClock() })
-    const pages = await collect(service, domainChain())
-    expect(pages[0]?.requests).toBe(2)
-    expect(service.counters).toMatchObject({ requests: 2, retries: 1 })
-    expect(server.received[1]?.body).toBe(server.received[0]?.body)
+    const sizes = new PageSizes(10_000, { limit: null, bindsSizes: false })
+    const [page] = await collect(service, domainChain({ sizes }))
+    expect(page?.requests).toBe(times + 1)
+    expect(service.counters).toMatchObject({ requests: times + 1, retries: times })
+    expect(new Set(server.received.map(({ body }) => body)).size).toBe(1)
   })
 
   it.each([0, 2])('fails after the first request and %i retries', async (retries) => {

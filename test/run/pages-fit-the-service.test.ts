@@ -69,37 +69,6 @@ describe('a service that serves no more than 300 rows in time', () => {
   })
 })
 
-it.each(some(['hang', 'stall', 'drip'] as const, 1))(
-  'a page whose response does not come in time is requested again in the same size: %s',
-  async (kind) => {
-    const faults = [{ kind, requests: [2] }]
-    const sandbox = await sandboxOf({ records: 300, domains: [DOMAIN], faults })
-    const here = exportsTo()
-    const extract = EXTRACT.replace('max_requests: none', 'page_size: 100')
-    const summary = await here.run(sandbox.baseUrl, sandbox.token, extract, 'timeout: 2s')
-    expect(summary).toMatchObject({ status: 'complete', rows: 300, retries: 1, repeated: 0 })
-    expect(new Set(searchesOf(sandbox.requests).map(sizeOf))).toEqual(new Set([100]))
-    expect(new Set(here.ids()).size).toBe(300)
-  },
-)
-
-it('a response with Retry-After does not reduce the page size', async () => {
-  const sandbox = await sandboxOf({
-    records: 20,
-    domains: [DOMAIN],
-    faults: [
-      { kind: 'status', status: 504, retryAfter: '1', requests: [1] },
-      { kind: 'status', status: 503, requests: [2] },
-      { kind: 'status', status: 500, requests: [3] },
-      { kind: 'reset', requests: [4] },
-    ],
-  })
-  const here = exportsTo()
-  const summary = await here.run(sandbox.baseUrl, sandbox.token, EXTRACT)
-  expect(summary).toMatchObject({ status: 'complete', rows: 20, retries: 4 })
-  expect(new Set(searchesOf(sandbox.requests).map(sizeOf))).toEqual(new Set([10_000]))
-})
-
 const troubles = [
   ['an outage of HTML 502s', { kind: 'html', requests: [3, 4, 5, 6] }, 9],
   ['a 504', { kind: 'status', status: 504, requests: [3] }, 6],

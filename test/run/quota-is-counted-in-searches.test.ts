@@ -4,7 +4,7 @@ import { readPlan } from '../../src/data-set/index.ts'
 import { runOptions } from '../../src/run-options.ts'
 import { sendPage, serveSearches } from '../extract/support.ts'
 import { THOROUGH } from '../support/thorough.ts'
-import { exportsTo, itemAt, sandboxOf, worldAt } from './world.ts'
+import { exportsTo, sandboxOf, worldAt } from './world.ts'
 
 const DOMAINS = ['a.example', 'b.example', 'c.example', 'd.example']
 const EXTRACT = `domains: [${DOMAINS.join(', ')}], concurrency: 4, max_requests: none, page_size: 500`
@@ -63,25 +63,6 @@ describe.each([
       requests: 0,
     })
     expect(searches()).toBe(sent)
-  })
-})
-
-test('without the header, nothing is counted or stopped', async () => {
-  const server = await serveSearches((request, response) => {
-    const { from = 'c0' } = request.json as { from?: string }
-    const page = Number(from.slice(1))
-    const items = [itemAt(900_000_000 + page, `2024-01-01T00:00:0${page}Z`)]
-    sendPage(response, page < 5 ? `c${page + 1}` : null, items)
-  })
-  const here = exportsTo()
-  const extract = 'domains: [acme.com], min_searches_remaining: 100000, monthly_searches: 100'
-  const summary = await here.run(server.url, 'token', extract)
-  expect(summary).toMatchObject({
-    status: 'complete',
-    rows: 6,
-    requests: 6,
-    searchesSpent: null,
-    searchesRemaining: null,
   })
 })
 
