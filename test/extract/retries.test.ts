@@ -11,17 +11,22 @@ describe('a failed request', () => {
     [3, 500, {}],
     [3, 503, {}],
     [3, 504, { 'retry-after': '1' }],
+    // Web pages after an answer of the service say nothing of the cursor.
+    [2, 400, {}],
+    [2, 404, {}],
+    [2, 410, {}],
+    [2, 502, {}],
   ])('is sent again as it was after %i times status %i %j', async (times, status, headers) => {
     const server = await serve((_request, response, index) => {
-      if (index < times) response.writeHead(status, headers).end('<html>oops</html>')
-      else sendPage(response, null)
+      if (index > 0 && index <= times) response.writeHead(status, headers).end('<html>oops</html>')
+      else sendPage(response, index === 0 ? 'a cursor' : null)
     })
     const service = open(server.url, { clock: fakeClock() })
     const sizes = new PageSizes(10_000, { limit: null, bindsSizes: false })
-    const [page] = await collect(service, domainChain({ sizes }))
+    const [, page] = await collect(service, domainChain({ sizes }))
     expect(page?.requests).toBe(times + 1)
-    expect(service.counters).toMatchObject({ requests: times + 1, retries: times })
-    expect(new Set(server.received.map(({ body }) => body)).size).toBe(1)
+    expect(service.counters).toMatchObject({ requests: times + 2, retries: times })
+    expect(new Set(server.received.slice(1).map(({ body }) => body)).size).toBe(1)
   })
 
   it.each([0, 2])('fails after the first request and %i retries', async (retries) => {

@@ -68,22 +68,3 @@ describe('a service that serves no more than 300 rows in time', () => {
     expect(new Set(here.ids()).size).toBe(ROWS)
   })
 })
-
-const troubles = [
-  ['an outage of HTML 502s', { kind: 'html', requests: [3, 4, 5, 6] }, 9],
-  ['a 504', { kind: 'status', status: 504, requests: [3] }, 6],
-  ['a 408', { kind: 'status', status: 408, requests: [3] }, 6],
-  ['an HTML 404', { kind: 'html', status: 404, requests: [3] }, 6],
-  ['an HTML 400', { kind: 'html', status: 400, requests: [3] }, 6],
-  ['an HTML 410', { kind: 'html', status: 410, requests: [3] }, 6],
-] as const
-it.each(some(troubles, 2))(
-  'without windows, after %s the cursor is requested again, with no filter',
-  async (_name, fault, sent) => {
-    const sandbox = await sandboxOf({ records: 50, domains: [DOMAIN], ignoreFilters: true, faults: [fault] })
-    const here = exportsTo()
-    const summary = await here.run(sandbox.baseUrl, sandbox.token, `domains: [${DOMAIN}], page_size: 10`)
-    expect(summary).toMatchObject({ status: 'complete', rows: 50, requests: sent })
-    for (const { body } of searchesOf(sandbox.requests)) expect(body).not.toHaveProperty('filters')
-  },
-)
