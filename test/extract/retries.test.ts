@@ -29,12 +29,18 @@ describe('a failed request', () => {
     expect(new Set(server.received.slice(1).map(({ body }) => body)).size).toBe(1)
   })
 
-  it.each([0, 2])('fails after the first request and %i retries', async (retries) => {
-    const server = await serve((_request, response) => response.writeHead(500).end())
+  it.each([
+    [0, 500],
+    [2, 503],
+  ])('fails after the first request and %i retries with status %i', async (retries, status) => {
+    const server = await serve((_request, response) => response.writeHead(status).end())
     const service = open(server.url, { clock: fakeClock(), settings: { retries } })
-    const error = await failure(collect(service, domainChain()))
+    const error = await failure(collect(service, domainChain({ pageSize: 60 })))
     expect(error.kind).toBe('transient')
     expect(error.message).toContain(`failed after ${retries + 1} attempt`)
+    // A gateway may give up large pages.
+    const hint = 'If only pages of this size fail (60 rows), lower extract.page_size.'
+    expect(error.message.includes(hint)).toBe(status === 503)
     expect(server.received).toHaveLength(retries + 1)
     expect(service.counters).toMatchObject({ requests: retries + 1, retries })
   })

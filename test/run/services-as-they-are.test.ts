@@ -136,23 +136,6 @@ test('an outage leaves the cursor as it is, and the next run goes on with it', a
   expect(server.received.slice(sent).map(({ json }) => JSON.parse(String(json.from)).start)).toEqual([40, 80])
 })
 
-test('a 503 that comes at one size only ends with a message that names page_size', async () => {
-  const server = await madeUpService({ rows: seconds(100) })
-  server.habits.fault = ({ json }, response) => {
-    if ((json.size as number) < 50) return false
-    response.writeHead(503).end('no healthy upstream')
-    return true
-  }
-  const here = exportsTo()
-  const failed = await here.run(server.url, 'token', extractOf('page_size: 60'))
-  expect(failed.failures[0]?.message).toContain(
-    'If only pages of this size fail (60 rows), lower extract.page_size.',
-  )
-  expect(await here.run(server.url, 'token', extractOf('page_size: 40'))).toMatchObject({
-    status: 'complete',
-  })
-})
-
 describe('a refusal is the verdict on its query', () => {
   const names = (count: number) => Array.from({ length: count }, (_, i) => `d${i}.example`)
   /** A run against a service that refuses queries of some numbers. */
