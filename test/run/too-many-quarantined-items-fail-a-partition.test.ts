@@ -134,6 +134,12 @@ it('a higher limit goes on from the next cursor, and every item is exported or q
   const [rows, rejected] = [world.ids(), await world.rejected()]
   expect([rows.length, rejected.length]).toEqual([460, 143])
   expect(new Set([...rows, ...rejected]).size).toBe(603)
+  const entries = Object.values(await world.quarantine()).flat()
+  for (const entry of entries) {
+    expect(Object.keys(entry)).toEqual(['partition', 'page', 'index', 'id', 'issues', 'item'])
+    // Each page has ten thousand ids.
+    expect(entry.page).toBe(1 + Math.floor(Number(entry.id) / 10_000))
+  }
   expect((await readStatus(await world.read())).totals).toMatchObject({ rows: 460, quarantined: 143 })
   expect(world.server.received).toHaveLength(4)
 })
