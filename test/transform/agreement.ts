@@ -71,6 +71,19 @@ export function isEqual({ read, plain }: Readers, body: Buffer, context: PageCon
   return 'rows' in a!
 }
 
+/** The page of some items, or of their JSON, on which both readers agree. */
+export function agreedPage(
+  items: readonly (object | string)[],
+  plan: Partial<DecodeSettings> = {},
+  context = pageContext(),
+): DecodedPage {
+  const readers = readersOf(decodeSettings(plan))
+  const texts = items.map((item) => (typeof item === 'string' ? item : JSON.stringify(item)))
+  const body = Buffer.from(`{"items":[${texts}],"next":null}`)
+  expect(isEqual(readers, body, context)).toBe(true)
+  return readers.read(body, context)
+}
+
 function resultOf(decode: () => DecodedPage): object {
   try {
     const page = decode()

@@ -3,26 +3,18 @@ import { expect, test } from 'vitest'
 import type { ExtraField } from '../../src/core/index.ts'
 import { type DecodeSettings, KNOWN_EXTRAS } from '../../src/rows/index.ts'
 import { cases } from '../support/thorough.ts'
-import { isEqual, unknownField } from './agreement.ts'
+import { agreedPage, unknownField } from './agreement.ts'
 import { credential, source } from './credentials.ts'
-import { readersOf } from './plain-pages.ts'
-import { decodeSettings, pageContext, type Row, rowsOf } from './plans.ts'
+import { type Row, rowsOf } from './plans.ts'
 
 const SECRET = 'sunflower-42'
-
-function decoded(items: string, extras: readonly ExtraField[], plan: Partial<DecodeSettings> = {}) {
-  const paths = readersOf(decodeSettings({ extras, ...plan }))
-  const body = Buffer.from(`{"items":[${items}],"next":null}`)
-  expect(isEqual(paths, body, pageContext())).toBe(true)
-  return paths.plain(body, pageContext())
-}
 
 function withField(json: string, changes: Readonly<Record<string, unknown>> = {}): string {
   return `${JSON.stringify(credential(changes)).slice(0, -1)},${json}}`
 }
 
 function extraValue(json: string, field: ExtraField, changes = {}, plan: Partial<DecodeSettings> = {}) {
-  const page = decoded(withField(json, changes), [field], plan)
+  const page = agreedPage([withField(json, changes)], { extras: [field], ...plan })
   expect(page.quarantined).toEqual([])
   return (rowsOf(page)[0] as Row)[field.name]
 }
@@ -31,7 +23,7 @@ test('documented fields are columns after the others, in the order of the plan',
   const extras = [KNOWN_EXTRAS[2]!, KNOWN_EXTRAS[0]!, KNOWN_EXTRAS[3]!, KNOWN_EXTRAS[1]!]
   const full = { url: 'https://a.example', pii_tags: ['email', 'é'] }
   const item = credential({ event_uid: 'leak/1', credential_hash: 'c0ffee', source: source(full) })
-  const page = decoded(JSON.stringify(item), extras)
+  const page = agreedPage([item], { extras })
   const row = rowsOf(page)[0]!
   expect(Object.keys(row).slice(-4)).toEqual(
     'source_pii_tags event_uid source_url credential_hash'.split(' '),
@@ -61,7 +53,7 @@ test('a missing or null value is null, also if the source or an object on its pa
   }
   const nulls = { event_uid: null, a: { b: null }, source: source({ url: null, pii_tags: null, a: null }) }
   for (const changes of [{}, { source: null }, nulls, { a: null }, { a: {} }]) {
-    const page = decoded(JSON.stringify(credential(changes)), extras)
+    const page = agreedPage([credential(changes)], { extras })
     expect(rowsOf(page)[0]).toMatchObject(nothing)
   }
 })
@@ -125,10 +117,7 @@ test('a value of another type, also of an object on its path, breaks the schema 
     unknownField('owner', 'source.owner.name', 'string'),
   ]
   const issues = (changes: Readonly<Record<string, unknown>>) => {
-    const page = decoded(
-      `${JSON.stringify(credential({ id: 7 }))},${JSON.stringify(credential(changes))}`,
-      extras,
-    )
+    const page = agreedPage([credential({ id: 7 }), credential(changes)], { extras })
     expect(page.rows).toBe(1)
     expect(page.quarantined).toHaveLength(1)
     return page.quarantined[0]!.issues.map(({ path, message }) => `${path}: ${message}`)
@@ -153,7 +142,7 @@ test('a value of another type, also of an object on its path, breaks the schema 
   // In addition to the issues of the schema itself.
   expect(issues({ domain: 7, d: [] })).toEqual([expect.stringContaining('domain: '), `d: ${type('object')}`])
   for (const json of ['1e-400', '2e-324', '9007199254740990.5']) {
-    const page = decoded(withField(`"x":${json}`, {}), [unknownField('x', 'x', 'int64')])
+    const page = agreedPage([withField(`"x":${json}`)], { extras: [unknownField('x', 'x', 'int64')] })
     expect(page.quarantined.map(({ issues }) => issues[0]?.path)).toEqual(['x'])
   }
 })
@@ -169,17 +158,17 @@ test('fields that are not in the plan are counted, also beside the path of an ex
     other: 1,
     source: source({ url: 'u', c: { y: 1, w: 1 }, owner: 1 }),
   })
-  const page = decoded(JSON.stringify(item), extras)
+  const page = agreedPage([item], { extras })
   expect(page.unknownFields).toEqual({ other: 1, 'source.owner': 1, 'a.b.z': 1, 'a.q': 1, 'source.c.w': 1 })
 })
 
 test('a documented field is exported unchanged, and quarantine shows the digest only if the plan has it', () => {
-  const item = JSON.stringify(credential({ event_uid: SECRET, credential_hash: 'c0ffee', domain: 7 }))
-  const quarantined = (extras: readonly ExtraField[]) => decoded(item, extras).quarantined[0]!.item
+  const item = credential({ event_uid: SECRET, credential_hash: 'c0ffee', domain: 7 })
+  const quarantined = (extras: readonly ExtraField[]) => agreedPage([item], { extras }).quarantined[0]!.item
   expect(quarantined([])).toMatchObject({ credential_hash: '[REDACTED]' })
   expect(quarantined([KNOWN_EXTRAS[0]!])).toMatchObject({ credential_hash: '[REDACTED]' })
   expect(quarantined([KNOWN_EXTRAS[1]!])).toMatchObject({ credential_hash: 'c0ffee' })
   const note = unknownField('note', 'note', 'string')
-  const broken = decoded(withField('"note":"n"', { domain: 7 }), [note])
+  const broken = agreedPage([withField('"note":"n"', { domain: 7 })], { extras: [note] })
   expect(broken.quarantined[0]!.item).toMatchObject({ note: '[REDACTED]' })
 })

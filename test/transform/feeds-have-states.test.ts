@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import { type FeedIds, ownFields } from '../../src/rows/index.ts'
-import { isEqual } from './agreement.ts'
+import { agreedPage } from './agreement.ts'
 import { credential } from './credentials.ts'
 import { readersOf } from './plain-pages.ts'
 import { decodeSettings, pageContext, rowsOf } from './plans.ts'
 
-const plan = decodeSettings({ resource: 'feed', extras: ownFields('feed', []) })
+const PLAN = { resource: 'feed', extras: ownFields('feed', []) } as const
 const context = (feed: FeedIds) => pageContext({ query: { type: 'tenant' }, feed })
 
 /** Feeds have no hash_type, and sources without is_alert_enabled. */
@@ -23,10 +23,7 @@ test('the states of a feed are columns', () => {
     item(2, {}),
     item(3, { ignored_at: 'yesterday' }),
   ]
-  const paths = readersOf(plan)
-  const feed = { earlier: [], front: 0 }
-  expect(isEqual(paths, body(items), context(feed))).toBe(true)
-  const page = paths.plain(body(items), context(feed))
+  const page = agreedPage(items, PLAN, context({ earlier: [], front: 0 }))
   expect(
     rowsOf(page).map(({ remediated_at, ignored_at, hash_type }) => [remediated_at, ignored_at, hash_type]),
   ).toEqual([
@@ -37,7 +34,7 @@ test('the states of a feed are columns', () => {
 })
 
 test('a page meets the front of a feed only by an id of the front', () => {
-  const paths = readersOf(plan)
+  const paths = readersOf(decodeSettings(PLAN))
   const ids = (...of: number[]) => ({
     rows: Int32Array.from(of.flatMap((id) => [id, 0])),
     rejected: new Int32Array(0),

@@ -1,23 +1,16 @@
 import { expect, it } from 'vitest'
 import { type DecodeSettings, KNOWN_EXTRAS } from '../../src/rows/index.ts'
-import { isEqual, unknownField } from './agreement.ts'
+import { agreedPage, unknownField } from './agreement.ts'
 import { credential, source } from './credentials.ts'
-import { readersOf } from './plain-pages.ts'
-import { decodeSettings, pageContext, type Row, rowsOf } from './plans.ts'
+import { type Row, rowsOf } from './plans.ts'
 
 const MASK_KEY = Buffer.from('an example key of thirty-two bytes')
 
-function decoded(items: readonly (object | string)[], plan: Partial<DecodeSettings> = {}) {
-  const readers = readersOf(decodeSettings({ maskKey: MASK_KEY, ...plan }))
-  const texts = items.map((item) => (typeof item === 'string' ? item : JSON.stringify(item)))
-  const body = Buffer.from(`{"items":[${texts}],"next":null}`)
-  expect(isEqual(readers, body, pageContext())).toBe(true)
-  const page = readers.read(body, pageContext())
-  return { ...page, table: rowsOf(page) as readonly Row[] }
-}
+const decoded = (items: readonly (object | string)[], plan: Partial<DecodeSettings> = {}) =>
+  agreedPage(items, { maskKey: MASK_KEY, ...plan })
 
 function rowOf(item: Readonly<Record<string, unknown>>, plan: Partial<DecodeSettings> = {}): Row {
-  return decoded([credential(item)], plan).table[0]!
+  return rowsOf(decoded([credential(item)], plan))[0]!
 }
 
 const URLS = [
@@ -118,7 +111,7 @@ it('an additional column that contains the secret is withheld as a whole', () =>
     source: source({ url: `https://${hash}/` }),
   })
   const json = `${JSON.stringify(item).slice(0, -1)},"deep":{"a":[1,{"b":${JSON.stringify(hash)},"b":2}]},"at":"2024-01-02T03:04:05Z"}`
-  expect(decoded([json], { extras: EXTRAS }).table[0]).toMatchObject({
+  expect(rowsOf(decoded([json], { extras: EXTRAS }))[0]).toMatchObject({
     note: '[REDACTED]',
     deep: '"[REDACTED]"',
     event_uid: '[REDACTED]',
