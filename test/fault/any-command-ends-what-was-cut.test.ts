@@ -3,6 +3,7 @@ import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { shardPaths } from '../support/read-shards.ts'
 import { exits } from '../support/run-cli.ts'
 import { cases, seedOf, some, THOROUGH } from '../support/thorough.ts'
 import {
@@ -20,7 +21,7 @@ import {
   worldsOfFile,
 } from './changes-world.ts'
 import { rowsOf } from './rows.ts'
-import { shardPaths, treeHashes } from './support.ts'
+import { treeHashes } from './support.ts'
 
 const ALL = Object.keys(CHANGES)
 const NEXT = Object.keys(FOLLOWERS)

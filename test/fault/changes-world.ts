@@ -14,12 +14,13 @@ import { BUCKET, mirror, putObject, startBucket } from '../support/bucket.ts'
 import { wordsOf, writeInputs } from '../support/command-words.ts'
 import { inThisProcess } from '../support/in-this-process.ts'
 import { quarantineOf } from '../support/quarantine.ts'
+import { shardPaths } from '../support/read-shards.ts'
 import { exits } from '../support/run-cli.ts'
 import { startSandbox } from '../support/sandbox.ts'
 import { PIPELINE, workspaceFor } from '../support/workspace.ts'
 import { withDiskFault } from './disk-fault-here.ts'
 import { rowsOf } from './rows.ts'
-import { diskFault, type Ended as EndedProcess, runCli, shardPaths, treeHashes } from './support.ts'
+import { diskFault, type Ended as EndedProcess, runCli, treeHashes } from './support.ts'
 
 const BY_QUERY = { format: 'csv', partition_by: ['query'], shard_rows: 15 }
 

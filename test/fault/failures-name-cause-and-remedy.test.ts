@@ -93,10 +93,6 @@ const CASES: Readonly<Record<string, Case>> = {
     fail: ({ start, here }) => start(diskFault(here.output, 'room:150000')),
     ...{ code: 1, state: 'stopped', cause: /The disk has room for 0\.\d MB more/ },
   },
-  'a wrong token': {
-    fail: ({ start }) => start({ SPILLWAY_TOKEN: 'not-the-token-of-anybody' }),
-    ...{ code: 3, state: 'stopped', cause: /The service responded with 401/ },
-  },
   'an empty token': {
     fail: ({ start }) => start({ SPILLWAY_TOKEN: '' }),
     ...{ code: 2, state: 'stopped', cause: /SPILLWAY_TOKEN is (?:empty|not set)/ },

@@ -1,7 +1,8 @@
 import { renameSync, rmSync } from 'node:fs'
 import { cp, readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { beforeAll, expect, test } from 'vitest'
+import { scratchFolder } from '../support/at-the-end.ts'
 import type { Fault, LoggedRequest } from '../support/sandbox.ts'
 import {
   CHECKPOINT,
@@ -40,10 +41,6 @@ beforeAll(async () => {
   const names = clean.calls.filter((call) => call.startsWith('link credentials'))
   kept.killed = await keep((output) => ({ env: diskFault(output, `kill:${names[names.length >> 1]}`) }), null)
   kept.complete = await keep({}, 0)
-})
-
-afterAll(async () => {
-  for (const folder of Object.values(kept)) await rm(folder, { recursive: true, force: true })
 })
 
 const middle = (bytes: Buffer): Buffer => flipped(bytes, bytes.length >> 1)
@@ -188,7 +185,7 @@ async function keep(
   return trial(EXPORT, async ({ run, workspace }) => {
     const ended = await run(typeof settings === 'function' ? settings(workspace.output) : settings)
     expect(ended.code, ended.stderr).toBe(code)
-    const folder = `${workspace.folder}-kept`
+    const folder = scratchFolder()
     await cp(workspace.output, folder, {
       recursive: true,
       // What belongs to a killed process.

@@ -1,8 +1,8 @@
-import { cp, mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { cp, mkdir, readFile, rename, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { anError } from '../disk/errors.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
 import { treeHashes } from './support.ts'
 import { scenario, trial } from './trial.ts'
 
@@ -12,13 +12,12 @@ const QUERY = 'credentials/query=domain.quillmere.net'
 let kept: string
 
 beforeAll(async () => {
-  kept = await mkdtemp(join(tmpdir(), 'spillway-kept-'))
+  kept = scratchFolder()
   await trial(EXPORT, async ({ runHere, workspace }) => {
     expect(await runHere()).toMatchObject({ status: 'complete' })
     await cp(workspace.output, kept, { recursive: true })
   })
 })
-afterAll(() => rm(kept, { recursive: true, force: true }))
 
 describe.skipIf(process.platform === 'win32')('a symbolic link below load.path is not followed:', () => {
   const names = [

@@ -1,19 +1,12 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { DuckDBInstance } from '@duckdb/node-api'
-import { afterAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { quarantineOf } from '../support/quarantine.ts'
+import { sql } from '../support/read-shards.ts'
 import { exits } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
 import { startAttack } from './hostile-run.ts'
 import { credential } from './hostile-service.ts'
-
-const duckdb = await DuckDBInstance.create(':memory:', { threads: '1' })
-const connection = await duckdb.connect()
-afterAll(() => {
-  connection.closeSync()
-  duckdb.closeSync()
-})
 
 /** Every row as strings, which DuckDB makes of the column types. */
 async function rowsIn(output: string, format: 'parquet' | 'csv'): Promise<unknown[][]> {
@@ -25,7 +18,7 @@ async function rowsIn(output: string, format: 'parquet' | 'csv'): Promise<unknow
       ? `read_parquet(${files})`
       : `read_csv(${files}, header = true, types = {'id': 'BIGINT', 'known_password_id': 'VARCHAR', ${types}})`
   const terms = ['id::varchar', 'known_password_id', ...TIMES.map(time)]
-  return (await connection.runAndReadAll(`select ${terms} from ${table} order by identity_name`)).getRowsJS()
+  return (await sql(`select ${terms} from ${table} order by identity_name`)).map((row) => Object.values(row))
 }
 
 const TIMES = ['imported_at', 'source_breached_at', 'source_leaked_at']

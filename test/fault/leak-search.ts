@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { gunzipSync } from 'node:zlib'
-import { DuckDBInstance } from '@duckdb/node-api'
+import { sql } from '../support/read-shards.ts'
 
 /** A planted secret, and the name under which it is reported. */
 export type Canary = { readonly name: string; readonly value: string }
@@ -80,19 +80,13 @@ export async function haystacksOf(folder: string): Promise<readonly Haystack[]> 
 
 /** Everything that a reader can see: values, statistics, key-value metadata. */
 async function parquetText(path: string): Promise<Buffer> {
-  const instance = await DuckDBInstance.create(':memory:', { threads: '1' })
-  const connection = await instance.connect()
-  try {
-    const texts: string[] = []
-    for (const from of ['read_parquet', 'parquet_metadata', 'parquet_kv_metadata']) {
-      const rows = await connection.runAndReadAll(`SELECT * FROM ${from}('${path}')`)
-      for (const row of rows.getRows())
-        for (const value of row)
-          texts.push(value instanceof Object && 'bytes' in value ? String(value.bytes) : String(value))
-    }
-    return Buffer.from(texts.join('\n'))
-  } finally {
-    connection.closeSync()
-    instance.closeSync()
-  }
+  const texts: string[] = []
+  for (const from of ['read_parquet', 'parquet_metadata', 'parquet_kv_metadata'])
+    for (const row of await sql(`SELECT * FROM ${from}('${path}')`)) texts.push(...textsIn(row))
+  return Buffer.from(texts.join('\n'))
+}
+
+function textsIn(value: unknown): string[] {
+  if (value instanceof Uint8Array) return [Buffer.from(value).toString()]
+  return value instanceof Object ? Object.values(value).flatMap(textsIn) : [String(value)]
 }

@@ -8,11 +8,12 @@ import { storeAt } from '../disk/temporary-store.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
 import { inThisProcess } from '../support/in-this-process.ts'
 import { writeKeyPair } from '../support/key-pair.ts'
+import { shardPaths } from '../support/read-shards.ts'
 import { exits, runCli } from '../support/run-cli.ts'
 import { newWorkspace, type PipelineParts, type Workspace } from '../support/workspace.ts'
 import { withDiskFault } from './disk-fault-here.ts'
 import { missingRows, rowsOf } from './rows.ts'
-import { diskFault, shardPaths } from './support.ts'
+import { diskFault } from './support.ts'
 
 const WINDOWS = { from: '2024-01-01', until: '2024-05-01', every: 'month' }
 const parts = (load: PipelineParts['load'] = {}): PipelineParts => ({

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
-import { cp, mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { cp } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { scratchFolder } from '../support/at-the-end.ts'
 import { random } from '../support/random.ts'
 import { exits } from '../support/run-cli.ts'
 import type { Fault, LoggedRequest } from '../support/sandbox.ts'
@@ -67,12 +67,10 @@ describe.each(KINDS)('during $what, $settings:', ({ settings, redo }) => {
       if (redo) expect((await run()).code).toBe(0)
       const args = redo ? ['--redo', '*', '--max-requests', '5'] : ['--max-requests', '5']
       await exits(4, run({ args }))
-      unfinished = await mkdtemp(join(tmpdir(), 'spillway-kept-'))
+      unfinished = scratchFolder()
       await cp(workspace.output, unfinished, { recursive: true })
     })
   })
-
-  afterAll(() => rm(unfinished, { recursive: true, force: true }))
 
   /** Runs a copy of it, damages that when a request has come, and perhaps kills the run at the next one. */
   async function damagedAt(request: number, isKilled: boolean, damage: (output: string) => string) {

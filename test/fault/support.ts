@@ -104,10 +104,6 @@ export async function shardHashes(output: string): Promise<Map<string, string>> 
   return new Map([...all].filter(([path, hash]) => hash !== '' && !path.startsWith('_')))
 }
 
-export async function shardPaths(output: string): Promise<readonly string[]> {
-  return [...(await shardHashes(output)).keys()]
-}
-
 /**
  * The manifest without what differs between exports of the same data: runs, `data_set_id`, the port of the sandbox, and
  * the partition that counts an item without a readable time (its chain's current one). `totals` counts them all.

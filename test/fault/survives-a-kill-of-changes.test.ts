@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { quarantineOf } from '../support/quarantine.ts'
+import { shardPaths } from '../support/read-shards.ts'
 import { exits } from '../support/run-cli.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import {
@@ -16,7 +17,7 @@ import {
   worldsOfFile,
 } from './changes-world.ts'
 import { missingRows, rowsOf } from './rows.ts'
-import { concurrently, shardHashes, shardPaths } from './support.ts'
+import { concurrently, shardHashes } from './support.ts'
 import { type Sample, sampledCalls } from './trial.ts'
 
 const worldOf = worldsOfFile()
