@@ -1,21 +1,13 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { onTestFinished } from 'vitest'
 import type { OwnedStore, Store } from '../../src/core/index.ts'
 import { diskStore } from '../../src/disk/index.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
 
 export type TemporaryStore = { readonly store: Store; readonly root: string }
 
-export function temporaryFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'spillway-test-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  return folder
-}
-
 /** A store in a folder that does not exist yet. */
 export function temporaryStore(): TemporaryStore {
-  const root = join(temporaryFolder(), 'data')
+  const root = join(scratchFolder(), 'data')
   return { root, store: storeAt(root) }
 }
 

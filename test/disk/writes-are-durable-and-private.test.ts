@@ -4,9 +4,10 @@ import { describe, expect, it } from 'vitest'
 import { Folders } from '../../src/disk/folders.ts'
 import { diskStore } from '../../src/disk/index.ts'
 import { DataSetGone } from '../../src/disk/staging-directory.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
 import { pieces } from '../support/pieces.ts'
 import { anError } from './errors.ts'
-import { newOwner, temporaryFolder, temporaryStore, write } from './temporary-store.ts'
+import { newOwner, temporaryStore, write } from './temporary-store.ts'
 
 const modeOf = (path: string): string => (statSync(path).mode & 0o777).toString(8)
 
@@ -30,7 +31,7 @@ describe('files and folders', () => {
   })
 
   it('have the configured modes', async () => {
-    const root = join(temporaryFolder(), 'data')
+    const root = join(scratchFolder(), 'data')
     await write(diskStore({ root, fileMode: 0o640, dirMode: 0o750 }), 'a/b', '')
     expect(modeOf(join(root, 'a'))).toBe('750')
     expect(modeOf(join(root, 'a/b'))).toBe('640')
@@ -78,7 +79,7 @@ describe('a folder', () => {
   })
 
   it('is not made again when the whole data set was removed, also right after a file got its name', async () => {
-    const root = join(temporaryFolder(), 'data')
+    const root = join(scratchFolder(), 'data')
     const folders = new Folders(root, 0o700)
     const naming = folders.naming(join(root, '_state/log'), async () => rmSync(root, { recursive: true }))
     await expect(naming).rejects.toThrow(DataSetGone)
@@ -100,7 +101,7 @@ describe('a folder', () => {
 describe.skipIf(process.platform === 'win32')('a symbolic link', () => {
   it('is not followed, written over or removed', async () => {
     const { store, root } = temporaryStore()
-    const elsewhere = temporaryFolder()
+    const elsewhere = scratchFolder()
     const own = await store.own(newOwner())
     await own.create('_state/sealed/0', ['x'])
     symlinkSync(elsewhere, join(root, 'credentials'))

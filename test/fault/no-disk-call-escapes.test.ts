@@ -2,14 +2,14 @@ import { spawnSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { temporaryFolder } from '../disk/temporary-store.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
 import { exits } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
 import { diskFault } from './support.ts'
 import { scenario, trial } from './trial.ts'
 
 function exitOf(code: string): { readonly status: number | null; readonly stderr: string } {
-  const folder = temporaryFolder()
+  const folder = scratchFolder()
   const root = join(folder, 'data')
   mkdirSync(root)
   writeFileSync(join(root, 'file'), 'content')

@@ -1,13 +1,14 @@
 import { readdir } from 'node:fs/promises'
 import { join, relative } from 'node:path'
-import { storeAt, temporaryFolder } from '../disk/temporary-store.ts'
+import { storeAt } from '../disk/temporary-store.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
 import { cases } from '../support/thorough.ts'
 import { storeConformance } from './conformance.ts'
 
 storeConformance(
   'a store in a folder',
   () => {
-    const root = join(temporaryFolder(), 'data')
+    const root = join(scratchFolder(), 'data')
     return { open: () => storeAt(root), names: () => filesBelow(root) }
   },
   { sequences: cases(30, 6) },

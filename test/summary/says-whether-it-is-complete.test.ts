@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
-import { summaryMarkdown, summaryPage, withVerdict } from '../../src/summary/index.ts'
+import type { Manifest } from '../../src/state/index.ts'
+import { type SummaryInput, summaryMarkdown, summaryPage, withVerdict } from '../../src/summary/index.ts'
 import { DOMAINS, keyOf, SOME_INPUT, WHOLE, withManifest } from './some-report.ts'
 
 const textOf = (html: string): string =>
@@ -50,17 +51,12 @@ it('what is not exported is named, and who ran it', () => {
 })
 
 it('partitions without rows explain that there are fewer files; months without rows make no chart', () => {
-  const partitions = [1, 2].map((month) => ({ ...done(month), rows: 0 }))
+  const partitions = ['2024-01-01..2024-02-01', '2024-02-01..2024-03-01'].map((window) =>
+    ofWindow(window, 'done', 0),
+  )
   const page = summaryPage(withManifest({ partitions }, { rows: null }))
   expect(textOf(page)).toContain('20 in all; 2 partitions without rows have none.')
   expect(page).not.toContain('class="chart"')
-})
-
-const done = (month: number) => ({
-  key: keyOf('unit2.example', month),
-  state: 'done' as const,
-  rows: 5,
-  quarantined: 0,
 })
 
 it('failures are a line for each cause', () => {
@@ -71,14 +67,9 @@ it('failures are a line for each cause', () => {
 })
 
 it('counts are exact, queries in natural order, and what is not exported is named', () => {
-  const partitions = DOMAINS.flatMap((domain, i) => [
-    { key: keyOf(domain, 1), state: 'done' as const, rows: 1200 + i, quarantined: 0 },
-    {
-      key: keyOf(domain, 2),
-      state: i === 0 ? ('failed' as const) : ('done' as const),
-      rows: 3 * i,
-      quarantined: 0,
-    },
+  const partitions = DOMAINS.flatMap((domain, i): Manifest['partitions'] => [
+    { key: keyOf(domain, 1), state: 'done', rows: 1200 + i, quarantined: 0 },
+    { key: keyOf(domain, 2), state: i === 0 ? 'failed' : 'done', rows: 3 * i, quarantined: 0 },
   ])
   expect(tableOf(summaryPage(withManifest({ partitions })), 'heat')).toEqual([
     '2024',
@@ -102,12 +93,13 @@ it('months are columns of one chart, those without rows too, and unfinished ones
   expect(counted).toContain('title="2023-03: 0"')
 })
 
-const ofWindow = (window: string, state: 'done' | 'partial' | 'pending', rows: number) => ({
+const ofWindow = (window: string, state: 'done' | 'partial', rows: number) => ({
   ...{ key: `domain.a/${window}`, state, rows, quarantined: 0 },
 })
 
 /** The columns of the chart: month, rows, whether it is whole. */
-function monthsIn(page: string) {
+function monthsOf(partitions: Manifest['partitions'], rows: SummaryInput['rows'] = null) {
+  const page = summaryPage(withManifest({ partitions }, { rows }))
   const [chart = ''] = /<ol class="months">.*?<\/ol>/s.exec(page) ?? []
   return [...chart.matchAll(/<li( class="part")? style="[^"]*" title="(.*?): ([\d,]+)"/g)].map(
     ([, part, month, rows]) => [month, Number(rows!.replaceAll(',', '')), part === undefined],
@@ -120,15 +112,13 @@ const factsOf = (months: Readonly<Record<string, number>>) => ({
 })
 
 it('months are counted rows, or windows that lie within one', () => {
-  for (const window of ['2023-01-01..2024-01-01', '2024-01-29..2024-02-05', 'all']) {
-    const weekly = withManifest({ partitions: [ofWindow(window, 'done', 9)] }, { rows: null })
-    expect(monthsIn(summaryPage(weekly))).toEqual([])
-  }
+  for (const window of ['2023-01-01..2024-01-01', '2024-01-29..2024-02-05', 'all'])
+    expect(monthsOf([ofWindow(window, 'done', 9)])).toEqual([])
   const partitions = [
     ofWindow('2024-01-22..2024-01-29', 'done', 9),
     ofWindow('2024-01-29..2024-02-01', 'done', 2),
   ]
-  expect(monthsIn(summaryPage(withManifest({ partitions }, { rows: null })))).toEqual([['2024-01', 11, true]])
+  expect(monthsOf(partitions)).toEqual([['2024-01', 11, true]])
 })
 
 it('months of a long window that is not done are hatched', () => {
@@ -137,7 +127,7 @@ it('months of a long window that is not done are hatched', () => {
     ofWindow('2024-01-01..2024-03-01', 'partial', 9),
   ]
   const rows = factsOf({ '2023-12': 5, '2024-01': 4, '2024-03': 1 })
-  expect(monthsIn(summaryPage(withManifest({ partitions }, { rows })))).toEqual([
+  expect(monthsOf(partitions, rows)).toEqual([
     ['2023-12', 5, true],
     ['2024-01', 4, false],
     ['2024-02', 0, false],
