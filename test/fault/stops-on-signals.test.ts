@@ -51,11 +51,8 @@ const WAITS: readonly [Signal, string, Trouble][] = [
   ['SIGHUP', 'the rate limit', 'the rate limit'],
   ['SIGTERM', 'a response that never begins', { kind: 'hang' }],
   ['SIGINT', 'a retry', { kind: 'status', status: 503, retryAfter: '600' }],
-  ['SIGINT', 'the rate limit', 'the rate limit'],
-  ['SIGTERM', 'the rate limit', 'the rate limit'],
   ['SIGHUP', 'a response that stalls', { kind: 'stall' }],
   ['SIGTERM', 'the end of a 429', { kind: 'status', status: 429, retryAfter: '600' }],
-  ['SIGINT', 'a response that stalls', { kind: 'stall' }],
   ['SIGINT', 'a slow download', { kind: 'drip', bytes: 8, everyMs: 1000 }],
 ]
 
