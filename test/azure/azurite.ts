@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { tmpdir } from 'node:os'
+import { BlobServiceClient, StorageSharedKeyCredential } from '@azure/storage-blob'
 import { freePort } from '../support/free-port.mjs'
 import { thoroughPath } from '../thorough/packages.mjs'
 
@@ -7,7 +8,12 @@ import { thoroughPath } from '../thorough/packages.mjs'
 export const ACCOUNT = 'devstoreaccount1'
 export const KEY = 'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=='
 
-export type Azurite = { readonly endpoint: string; close(): Promise<void> }
+export type Azurite = {
+  readonly endpoint: string
+  /** Another client of it. */
+  readonly client: BlobServiceClient
+  close(): Promise<void>
+}
 
 export async function startAzurite(): Promise<Azurite> {
   const main = thoroughPath('azurite/dist/src/blob/main.js')
@@ -28,8 +34,10 @@ export async function startAzurite(): Promise<Azurite> {
       if (text.toString().includes('successfully listen')) resolve()
     })
   })
+  const endpoint = `http://127.0.0.1:${port}/${ACCOUNT}`
   return {
-    endpoint: `http://127.0.0.1:${port}/${ACCOUNT}`,
+    endpoint,
+    client: new BlobServiceClient(endpoint, new StorageSharedKeyCredential(ACCOUNT, KEY)),
     async close() {
       child.kill('SIGKILL')
       await ended

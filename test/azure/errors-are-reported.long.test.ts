@@ -1,6 +1,5 @@
 import {
   AccountSASPermissions,
-  BlobServiceClient,
   generateAccountSASQueryParameters,
   StorageSharedKeyCredential,
 } from '@azure/storage-blob'
@@ -15,8 +14,7 @@ let azurite: Azurite
 
 beforeAll(async () => {
   azurite = await startAzurite()
-  const service = new BlobServiceClient(azurite.endpoint, new StorageSharedKeyCredential(ACCOUNT, KEY))
-  await service.getContainerClient('exports').create()
+  await azurite.client.getContainerClient('exports').create()
 })
 afterAll(() => azurite?.close())
 

@@ -6,12 +6,10 @@ import { expect, test } from 'vitest'
 import { readCheckpoint } from '../../src/state/index.ts'
 import { storeAt } from '../disk/temporary-store.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
-import { inThisProcess } from '../support/in-this-process.ts'
 import { writeKeyPair } from '../support/key-pair.ts'
 import { shardPaths } from '../support/read-shards.ts'
-import { exits, runCli } from '../support/run-cli.ts'
+import { exits } from '../support/run-cli.ts'
 import { newWorkspace, type PipelineParts, type Workspace } from '../support/workspace.ts'
-import { withDiskFault } from './disk-fault-here.ts'
 import { missingRows, rowsOf } from './rows.ts'
 import { diskFault } from './support.ts'
 
@@ -39,8 +37,7 @@ async function killedAt(
   [command = '', ...flags]: readonly string[],
   how = 'kill',
 ) {
-  const env = { ...here.env, ...diskFault(here.output, `${how}:${call}`) }
-  const ended = await runCli({ args: [command, 'pipeline.yaml', ...flags], cwd: here.folder, env })
+  const ended = await here.with(diskFault(here.output, `${how}:${call}`)).call(command, ...flags)
   if (how === 'kill') expect(ended.signal, `${call}\n${ended.stderr}`).toBe('SIGKILL')
   return ended
 }
@@ -119,11 +116,8 @@ test('_SUCCESS of a narrower file goes before anything of a wider one is committ
   await here.write(parts())
   const scope = async (): Promise<unknown> => (await readCheckpoint(storeAt(here.output)))?.scope
   const before = await scope()
-  const args = ['run', 'pipeline.yaml']
-  const { result } = await withDiskFault(diskFault(here.output, 'eio:rename _state/open.#'), () =>
-    inThisProcess(args, here.folder, here.env),
-  )
-  expect([result.code, isMarked(here)], result.stderr).toEqual([1, true])
+  await exits(1, here.with(diskFault(here.output, 'eio:rename _state/open.#')).call('run'))
+  expect(isMarked(here)).toBe(true)
   expect(await scope()).toEqual(before)
 })
 

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
-import { exits, runCli as startCli } from '../support/run-cli.ts'
+import { exits } from '../support/run-cli.ts'
 import { searchesOf } from '../support/sandbox.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { newWorkspace } from '../support/workspace.ts'
@@ -34,14 +34,8 @@ test('a failure while a shard is written leaves no file, log or lock open, and a
     { domains, records: 12_000, nastyRate: 0 },
   )
   // Its rows are in a temporary file by then.
-  const fault = diskFault(here.output, 'eio:mkdir _state/sealed')
-  const ended = await startCli({
-    args: ['run', 'pipeline.yaml'],
-    cwd: here.folder,
-    env: { ...here.env, ...fault },
-  })
-  expect(ended.code, ended.stderr).toBe(1)
-  expect(ended.stderr).toContain('The disk reports an input/output error')
+  const failing = here.with(diskFault(here.output, 'eio:mkdir _state/sealed'))
+  await exits(1, failing.call('run'), 'The disk reports an input/output error')
   expect(await readdir(join(here.output, '_state'))).toEqual(['checkpoint.jsonl', 'log'])
   // The log was closed: the checkpoint covers its last commit.
   const last = (await readdir(join(here.output, '_state/log'))).map(Number).sort().at(-1)!

@@ -1,5 +1,4 @@
 import type { ServerResponse } from 'node:http'
-import { BlobServiceClient, StorageSharedKeyCredential } from '@azure/storage-blob'
 import { afterAll, beforeAll, describe, vi } from 'vitest'
 import { azureDriver } from '../../src/azure/index.ts'
 import { bucketStore } from '../../src/bucket/index.ts'
@@ -23,10 +22,7 @@ afterAll(async () => {
   vi.unstubAllEnvs()
 })
 
-const container = () =>
-  new BlobServiceClient(azurite.endpoint, new StorageSharedKeyCredential(ACCOUNT, KEY)).getContainerClient(
-    'exports',
-  )
+const container = () => azurite.client.getContainerClient('exports')
 
 const makeWorld = (): BucketWorld => {
   const prefix = `team/data-set-${worlds++}`

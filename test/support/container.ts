@@ -1,11 +1,9 @@
-import { BlobServiceClient, StorageSharedKeyCredential } from '@azure/storage-blob'
 import { ACCOUNT, KEY, startAzurite } from '../azure/azurite.ts'
 import { BUCKET, type Bucket, writeInto } from './bucket.ts'
 
 export async function startContainer(): Promise<Bucket> {
   const azurite = await startAzurite()
-  const key = new StorageSharedKeyCredential(ACCOUNT, KEY)
-  const container = new BlobServiceClient(azurite.endpoint, key).getContainerClient(BUCKET)
+  const container = azurite.client.getContainerClient(BUCKET)
   await container.create()
   const names = async (prefix = ''): Promise<string[]> => {
     const found: string[] = []
