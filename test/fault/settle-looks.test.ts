@@ -31,18 +31,14 @@ async function smallShards(load: PipelineParts['load'] = {}): Promise<Workspace>
   return here
 }
 
-async function killedAt(
-  here: Workspace,
-  call: string,
-  [command = '', ...flags]: readonly string[],
-  how = 'kill',
-) {
-  const ended = await here.with(diskFault(here.output, `${how}:${call}`)).call(command, ...flags)
-  if (how === 'kill') expect(ended.signal, `${call}\n${ended.stderr}`).toBe('SIGKILL')
-  return ended
-}
-
 const call = (here: Workspace, [command = '', ...flags]: readonly string[]) => here.call(command, ...flags)
+
+const onDiskThat = (fault: string, here: Workspace) => here.with(diskFault(here.output, fault))
+
+async function killedAt(here: Workspace, at: string, words: readonly string[]): Promise<void> {
+  const ended = await call(onDiskThat(`kill:${at}`, here), words)
+  expect(ended.signal, `${at}\n${ended.stderr}`).toBe('SIGKILL')
+}
 
 test('_SUCCESS does not come back beside a shard that is gone, whatever the command', async () => {
   const here = await exportedWorkspace(parts({ partition_by: ['query', 'window'] }))
@@ -86,7 +82,7 @@ test('the shards of a compact that was killed are looked at like others', async 
 test('a summary page that was not written is written by the next run, signed or not', async () => {
   const here = await exportedWorkspace(parts())
   const page = () => readFile(join(here.output, '_report.html'), 'utf8')
-  await killedAt(here, 'rename _report.html', ['run'], 'eio').catch(() => {})
+  await onDiskThat('eio:rename _report.html', here).call('run')
   writeKeyPair(here.folder)
   await exits(0, here.call('sign', '--key', 'key.pem'))
   await exits(0, here.run())
@@ -116,7 +112,7 @@ test('_SUCCESS of a narrower file goes before anything of a wider one is committ
   await here.write(parts())
   const scope = async (): Promise<unknown> => (await readCheckpoint(storeAt(here.output)))?.scope
   const before = await scope()
-  await exits(1, here.with(diskFault(here.output, 'eio:rename _state/open.#')).call('run'))
+  await exits(1, onDiskThat('eio:rename _state/open.#', here).call('run'))
   expect(isMarked(here)).toBe(true)
   expect(await scope()).toEqual(before)
 })
