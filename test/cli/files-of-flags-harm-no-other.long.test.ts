@@ -10,7 +10,6 @@ import { trial } from './trial.ts'
 
 const SHARD = 'out/credentials/query=domain.scatterholt.com/import_window=2024-01-01'
 
-/** A workspace with a data set, and files and links around it. */
 async function exported() {
   const here = await trial()
   const path = (name: string) => join(here.folder, name)

@@ -6,7 +6,6 @@ import { writeKeyPair } from '../support/key-pair.ts'
 import type { Fault } from '../support/sandbox.ts'
 import { THREE_MONTHS, trial } from './trial.ts'
 
-/** Each partition has its own chain. */
 const APART = { windows: { ...THREE_MONTHS, per_chain: 1 }, concurrency: 1 }
 
 /** Three partitions, each of its own chain, in a data set with one run. */

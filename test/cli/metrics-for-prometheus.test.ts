@@ -9,34 +9,27 @@ import { ONE_SLOT, trial } from './trial.ts'
 function samplesOf(text: string): ReadonlyMap<string, number> {
   expect(text.endsWith('\n')).toBe(true)
   const samples = new Map<string, number>()
-  const families = new Set<string>()
-  let helped = ''
-  let current = ''
-  for (const line of text.trimEnd().split('\n')) {
-    const comment = /^# (HELP|TYPE) ([a-z_]+) (.+)$/.exec(line)
-    if (comment !== null) {
-      const [, kind, name = '', rest] = comment
-      if (kind === 'HELP') {
-        expect(families.has(name), `${name} comes twice`).toBe(false)
-        helped = name
-      } else {
-        expect([name, rest]).toEqual([helped, 'gauge'])
-        families.add(name)
-        current = name
-      }
-      continue
+  const names = new Set<string>()
+  const [before, ...families] = text.trimEnd().split(/^# HELP /m)
+  expect(before).toBe('')
+  for (const family of families) {
+    const [help = '', type, ...lines] = family.trimEnd().split('\n')
+    const [, name = ''] = /^(spillway_[a-z_]+) ./.exec(help) ?? []
+    expect(name, help).toMatch(/[a-z]$(?<!_(?:total|count|sum|bucket))/)
+    expect(names.has(name), `${name} comes twice`).toBe(false)
+    names.add(name)
+    expect(type).toBe(`# TYPE ${name} gauge`)
+    for (const line of lines) {
+      const [, own, labels = '', value] = SAMPLE.exec(line) ?? []
+      expect(own, line).toBe(name)
+      expect(samples.has(name + labels), `${line} comes twice`).toBe(false)
+      samples.set(name + labels, Number(value))
     }
-    const sample = /^([a-z_]+)(\{(?:[a-z]+="[^"\\\n]*",?)+\})? (-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)$/.exec(line)
-    expect(sample, line).not.toBeNull()
-    const [, name = '', labels = '', value] = sample!
-    expect(name).toBe(current)
-    expect(name).toMatch(/^spillway_/)
-    expect(name).not.toMatch(/_(total|count|sum|bucket)$/)
-    expect(samples.has(name + labels), `${line} comes twice`).toBe(false)
-    samples.set(name + labels, Number(value))
   }
   return samples
 }
+
+const SAMPLE = /^([a-z_]+)(\{(?:[a-z]+="[^"\\\n]*",?)+\})? (-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)$/
 
 it('a run replaces its metrics in one step, readable for others; a failed run keeps the last success', async () => {
   const { folder, cli } = await trial(

@@ -88,19 +88,16 @@ it('old partitions are removed with all their files, and exported again only wit
   const planned = { total: 4, done: 4, partial: 0, pending: 0, pruned: 4 }
   expect(await json(here, 'plan')).toMatchObject({ partitions: planned, min_requests: 0 })
 
-  // A second prune finds nothing and changes nothing.
   const tree = await treeHashes(here.output)
   const again = await json(here, 'prune', '--older-than', MARCH, '--yes')
   expect(again).toMatchObject({ partitions: 0, shards: 0 })
   expect(await treeHashes(here.output)).toEqual(tree)
 
-  // A later run requests only what is new.
   await here.write(parts('2024-06-01'))
   const sent = here.searches().length
   expect(await json(here, 'run')).toMatchObject({ partitions: { total: 6, done: 6, pending: 0 } })
   expect(here.searched(sent)).toEqual(['quillmere.net 2024-05-01', 'scatterholt.com 2024-05-01'])
 
-  // --redo exports pruned partitions again.
   const key = 'domain.quillmere.net/2024-01-01..2024-02-01'
   expect((await here.call('run', '--redo', key)).code).toBe(0)
   const [redone, former] = [await here.manifest(), before].map(({ shards }) =>

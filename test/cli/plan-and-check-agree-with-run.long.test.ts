@@ -21,9 +21,7 @@ const BEGUN: PipelineParts = { extract: { ...ONE_SLOT, max_requests: 3 }, transf
 const PLAINTEXT = { transform: { secret: 'plaintext' } }
 
 type Trial = {
-  /** What the pipeline file has instead. */
   readonly parts?: PipelineParts
-  /** What is done to the data set. */
   readonly harm?: (output: string, call: Workspace['call']) => void | Promise<void>
   readonly env?: Environment
   readonly flags?: readonly string[]

@@ -48,7 +48,6 @@ describe('the progress of a run', () => {
 
 type Shown = { format?: 'pretty' | 'json'; isOff?: boolean; log?: (...line: unknown[]) => void }
 
-/** A screen with the progress of a command. */
 function screenOn(stream: object, command: string, given: Shown = {}) {
   const { format = 'pretty', isOff = false, log = () => {} } = given
   vi.useFakeTimers({ toFake: ['performance', 'setInterval'] })

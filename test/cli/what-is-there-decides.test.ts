@@ -25,7 +25,6 @@ async function exported(queries: readonly object[] = []) {
   return here
 }
 
-/** All files of a data set but some, with their digests. */
 const filesIn = async ({ output }: Workspace, but: RegExp) =>
   [...(await treeHashes(output))].filter(([path]) => !but.test(path))
 

@@ -48,7 +48,6 @@ it.each([{}, MONTHS])(
     const status = await here.json('status')
     expect(JSON.stringify(status.value)).toContain('LEAKED still holds')
     expect(await rowsSoFar(here)).toBe(rows)
-    // With the first secret, the export is complete and holds nothing else.
     await exits(0, here.run())
     expect((await here.rows()).map(({ id }) => id).sort()).toEqual(idsOf(FIRST))
   },

@@ -25,7 +25,6 @@ function parts(until: string, isMore: boolean, load: PipelineParts['load'] = {})
   }
 }
 
-/** Two months without them. */
 async function begun(load?: PipelineParts['load']): Promise<Workspace> {
   const here = await newWorkspace(parts('2024-03-01', false, load), SERVICE)
   await exits(0, here.run())

@@ -41,7 +41,6 @@ it.runIf(THOROUGH)('the demo exports without a token or a network, with its own 
   expect(existsSync(join(cwd, 'output/demo/_SUCCESS'))).toBe(true)
   const manifest = JSON.parse(readFileSync(join(cwd, 'output/demo/_manifest.json'), 'utf8'))
   expect(manifest.totals.rows).toBe(300_000)
-  // The demo then loads a table and queries it.
   expect(stdout).toMatch(
     / load \/\S+\/pipelines\/demo\.yaml --to duckdb:output\/demo\.db\n.*300,000 rows loaded/,
   )

@@ -14,7 +14,6 @@ const KEY = 'a key of more than thirty-two bytes, ümläuts included'
 const RANGE = { from: '2024-02-01', until: '2024-05-01' }
 
 let sandbox: Sandbox
-/** Two people with rows in the sandbox. */
 let people: readonly [string, string]
 
 beforeAll(async () => {

@@ -127,7 +127,6 @@ it.each(some(SHARDS, 1))(
     const sum = ({ totals }: typeof after) => totals.rows + totals.quarantined
     expect(sum(after) + after.totals.forgotten).toBe(sum(manifest))
     expect(after.totals.forgotten).toBe(theirs.length + quarantined)
-    // The page counts what is left.
     expect((await summaryPageIn(here.output)).figures.rows).toBe(others.length.toLocaleString('en'))
     // Only the shards concerned are new, under names that were never used.
     const paths = new Set(manifest.shards.map(({ path }) => path))
@@ -137,13 +136,11 @@ it.each(some(SHARDS, 1))(
     expect(await shardPaths(here.output)).toEqual(after.shards.map(({ path }) => path))
     expect((await here.json('verify', '--complete')).value).toMatchObject({ ok: true, complete: true })
 
-    // Again: nothing is left, nothing changes.
     const settled = await treeHashes(here.output)
     expect((await forget(here, people)).value).toMatchObject({ rows: 0, shards: 0, quarantined: 0 })
     expect(await treeHashes(here.output)).toEqual(settled)
     expect(here.searches()).toHaveLength(sent)
 
-    // Everything is exported again, without them.
     const { forgotten } = after.totals
     for (const flags of ['--redo *', '--fresh --yes']) {
       const { value } = await exits(0, here.json('run', ...flags.split(' ')))

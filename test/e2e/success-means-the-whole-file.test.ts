@@ -153,7 +153,6 @@ it.each(some([{}, { partition_by: 'none' }], 1))(
     expect((await here.call('status')).stdout).toContain('retired, kept: domain.quillmere.net')
     await exits(0, here.call('verify'))
 
-    // When it is added again, it resumes where it stopped.
     await here.write(file(DOMAINS))
     await exits(0, here.run())
     expect(await retired(here)).toEqual([])

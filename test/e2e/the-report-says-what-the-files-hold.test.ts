@@ -62,7 +62,6 @@ async function expectPage(here: Workspace, rows: readonly Row[]): Promise<void> 
   }
 }
 
-/** What `summary` adds. */
 async function expectFacts(here: Workspace, rows: readonly Row[]): Promise<void> {
   expect((await here.call('summary')).code).toBe(0)
   await expectPage(here, rows)

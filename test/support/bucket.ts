@@ -43,8 +43,6 @@ export type Bucket = {
   names(prefix?: string): Promise<string[]>
   /** Copies the objects below a prefix into a folder. */
   mirror(prefix: string, folder: string): Promise<void>
-  /** Changes the contents of objects, as another client of the store could. */
-  edit(names: RegExp, edit: (text: string) => string): Promise<void>
   close(): Promise<void>
 }
 
@@ -54,7 +52,6 @@ export function bucketOf(double: S3Double, env: Readonly<Record<string, string>>
     env,
     names: async (prefix) => namesIn(double, prefix),
     mirror: (prefix, folder) => mirror(double, prefix, folder),
-    edit: async (names, edit) => editObjects(double, names, edit),
     close: () => double.close(),
   }
 }
@@ -72,6 +69,7 @@ export async function mirror(double: S3Double, prefix: string, folder: string): 
   }
 }
 
+/** Changes the contents of objects, as another client of the store could. */
 export function editObjects(double: S3Double, names: RegExp, edit: (text: string) => string): void {
   for (const [name, { bytes }] of [...double.objects(BUCKET)])
     if (names.test(name)) putObject(double, name, Buffer.from(edit(bytes.toString())))

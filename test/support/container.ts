@@ -10,7 +10,6 @@ export async function startContainer(): Promise<Bucket> {
     for await (const { name } of container.listBlobsFlat({ prefix })) found.push(name)
     return found.sort()
   }
-  const read = (name: string): Promise<Buffer> => container.getBlobClient(name).downloadToBuffer()
   return {
     address: `az://${BUCKET}`,
     env: {
@@ -18,13 +17,9 @@ export async function startContainer(): Promise<Bucket> {
     },
     names,
     async mirror(prefix, folder) {
-      for (const name of await names(`${prefix}/`))
-        await writeInto(folder, name.slice(prefix.length + 1), await read(name))
-    },
-    async edit(which, edit) {
-      for (const name of (await names()).filter((each) => which.test(each))) {
-        const bytes = Buffer.from(edit((await read(name)).toString()))
-        await container.getBlockBlobClient(name).upload(bytes, bytes.byteLength)
+      for (const name of await names(`${prefix}/`)) {
+        const bytes = await container.getBlobClient(name).downloadToBuffer()
+        await writeInto(folder, name.slice(prefix.length + 1), bytes)
       }
     },
     close: () => azurite.close(),

@@ -9,19 +9,16 @@ import { PIPELINE, type PipelineParts, pipelineText, type Workspace } from './wo
 const LIBRARY = THOROUGH ? pathToFileURL(join(PACKAGE, 'dist/index.js')).href : '../../src/index.ts'
 const { readPipeline, runPipeline } = (await import(LIBRARY)) as typeof import('../../src/index.ts')
 
-export type Warned = RunSummary & { readonly warnings: readonly string[] }
-
 /** Runs the library instead of the command, since each of hundreds of runs would start a process. Writes to `out`. */
 export async function runLibrary(
   { folder, env }: Pick<Workspace, 'folder' | 'env'>,
   parts: PipelineParts,
-  stop?: AbortSignal,
-): Promise<Warned> {
+): Promise<RunSummary & { readonly warnings: readonly string[] }> {
   await writeFile(join(folder, PIPELINE), pipelineText(parts))
   const pipeline = await readPipeline(PIPELINE, { env, cwd: folder })
   const warnings: string[] = []
   const onLog = (level: string, message: string) => void (level === 'warn' && warnings.push(message))
-  const settings = { env, clock: impatientClock(), onLog, ...(stop === undefined ? {} : { stop }) }
+  const settings = { env, clock: impatientClock(), onLog }
   return { ...(await runPipeline(pipeline, settings)), warnings }
 }
 

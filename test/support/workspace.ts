@@ -17,7 +17,6 @@ export type PipelineParts = {
   readonly extract?: Section
   readonly transform?: Section
   readonly load?: Section
-  readonly state?: Section
 }
 
 export type Environment = Readonly<Record<string, string>>
@@ -131,7 +130,7 @@ function windowOf({ body }: LoggedRequest): string {
 
 /** A pipeline file; JSON is YAML. */
 export function pipelineText({ name = 'trial', ...parts }: PipelineParts): string {
-  const { service, extract = { domains: ['scatterholt.com'] }, transform, load, state } = parts
+  const { service, extract = { domains: ['scatterholt.com'] }, transform, load } = parts
   const rates = { requests_per_second: 1000, basic_requests_per_second: 1000 }
   const file = {
     name,
@@ -140,7 +139,6 @@ export function pipelineText({ name = 'trial', ...parts }: PipelineParts): strin
     // Sandboxes of tests send more broken items than a service should.
     transform: { ...(transform?.on_invalid === 'fail' ? {} : { max_quarantined: '100%' }), ...transform },
     load: { path: 'out', ...load },
-    state,
   }
   return JSON.stringify(file, null, 2)
 }
