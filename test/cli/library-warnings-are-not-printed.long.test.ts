@@ -4,16 +4,14 @@ import { exits } from '../support/run-cli.ts'
 import { THOROUGH } from '../support/thorough.ts'
 import { newWorkspace } from '../support/workspace.ts'
 
-// Emits warnings while anybody listens, as libraries do about deprecations or too many listeners.
-const WARNING =
-  "process.on('newListener',(e)=>e==='warning'&&setInterval(()=>process.emitWarning('by a library'),1).unref())"
-
-const imported = (script: string) => ({
-  NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(script)}`,
-})
+/** Does something while anybody listens to warnings, as libraries do about deprecations or too many listeners. */
+function doing(what: string) {
+  const script = `process.on('newListener',(e)=>e==='warning'&&setInterval(()=>${what},1).unref())`
+  return { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(script)}` }
+}
 
 it('warnings of libraries are in the debug log, and never on stderr', async () => {
-  const here = await newWorkspace({}, {}, imported(WARNING))
+  const here = await newWorkspace({}, {}, doing("process.emitWarning('by a library')"))
   expect(await here.call('status')).toMatchObject({ code: 0, stderr: '' })
   const debug = await here.call('status', '--log-level', 'debug')
   expect(debug.stderr).toContain('Warning: by a library')
@@ -33,11 +31,8 @@ it.runIf(THOROUGH)(
 )
 
 it('so is what they print, and traces of theirs are off: they hold passwords', async () => {
-  const prints =
-    "process.on('newListener',(e)=>e==='warning'&&setInterval(()=>console.warn('printed by a library'),1).unref())"
-  const here = await newWorkspace({}, {}, imported(prints))
-  const quiet = await here.call('status', '--log-format', 'json')
-  expect(quiet.stderr).toBe('')
+  const here = await newWorkspace({}, {}, doing("console.warn('printed by a library')"))
+  expect((await here.call('status', '--log-format', 'json')).stderr).toBe('')
   const debug = await here.call('status', '--log-level', 'debug')
   expect(debug.stderr).toContain('printed by a library')
   const env = { NODE_OPTIONS: '--no-deprecation', DEBUG: 'ioredis:*', AZURE_LOG_LEVEL: 'verbose' }

@@ -15,11 +15,8 @@ const UNHURRIED = withoutDeadline(9000)
 it('SIGHUP from both the system and the shell ends a run in order', async () => {
   let letGo = (): void => {}
   const held = new Promise<void>((resolve) => (letGo = resolve))
-  const { sandbox, start } = await trial(
-    { extract: { page_size: 5 } },
-    { faults: [{ kind: 'hold', until: held }] },
-    UNHURRIED,
-  )
+  const faults = [{ kind: 'hold', until: held }] as const
+  const { sandbox, start } = await trial({ extract: { page_size: 5 } }, { faults }, UNHURRIED)
   const running = start('run', PIPELINE, '--json')
   await running.until(() => sandbox.requests.length > 0)
   running.child.kill('SIGHUP')

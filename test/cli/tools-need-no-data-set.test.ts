@@ -17,10 +17,8 @@ it('init writes a pipeline file that is valid once the service is named', async 
   expect(stdout).toContain('spillway check spillway.yaml')
   const written = join(folder, 'spillway.yaml')
   expect(statSync(written).mode & 0o777).toBe(0o600)
-  const starter = readFileSync('pipelines/starter.yaml', 'utf8')
-  expect(readFileSync(written, 'utf8')).toBe(
-    starter.replace('name: starter ', 'name: spillway').replace('output/starter ', 'output/spillway'),
-  )
+  const starter = readFileSync('pipelines/starter.yaml', 'utf8').replace('name: starter ', 'name: spillway')
+  expect(readFileSync(written, 'utf8')).toBe(starter.replace('output/starter ', 'output/spillway'))
   expect(await readPipeline(written, { env: ENV, cwd: folder })).toMatchObject({ name: 'spillway' })
 })
 
