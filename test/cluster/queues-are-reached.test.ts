@@ -36,19 +36,12 @@ async function redisDouble(denied: () => readonly string[] = () => []): Promise<
       socket.setEncoding('utf8').on('data', (more: string) => {
         text += more
         for (;;) {
-          const count = /^\*(\d+)\r\n/.exec(text)
-          if (count === null) return
-          const words: string[] = []
-          let at = count[0].length
-          for (let n = Number(count[1]); n > 0; n--) {
-            const length = /^\$(\d+)\r\n/.exec(text.slice(at))
-            if (length === null) return
-            at += length[0].length
-            words.push(text.slice(at, at + Number(length[1])))
-            at += Number(length[1]) + 2
-          }
-          if (at > text.length) return
-          text = text.slice(at)
+          // How many words, and before each its length.
+          const [count = '', ...lines] = text.split('\r\n')
+          const end = 2 * Number(count.slice(1))
+          if (lines.length <= end) return
+          const words = lines.slice(0, end).filter((_, i) => i % 2 === 1)
+          text = lines.slice(end).join('\r\n')
           commands.push(words)
           const name = words[0]?.toLowerCase()
           if (denied().includes(name ?? ''))

@@ -150,24 +150,23 @@ it.each(csvFormats)('csv by $engine, $compression that ends within a line is ref
   )
 })
 
-describe('csv', () => {
-  const header = 'id,at,flag,name,hash,tags\n'
-  const line = '1,2024-07-22T19:25:52.893439Z,true,x,y,[]'
-  it.each([
-    ['a field too many', `${header}${line},z\n`],
-    ['a quote inside a field', `${header}${line.replace('x', 'x"y"')}\n`],
-    ['a bare carriage return', `${header}${line}\r\n`],
-    ['a quote that does not close', `${header}${line.replace('x', '"x')}\n`],
-    ['no line feed at the end', `${header}${line}`],
-    ['a null in a required column', `${header}${line.replace('x', '')}\n`],
-    ['no number', `${header}${line.replace('1,', 'one,')}\n`],
-    ['no timestamp', `${header}${line.replace('2024-07-22T', '22.7.2024 ')}\n`],
-    ['no list', `${header}${line.replace('[]', 'none')}\n`],
-    ['invalid UTF-8', Buffer.from(`${header}${line.replace('x', '\xff')}\n`, 'latin1')],
-  ])('is refused with %s', async (_, text) => {
-    expect(await inspect(Buffer.from(`${header}${line}\n`), plainCsv)).toMatchObject({ rows: 1 })
-    expect((await failure(Buffer.from(text as string), plainCsv))?.kind).toBe('damaged')
-  })
+const HEADER = 'id,at,flag,name,hash,tags\n'
+const LINE = '1,2024-07-22T19:25:52.893439Z,true,x,y,[]'
+
+it.each([
+  ['a field too many', `${HEADER}${LINE},z\n`],
+  ['a quote inside a field', `${HEADER}${LINE.replace('x', 'x"y"')}\n`],
+  ['a bare carriage return', `${HEADER}${LINE}\r\n`],
+  ['a quote that does not close', `${HEADER}${LINE.replace('x', '"x')}\n`],
+  ['no line feed at the end', `${HEADER}${LINE}`],
+  ['a null in a required column', `${HEADER}${LINE.replace('x', '')}\n`],
+  ['no number', `${HEADER}${LINE.replace('1,', 'one,')}\n`],
+  ['no timestamp', `${HEADER}${LINE.replace('2024-07-22T', '22.7.2024 ')}\n`],
+  ['no list', `${HEADER}${LINE.replace('[]', 'none')}\n`],
+  ['invalid UTF-8', Buffer.from(`${HEADER}${LINE.replace('x', '\xff')}\n`, 'latin1')],
+])('csv is refused with %s', async (_, text) => {
+  expect(await inspect(Buffer.from(`${HEADER}${LINE}\n`), plainCsv)).toMatchObject({ rows: 1 })
+  expect((await failure(Buffer.from(text as string), plainCsv))?.kind).toBe('damaged')
 })
 
 it.each([snappyParquet, plainCsv])('lets errors of the storage pass ($kind)', async (format) => {

@@ -85,33 +85,31 @@ const stranger: OwnRow = {
   window: 'other',
 }
 
-describe.each<[string, Format]>([
+it.each<[string, Format]>([
   ['Parquet', snappyParquet],
   ['CSV', plainCsv],
   ['gzipped CSV', { ...plainCsv, compression: 'gzip' }],
-])('%s shards', (_, format) => {
-  it('have the same bytes however their rows are divided into pages, commits and runs', async () => {
-    const sizes = fc.record({
-      rowGroupRows: fc.integer({ min: 1, max: 25 }),
-      shardRows: fc.integer({ min: 1, max: 70 }),
-    })
-    const given = fc.tuple(fc.array(anyRow, { maxLength: 120 }), fc.array(anyRow, { maxLength: 60 }))
-    await fc.assert(
-      fc.asyncProperty(given, sizes, framing, framing, async (rows, sizes, ...framings) => {
-        const expected = await shardsOf(format, rows, sizes)
-        for (const framing of framings) {
-          const { files, seals } = await exported(format, rows, sizes, framing)
-          expect([...files.keys()]).toEqual([...expected.keys()].toSorted())
-          for (const [path, { bytes, rows }] of expected) {
-            expect(Buffer.compare(files.get(path) ?? Buffer.alloc(0), bytes), path).toBe(0)
-            const seal = seals.find((each) => each.path === path)
-            expectSeal(seal, bytes, rows.map(sealedRow))
-          }
-        }
-      }),
-      { numRuns: cases(30, 4) },
-    )
+])('%s shards have the same bytes however pages, commits and runs divide their rows', async (_, format) => {
+  const sizes = fc.record({
+    rowGroupRows: fc.integer({ min: 1, max: 25 }),
+    shardRows: fc.integer({ min: 1, max: 70 }),
   })
+  const given = fc.tuple(fc.array(anyRow, { maxLength: 120 }), fc.array(anyRow, { maxLength: 60 }))
+  await fc.assert(
+    fc.asyncProperty(given, sizes, framing, framing, async (rows, sizes, ...framings) => {
+      const expected = await shardsOf(format, rows, sizes)
+      for (const framing of framings) {
+        const { files, seals } = await exported(format, rows, sizes, framing)
+        expect([...files.keys()]).toEqual([...expected.keys()].toSorted())
+        for (const [path, { bytes, rows }] of expected) {
+          expect(Buffer.compare(files.get(path) ?? Buffer.alloc(0), bytes), path).toBe(0)
+          const seal = seals.find((each) => each.path === path)
+          expectSeal(seal, bytes, rows.map(sealedRow))
+        }
+      }
+    }),
+    { numRuns: cases(30, 4) },
+  )
 })
 
 describe('Parquet shards of many different domains', () => {
