@@ -56,12 +56,9 @@ const farMicros = fc
 const nullable = <T>(values: fc.Arbitrary<T>): fc.Arbitrary<T | null> => fc.option(values, { freq: 3 })
 const list = fc.array(nullable(text), { maxLength: 4 })
 
-const rowOf = (
-  id: fc.Arbitrary<CellValue>,
-  count: typeof id,
-  moment: typeof id,
-  seen: typeof id,
-): fc.Arbitrary<Row> =>
+type Cells = fc.Arbitrary<CellValue>
+
+const rowOf = (id: Cells, count: Cells, moment: Cells, seen: Cells): fc.Arbitrary<Row> =>
   fc.record({
     id,
     count: nullable(count),

@@ -29,13 +29,9 @@ async function opened() {
       .trimEnd()
       .split('\n')
       .map((line) => JSON.parse(line))
+  const lineOf = (item: object) => Buffer.from(`${JSON.stringify(item)}\n`)
   const write = (end: number, ...items: readonly object[]) =>
-    writeQuarantine(
-      own,
-      KEY,
-      end,
-      items.map((item) => Buffer.from(`${JSON.stringify(item)}\n`)),
-    )
+    writeQuarantine(own, KEY, end, items.map(lineOf))
   return { own, file, itemsIn, write }
 }
 
@@ -101,12 +97,8 @@ describe('the quarantine of a partition', () => {
 
   it('has a file name of its own that every file system accepts', () => {
     expect(quarantinePath(KEY)).toBe('_quarantine/domain.acme.com~2024-01-01..2024-02-01.jsonl')
-    const long = fc.string({
-      unit: fc.constantFrom('a', '%2F', '.'),
-      minLength: 60,
-      maxLength: 200,
-      size: 'max',
-    })
+    const unit = fc.constantFrom('a', '%2F', '.')
+    const long = fc.string({ unit, minLength: 60, maxLength: 200, size: 'max' })
     fc.assert(
       fc.property(long, long, (one, other) => {
         const [path, otherPath] = [one, other].map((name) => quarantinePath(`keyword.${name}/all`))

@@ -31,6 +31,8 @@ export const snappyParquet: Parquet = {
 }
 export const plainCsv: Csv = { kind: 'csv', engine: 'columnar', compression: 'none', escapeFormulas: false }
 
+const lite = { ...snappyParquet, engine: 'parquetjs-lite', encodings: 'plain' } as const
+
 const compressions = ['none', 'snappy', 'gzip', ...(hasZstd ? (['zstd'] as const) : [])] as const
 
 /**
@@ -43,14 +45,7 @@ export const parquetFormats: readonly Parquet[] = [
       (compression): Parquet => ({ ...snappyParquet, encodings, compression }),
     ),
   ),
-  ...some(['snappy', 'none', 'gzip'] as const, 1).map(
-    (compression): Parquet => ({
-      ...snappyParquet,
-      engine: 'parquetjs-lite',
-      encodings: 'plain',
-      compression,
-    }),
-  ),
+  ...some(['snappy', 'none', 'gzip'] as const, 1).map((compression): Parquet => ({ ...lite, compression })),
 ]
 
 export const csvFormats: readonly Csv[] = (['columnar', 'csv-stringify'] as const).flatMap((engine) =>

@@ -87,12 +87,12 @@ it('rows of what is exported again wait in shards of their own, and others of th
 
 describe('a commit', () => {
   it('comes after the shards that it names, which get their names after it', async () => {
-    const kinds: string[][] = []
+    const kinds: string[] = []
     const { store, root, shards } = await shardSet({
       rowGroupRows: 100,
       shardRows: 300,
       record(lines) {
-        kinds.push(lines.map(({ kind }) => kind))
+        kinds.push(lines.map(({ kind }) => kind).join(' '))
         for (const line of lines) {
           if (line.kind !== 'seal') continue
           // Until then a crash leaves no shard that is not on record.
@@ -109,18 +109,9 @@ describe('a commit', () => {
     }
     await shards.seal([FOLDER])
     await shards.close()
-    expect(kinds).toEqual([
-      ['open', 'page'],
-      ['page'],
-      ['page'],
-      ['page'],
-      ['open', 'page'],
-      ['seal'],
-      ['open', 'open', 'page'],
-      ['seal'],
-      ['seal'],
-      ['seal'],
-    ])
+    const second = ['open page', 'seal']
+    const rest = ['open open page', 'seal', 'seal', 'seal']
+    expect(kinds).toEqual(['open page', 'page', 'page', 'page', ...second, ...rest])
     expect(await store.list(FOLDER)).toEqual([0, 1, 2, 3].map((part) => `part-0000${part}.csv`))
     expect(await store.list('_state/sealed')).toEqual([])
   })
