@@ -12,13 +12,19 @@ import { cases } from '../support/thorough.ts'
 import { someJournal } from './imagined-run.ts'
 import { chainOfAll, commitLine, commitLines, HEADER, openAs, page, plain } from './lines.ts'
 
-/** An owner, as a run is one, and its journal. @param former whose rights it ends first */
-async function owner({ store }: TemporaryStore, former?: string) {
+/** An owner, as a run is one, and its journal. */
+async function owner({ store }: TemporaryStore) {
   const id = newOwner()
   const owned = await store.own(id)
-  if (former !== undefined) await owned.takeOver([former])
   const open = () => openAs(owned)
   return { id, owned, open, journal: await open() }
+}
+
+/** The next owner, which has ended the rights of the former one. */
+async function successor({ store }: TemporaryStore, former: string, id = newOwner()): Promise<OwnedStore> {
+  const owned = await store.own(id)
+  await owned.takeOver([former])
+  return owned
 }
 
 const filesIn = ({ root }: TemporaryStore): readonly string[] => readdirSync(join(root, LOG_FOLDER))
@@ -120,10 +126,7 @@ describe('what a former owner appends', () => {
     const former = await owner(data)
     await former.journal.append([CHAIN])
     await former.journal.append([page({ next: 'in time' })])
-    const id = newOwner()
-    const owned = await data.store.own(id)
-    await owned.takeOver([former.id])
-    return { data, former: former.journal, owned }
+    return { data, former: former.journal, owned: await successor(data, former.id) }
   }
 
   it('after the claim of the next fails, and does not count', async () => {
@@ -215,8 +218,7 @@ it('the last commit of an owner that has ended is forced to the disk before anot
   const data = temporaryStore()
   const former = await owner(data)
   await former.journal.append([CHAIN])
-  const owned = await data.store.own(newOwner())
-  await owned.takeOver([former.id])
+  const owned = await successor(data, former.id)
   const calls: string[] = []
   const noted: OwnedStore = {
     ...owned,
