@@ -101,7 +101,7 @@ test('a command that is cut, a second one that is cut, and lost state: one more 
               expect(rows.get(row) ?? 0, about).toBeGreaterThan(0)
       }, first)
     }),
-    { numRuns: cases(300, 6), seed: seedOf(66) },
+    { numRuns: cases(300, 4), seed: seedOf(66) },
   )
 })
 
