@@ -81,7 +81,7 @@ const disturbances = fc.oneof(
     weight: 2,
     arbitrary: fc.record({
       kind: fc.constant('disk'),
-      fault: fc.tuple(fc.constantFrom('kill', 'after', 'torn', 'full'), call).map((words) => words.join(':')),
+      fault: fc.tuple(fc.constantFrom('kill', 'power', 'torn', 'full'), call).map((words) => words.join(':')),
     }),
   },
   fc.record({ kind: fc.constantFrom('budget', 'quota'), at }),
