@@ -134,11 +134,12 @@ function constraintOf(error: unknown): string {
 /** The server's messages may quote a row, so errors are shown by their codes. */
 function refusal(label: string, error: unknown, isGone: boolean, { host, port }: Client): ExportError {
   const code = codeOf(error)
+  const table = error instanceof Error && 'table' in error ? error.table : undefined
   const found = lacksTls(error)
     ? NO_TLS
-    : code.startsWith('23') && error instanceof Error && 'table' in error && error.table === LEDGER
+    : code.startsWith('23') && table === LEDGER
       ? LEDGER_CHANGED
-      : code === '23514' && constraintOf(error) === ''
+      : code === '23514' && table !== undefined && constraintOf(error) === ''
         ? NO_PARTITION
         : MEANINGS.find(([codes]) => codes.test(code))
   const [, what, next, kind = 'target'] =
@@ -177,7 +178,7 @@ const LEDGER_CHANGED: Meaning = [
   `${LEDGER} took no entry ({code}{constraint}): something else writes to it, or has changed it`,
   'Leave it to the loads: it says what the table holds. Nothing was loaded partially.',
 ]
-/** A CHECK constraint of the same code has a name. */
+/** A CHECK constraint of the same code has a name, and the error of a trigger names no table. */
 const NO_PARTITION: Meaning = [
   /^$/,
   'A row belongs to no partition of the table ({code})',
