@@ -12,6 +12,7 @@ import { describeDomain, didYouMean, noDomain } from './problems/describe.ts'
 import { Problems } from './problems/problems.ts'
 import {
   dotted,
+  isContainer,
   isMapping,
   located,
   locationAt,
@@ -28,11 +29,11 @@ import { resolveService } from './resolve/resolve-service.ts'
 import { resolveTransform } from './resolve/resolve-transform.ts'
 import { checkShape } from './schema/check-shape.ts'
 import type { PipelineSettings } from './schema/file-schema.ts'
-import { type Environment, secretVariables } from './secrets/secrets.ts'
+import { type Environment, USUAL_SECRETS } from './secrets/secrets.ts'
 import { STORE_KINDS, storeOf } from './stores.ts'
 import { parseDomain } from './values/addresses.ts'
 import { readText } from './values/read-text.ts'
-import { expandTree, UNKNOWN_SERVICE } from './yaml/expand.ts'
+import { expand, expandTree, UNKNOWN_SERVICE } from './yaml/expand.ts'
 import type { NamedText } from './yaml/parse-yaml.ts'
 import { type Overrides, override, readTree } from './yaml/read-tree.ts'
 
@@ -78,10 +79,12 @@ export async function readPlace(given: string, options: ReadOptions): Promise<Gi
     }
   }
   const read = await readTree(await sourceOf(given, options), options.env)
+  // Also those of a part that is left out.
+  const secrets = secretsOf(read.tree.root, options.env)
   let unknown: ExportError | null = null
   for (const part of [whole, withoutService, withoutRows, placeIn]) {
     try {
-      const { pipeline } = await resolved(withRoot(read, part), options)
+      const { pipeline } = await resolved(withRoot(read, part), options, secrets)
       const known = part === withoutService ? null : unknown
       return { pipeline, unknown: known, invalid: known }
     } catch (error) {
@@ -152,7 +155,11 @@ export async function readSource(source: NamedText, options: ReadOptions) {
 }
 
 /** @throws ExportError 'config' with every problem */
-async function resolved(read: Problems, options: ReadOptions) {
+async function resolved(
+  read: Problems,
+  options: ReadOptions,
+  secrets: ReadonlySet<string> = secretsOf(read.tree.root, options.env),
+) {
   const { env, cwd, overrides = {}, sendsNothing = false } = options
   const { from, until, domains } = overrides
   const problems = read.of(override(read.tree, overrides))
@@ -187,9 +194,22 @@ async function resolved(read: Problems, options: ReadOptions) {
   // A variable may be named like what every object inherits.
   const secretKeys = Object.fromEntries(variables)
   const pipeline: Pipeline = { name, file, locations, secretKeys, service, extract, transform, load }
-  refuseSecrets(tree.root, [], new Set(secretVariables(pipeline)), problems)
+  refuseSecrets(tree.root, [], secrets, problems)
   problems.throwIfAny()
   return { pipeline, file: settings, root }
+}
+
+/** Variables that hold secrets: those that keys of the file name, and those that are read where no key names one. */
+function secretsOf(root: unknown, env: Environment): ReadonlySet<string> {
+  const secrets = new Set(USUAL_SECRETS)
+  const visit = (value: unknown): void => {
+    for (const [key, inner] of isContainer(value) ? Object.entries(value) : []) {
+      if (key.endsWith('_env') && typeof inner === 'string') secrets.add(expand(inner, env).text)
+      visit(inner)
+    }
+  }
+  visit(root)
+  return secrets
 }
 
 /** A secret in any other value would become a part of a folder, an address or a message. */
@@ -198,7 +218,7 @@ function refuseSecrets(value: unknown, path: Path, secrets: ReadonlySet<string>,
     const at = [...path, key]
     const names = location.from === 'file' ? (location.names ?? []) : []
     for (const name of names.filter((each) => secrets.has(each)))
-      problems.add(at, `the variable ${name} holds a secret, as another key says; it may stand nowhere else`)
+      problems.add(at, `the variable ${name} holds a secret; name it in a key for that, and nowhere else`)
     refuseSecrets(valueAt(value, [key]), at, secrets, problems)
   }
 }

@@ -1,5 +1,8 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { checkRequirements } from '../../src/pipeline/index.ts'
+import { checkRequirements, readPlace } from '../../src/pipeline/index.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
 import { failure, problems, read, SMALLEST } from './pipeline-file.ts'
 
 test.each([
@@ -23,14 +26,27 @@ test.each([
   if (!hint.includes('HOME')) expect(found.join('\n')).not.toMatch(/MY_TOKEN|\$BASE/)
 })
 
-test.each([
+const SECRET_PATHS = [
   ['load: { path: "out/${SPILLWAY_TOKEN}" }', 'load.path', 'SPILLWAY_TOKEN'],
   ['transform: { columns: [id, "${SPILLWAY_MASK_KEY}"] }', 'transform.columns[1]', 'SPILLWAY_MASK_KEY'],
-])('a secret in another place is refused: %s', async (line, where, name) => {
-  const found = await problems(`${SMALLEST}${line}\n`, { env: { [name]: 'domain' } })
-  expect(found).toEqual([
-    expect.stringContaining(`${where}: the variable ${name} holds a secret, as another key says`),
-  ])
+  // Named by another key, also by a variable; and read where no key names it.
+  ['load: { path: "out/${OURS}" }\ntransform: { mask_key_env: OURS }', 'load.path', 'OURS'],
+  ['load: { path: "out/${OURS}" }\ntransform: { mask_key_env: "${NAME}" }', 'load.path', 'OURS'],
+  ['load: { path: "out/${AWS_SECRET_ACCESS_KEY}" }', 'load.path', 'AWS_SECRET_ACCESS_KEY'],
+] as const
+
+test.each(SECRET_PATHS)('a secret in another place is refused: %s', async (line, where, name) => {
+  const env = { [name]: 'domain', NAME: 'OURS' }
+  const says = expect.stringContaining(`${where}: the variable ${name} holds a secret`)
+  expect(await problems(`${SMALLEST}${line}\n`, { env })).toEqual([says])
+})
+
+test('a secret in the place of a data set is refused also where only the place counts', async () => {
+  const text = SMALLEST.replace('base_url:', 'token_env: OURS\n  base_url:')
+  const cwd = scratchFolder()
+  writeFileSync(join(cwd, 'p.yaml'), `${text}load: { path: "out/\${OURS}" }\n`)
+  const place = readPlace('p.yaml', { env: { OURS: 'a-token' }, cwd })
+  expect((await failure(place)).message).toContain('load.path: the variable OURS holds a secret')
 })
 
 test('a range that begins in the future is refused where it is set', async () => {

@@ -86,7 +86,8 @@ function learned(secret: string): string {
 /** Opens an encrypted signing key. */
 const SIGNING_PASSPHRASE = 'SPILLWAY_SIGNING_PASSPHRASE'
 
-const USUAL_SECRETS = [
+/** Variables that are read where no key of the file names others. */
+export const USUAL_SECRETS: readonly string[] = [
   'SPILLWAY_TOKEN',
   'SPILLWAY_API_KEY',
   'SPILLWAY_MASK_KEY',
