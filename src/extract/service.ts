@@ -2,6 +2,8 @@ import { setMaxListeners } from 'node:events'
 import {
   type Auth,
   type Clock,
+  ExportError,
+  isExportError,
   isSecondSearch,
   type Log,
   type Measures,
@@ -172,7 +174,14 @@ export class Service {
     const url = endpoint(settings.baseUrl, tokenUrl)
     const tokens = tokenSource(clock, async () => apiKey)
     const outgoing = { ...this.#free('POST', url, 'token exchange'), body, tokens }
-    return this.#sender.send(outgoing, async (bytes, where) => exchangedToken(bytes, where))
+    return this.#sender
+      .send(outgoing, async (bytes, where) => exchangedToken(bytes, where))
+      .catch((error: unknown) => {
+        if (!isExportError(error, 'refused')) throw error
+        // Not the cause: its status would be taken for that of a search.
+        const { what, where } = error
+        throw new ExportError({ kind: 'config', what, where, next: 'Correct service.token_url.' })
+      })
   }
 
   /** A request of the basic tier outside the budget. */

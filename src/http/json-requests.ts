@@ -96,7 +96,7 @@ export function jsonRequests({ clock, stop, server, key }: JsonRequestsOptions) 
         }
         const text = `${server} responds with ${status}${wordsOf(response)}`
         if (isSuccess(status) || expected?.includes(status))
-          return { status, json: status === 200 ? jsonBody(response.body, where) : null, text }
+          return { status, json: status === 200 ? jsonBody(response.body, where, 'data') : null, text }
         demandedMs = retryAfterMs(headers, clock.now()) ?? 0
         throw new ExportError({ ...failureOf(status), what: text, where })
       }
@@ -202,8 +202,11 @@ function cut(line: string): string {
 // Tokens, reports and errors.
 const MAX_BYTES = 16 << 20
 
-/** The parser's error is not kept: it quotes the text. @throws ExportError `transient`: no JSON, `data`: too large */
-export function jsonBody(body: Uint8Array, where: string): unknown {
+/**
+ * The parser's error is not kept: it quotes the text. @param kind of the error of what is no JSON; `data`: it comes from
+ * another server rather than from one that is down for a while @throws ExportError, `data` also: too large
+ */
+export function jsonBody(body: Uint8Array, where: string, kind: 'transient' | 'data' = 'transient'): unknown {
   const isLarge = body.byteLength > MAX_BYTES
   if (isLarge || hasTooManyValues(body)) {
     const excess = isLarge
@@ -214,7 +217,7 @@ export function jsonBody(body: Uint8Array, where: string): unknown {
   }
   const broken = (what: string): ExportError => {
     const next = 'Run again later. If the error persists, check the address.'
-    return new ExportError({ kind: 'transient', what, where, next })
+    return new ExportError({ kind, what, where, next })
   }
   if (!isUtf8(body)) throw broken('The response is no UTF-8')
   try {

@@ -26,6 +26,8 @@ it.each([
   ['Acme Corp (EU).yml', 'acme-corp-eu'],
   ['новый.yaml', 'pipeline'],
   ['1e3.yaml', '1e3'],
+  ['null.yaml', 'null'],
+  ['true.yaml', 'true'],
 ])('init %s names the pipeline %s', async (file, name) => {
   const folder = scratchFolder()
   await exits(0, inThisProcess(['init', file], folder))

@@ -34,6 +34,8 @@ describe('an error quotes the service', () => {
     [400, { error: { code: 'Bad query', message: 'no domain' } }, '', 'Bad query: no domain'],
     [422, { detail: FIELDS }, '', 'body.query.fqdn: field required; body.include.0: unknown value'],
     [404, { detail: 'Not Found' }, '', 'Not Found'],
+    [422, { error: 'no domain' }, '', 'no domain'],
+    [422, { message: 'no domain' }, '', 'no domain'],
     // Of any other shape.
     [400, { error: { code: 7 } }, '', ''],
     [400, { detail: [{ loc: 'body' }] }, '', ''],
@@ -44,6 +46,8 @@ describe('an error quotes the service', () => {
       const error = await errorFor(body, status)
       expect(error.what).toContain(`responded with ${status}`)
       expectQuoted(error, code, said)
+      // Nothing is promised that stderr does not show.
+      expect(error.next.includes('stderr')).toBe(said !== '')
       expect(error.message).toMatch(WHERE)
     },
   )

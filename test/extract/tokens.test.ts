@@ -129,6 +129,18 @@ describe('an API key', () => {
     expect(exchanges(server.received)).toHaveLength(2)
   })
 
+  it('is of another address where the exchange responds with 404, and no search is blamed for it', async () => {
+    const server = await serve((_request, response) =>
+      sendJson(response, { detail: 'none' }, { status: 404 }),
+    )
+    const service = openWithKey(server.url)
+    const error = await failure(collect(service, domainChain()))
+    expect(error).toMatchObject({ kind: 'config', next: 'Correct service.token_url.' })
+    expect(error.where).toContain('/tokens/generate, token exchange')
+    expect(await service.probeSearch()).toBeNull()
+    expect(searches(server.received)).toEqual([])
+  })
+
   it.each([
     [429, 2],
     [500, 9],

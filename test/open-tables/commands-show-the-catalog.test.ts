@@ -90,6 +90,7 @@ const ofAnotherApi = (line: string, body: object) =>
 it.each<[name: string, code: number, says: RegExp, settings: Partial<RestCatalog>]>([
   ['of nothing', 2, /The catalog responds with 404/, { onRequest: () => 404 }],
   ['of another API', 2, /No Iceberg REST catalog/, { onResponse: ofAnotherApi }],
+  ['of a web page', 1, /The response is no JSON/, { onResponse: () => '<!doctype html>' }],
   ['without the warehouse', 2, /Unknown warehouse/, { warehouse: 'other' }],
   ['of any warehouse', 1, /The catalog responds with 404/, { configuresAny: true, warehouse: 'other' }],
 ])('an address %s is refused by check, and by a run before any request', async (_, code, says, settings) => {
@@ -102,13 +103,14 @@ it.each<[name: string, code: number, says: RegExp, settings: Partial<RestCatalog
   expect(world.service.received).toHaveLength(sent)
 })
 
-it.each(['absent', 'metadata_location'])(
+it.each(['absent', 'metadata_location', 'empty'])(
   'a server that does not say what it shows (%s) is told of, and not to drop the table',
   async (name) => {
     const { catalog, command } = await dataSet()
     catalog.onResponse = (_, body) => {
       const { 'metadata-location': location, ...others } = body as Record<string, unknown>
-      return { ...others, ...(location === undefined || name === 'absent' ? {} : { [name]: location }) }
+      if (location === undefined || name === 'absent') return others
+      return { ...others, ...(name === 'empty' ? { 'metadata-location': '' } : { [name]: location }) }
     }
     await exits(1, command(['run']), /does not say which metadata .* has no metadata-location/)
     for (const words of [['check'], ['tables'], ['run']])

@@ -26,7 +26,7 @@ export async function startCatalog() {
     client: null as { id: string; secret: string; scope: string | null } | null,
     issued: 0,
     /** Seconds; null: it is not told. */
-    expiresIn: 3600 as number | null,
+    expiresIn: 3600 as number | string | null,
     warehouse: 'lake',
     prefix: 'w1',
     /** Whether a warehouse that is unknown is configured, too. */
@@ -43,8 +43,8 @@ export async function startCatalog() {
     /** All headers and bodies, to look for secrets. */
     received: [] as string[],
     onRequest: (_line: string, _index: number): Fault | Promise<Fault> => null,
-    /** What is sent in place of a body. */
-    onResponse: (_line: string, body: object): object => body,
+    /** What is sent in place of a body; a text as it is. */
+    onResponse: (_line: string, body: object): object | string => body,
     table: (name = 'leaks.acme') => catalog.tables.get(name),
   }
 
@@ -184,7 +184,8 @@ export async function startCatalog() {
     })
     if (fault === 'lost') return void request.socket.destroy()
     response.writeHead(status, { 'content-type': 'application/json' })
-    response.end(body === undefined ? undefined : JSON.stringify(catalog.onResponse(line, body)))
+    const given = body === undefined ? '' : catalog.onResponse(line, body)
+    response.end(typeof given === 'string' ? given : JSON.stringify(given))
   }
 
   const server = createServer((request, response) => void respond(request, response))

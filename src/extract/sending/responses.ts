@@ -77,10 +77,8 @@ export function responseError(
   if (request.hasCursor && CURSOR_STATUSES.has(status)) {
     return fail('cursor', 'The cursor is no longer accepted: run again to resume from the last exported row.')
   }
-  return fail(
-    'refused',
-    'A repeated request would be rejected too: correct what the response names (stderr shows it), then run again.',
-  )
+  const wrong = said === '' ? 'the query or the address' : 'what the response names (stderr shows it)'
+  return fail('refused', `A repeated request would be rejected too: correct ${wrong}, then run again.`)
 }
 
 export const TENANT = 'the tenant'
@@ -95,7 +93,12 @@ const CURSOR_STATUSES = new Set([400, 404, 409, 410, 422])
 
 const Coded = z.object({ code: z.string().nullish(), message: z.string().nullish() })
 const Invalid = z.array(z.object({ loc: z.array(z.union([z.string(), z.number()])), msg: z.string() }))
-const ErrorBody = z.union([z.object({ error: Coded }), z.object({ detail: z.union([Invalid, z.string()]) })])
+const ErrorBody = z.union([
+  z.object({ error: Coded }),
+  z.object({ detail: z.union([Invalid, z.string()]) }),
+  z.object({ error: z.string() }).transform(({ error }) => ({ detail: error })),
+  z.object({ message: z.string() }).transform(({ message }) => ({ detail: message })),
+])
 
 /** `<` after blanks and a byte order mark. */
 const BEGINS_AS_PAGE = /^(?:\u00ef\u00bb\u00bf)?\s*</

@@ -120,7 +120,7 @@ export function restCatalog(settings: CatalogSettings, deps: CatalogDeps) {
         'Choose another load.catalog.table or namespace, or drop that table there without purging its files; it was not touched.',
       )
     const shown = found['metadata-location']
-    if (shown != null) return shown
+    if (shown != null && shown !== '') return shown
     throw failure(
       'data',
       `The catalog does not say which metadata of ${name} it shows: its response has no metadata-location`,
