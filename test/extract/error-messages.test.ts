@@ -32,6 +32,7 @@ describe('an error quotes the service', () => {
   it.each([
     [400, { error: { code: 'BAD_QUERY', message: 'no domain', data: { a: 1 } } }, ': BAD_QUERY', 'no domain'],
     [400, { error: { code: 'Bad query', message: 'no domain' } }, '', 'Bad query: no domain'],
+    [400, { error: { code: 'SUMMER2024', message: '' } }, '', 'SUMMER2024'],
     [422, { detail: FIELDS }, '', 'body.query.fqdn: field required; body.include.0: unknown value'],
     [404, { detail: 'Not Found' }, '', 'Not Found'],
     [422, { error: 'no domain' }, '', 'no domain'],

@@ -129,8 +129,8 @@ function serviceWords(body: Uint8Array, hidesTexts: boolean) {
   return { code: isCode ? `: ${code}` : '', said }
 }
 
-/** A code names a kind of error. Other strings may quote the request. */
-const CODE = /^[A-Z][A-Z0-9_]{2,63}$/
+/** A code names a kind of error, in words. Other strings may quote the request. */
+const CODE = /^(?=.{3,64}$)[A-Z]+(?:_[A-Z]+)*$/
 
 function errorWords(json: unknown): { readonly code?: string; readonly text: string } {
   const { data } = ErrorBody.safeParse(json)
