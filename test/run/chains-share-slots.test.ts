@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { nameQuery, WindowRun } from '../../src/core/index.ts'
 import type { PlannedChain } from '../../src/pipeline/index.ts'
 import { ChainQueue } from '../../src/run/follow/chain-queue.ts'
+import { searchesOf } from '../support/sandbox.ts'
 import { exportsTo, sandboxOf } from './world.ts'
 
 const chain = (name: string): PlannedChain => ({
@@ -43,4 +44,20 @@ it.each([1, 4])('a query over six months that fits a page takes one request with
     `domains: [a.example, b.example], windows: { from: 2024-01-01, until: 2024-07-01, every: month }, concurrency: ${slots}`,
   )
   expect(summary).toMatchObject({ status: 'complete', rows: 600, requests: 2 })
+})
+
+it.each([1, 3])('at most `concurrency` chains are in flight: %i', async (slots) => {
+  const sandbox = await sandboxOf({ records: 60, domains: ['a.example'], latencyMs: 15 })
+  const windows = 'windows: { from: 2024-01-01, until: 2024-07-01, every: month, per_chain: 1 }'
+  const extract = `domains: [a.example], ${windows}, page_size: 3, concurrency: ${slots}`
+  await exportsTo().run(sandbox.baseUrl, sandbox.token, extract)
+  // A chain requests a page after it has the one before, so it is in flight from its first request to its last.
+  const chains = searchesOf(sandbox.requests).map(({ body }) =>
+    JSON.stringify((body as { filters: unknown }).filters),
+  )
+  const inFlight = chains.map(
+    (_, i) => new Set(chains.slice(0, i + 1).filter((each) => chains.lastIndexOf(each) >= i)).size,
+  )
+  expect(new Set(chains).size).toBe(6)
+  expect(Math.max(...inFlight)).toBe(slots)
 })
