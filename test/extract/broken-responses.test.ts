@@ -17,15 +17,15 @@ import {
 const PAGE = '{"items":[1],"next":null}'
 const WHOLE = `HTTP/1.1 200 OK\r\ncontent-length: ${PAGE.length}\r\n\r\n${PAGE}`
 
-/** A fault once, then a good response: the page comes with the second request, which is of the same size. */
-async function recovers(fault: (socket: Socket) => void): Promise<void> {
-  const server = await serveRaw((socket, index) => (index === 0 ? fault(socket) : socket.write(WHOLE)))
+/** Some faults, then a good response: the page comes with the request after them, which is of the same size. */
+async function recovers(fault: (socket: Socket) => void, faults: number): Promise<void> {
+  const server = await serveRaw((socket, index) => (index < faults ? fault(socket) : socket.write(WHOLE)))
   const service = open(server.url, { clock: fakeClock(), settings: { timeoutMs: TIMEOUT_MS } })
   const sizes = new PageSizes(80, { limit: null, bindsSizes: false })
   expect(await collect(service, domainChain({ pageSize: 80, sizes }))).toMatchObject([
-    { requests: 2, size: 80 },
+    { requests: faults + 1, size: 80 },
   ])
-  expect(service.counters).toMatchObject({ requests: 2, retries: 1 })
+  expect(service.counters).toMatchObject({ requests: faults + 1, retries: faults })
 }
 
 const TIMEOUT_MS = 10_000
@@ -47,7 +47,7 @@ async function recoversFromLate(
       meanwhile(socket)
     }, 5)
     socket.on('close', () => clearInterval(time))
-  })
+  }, 1)
 }
 
 describe('a request is sent again', () => {
@@ -73,7 +73,8 @@ describe('a request is sent again', () => {
     ['a compressed body has a wrong byte', (socket) => compressed(socket, flipped)],
     ['the response is not HTTP', (socket) => socket.write('SSH-2.0-OpenSSH_9.6\r\n\r\n')],
     ['the response has no end of headers', sends(`x: ${'x'.repeat(100_000)}`)],
-  ])('when %s', (_name, fault) => recovers(fault))
+    // After the second time a page that is late is requested in half: these say nothing of its size.
+  ])('when %s', (_name, fault) => recovers(fault, 2))
 
   it('when no response begins in time', () => recoversFromLate(() => {}))
 

@@ -43,6 +43,7 @@ transform ~ max_quarantined: -1 ~ 20 ~ max_quarantined ~ expected ${LIMIT}, foun
 transform ~ max_quarantined: 0.5 ~ 20 ~ max_quarantined ~ expected ${LIMIT}, found 0.5
 transform ~ max_quarantined: 101% ~ 20 ~ max_quarantined ~ expected ${LIMIT}, found "101%"
 transform ~ max_quarantined: 1 % ~ 20 ~ max_quarantined ~ expected ${LIMIT}, found "1 %"
+transform ~ max_quarantined: none ~ 20 ~ max_quarantined ~ expected ${LIMIT}, found "none"
 transform ~ max_quarantined: true ~ 20 ~ max_quarantined ~ expected ${LIMIT}, found true
 load ~ path: / ~ 9 ~ path ~ is the root of the file system, where other files are; expected a folder for the data set alone, found "/"
 load ~ path: "gs://me:hunter2@bucket" ~ 9 ~ path ~ expected a folder, s3://bucket/prefix or az://container/prefix, found an address with a user (not shown)

@@ -34,6 +34,24 @@ const inOrder = (order: Order, items: readonly Fields[]) => (order === 'asc' ? i
 describe.each(some<Order>(['asc', 'desc'], 1))('rows in order, %s', (order) => {
   const extract = months('2024-01', '2024-04', order)
 
+  it('quarantined items go to their windows, and those without a time to the current one, with their page of the chain', async () => {
+    const items = [
+      ...[january(1), brokenAt(2, '2024-01-20T00:00:00Z')],
+      ...[brokenAt(3, 'soon'), february(4)],
+      ...[brokenAt(5, '2024-03-20T00:00:00Z'), brokenAt(6, null)],
+    ]
+    const { here } = await world(inOrder(order, items), 2, extract)
+    expect(await here.run('max_quarantined: 3')).toMatchObject({ status: 'complete', quarantined: 4 })
+    const entries = Object.values(await here.quarantine()).flat()
+    const found = entries.map(({ partition, page, id }) => `${partition}, page ${page}: ${id}`)
+    const [jan, feb, mar] = [1, 2, 3].map((n) => `domain.acme.example/2024-0${n}-01..2024-0${n + 1}-01`)
+    const expected =
+      order === 'asc'
+        ? [`${jan}, page 1: 2`, `${jan}, page 2: 3`, `${feb}, page 3: 6`, `${mar}, page 3: 5`]
+        : [`${jan}, page 3: 2`, `${mar}, page 1: 5`, `${mar}, page 1: 6`, `${mar}, page 2: 3`]
+    expect(found.sort()).toEqual(expected)
+  })
+
   it('a window with too many quarantined items fails alone, and the next run requests only that', async () => {
     const broken = [brokenAt(11, '2024-02-11T00:00:00Z'), brokenAt(12, '2024-02-12T00:00:00Z')]
     const items = [january(1), february(2), ...broken, february(3, '13'), march(4), march(5)]

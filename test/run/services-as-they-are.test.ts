@@ -147,22 +147,25 @@ describe('a refusal is the verdict on its query', () => {
       return true
     }
     const here = exportsTo()
-    return () => here.run(server.url, 'token', `domains: [${names(count)}], concurrency: 1`)
+    const run = () => here.run(server.url, 'token', `domains: [${names(count)}], concurrency: 1`)
+    return { run, log: here.log }
   }
 
   it('twenty-one refused queries do not stop those after them', async () => {
-    const run = await refusing((number) => number < 21, 422, 24)
+    const { run } = await refusing((number) => number < 21, 422, 24)
     expect(await run()).toMatchObject({ status: 'failed', error: null, partitions: { done: 3, failed: 21 } })
   })
 
   it.each([404, 403])('those after a first success are, in the first run and later: %i', async (status) => {
-    const run = await refusing((number) => number === 1 || number > 2, status, 5)
+    const { run, log } = await refusing((number) => number === 1 || number > 2, status, 5)
     for (let i = 0; i < 2; i++)
       expect(await run()).toMatchObject({ status: 'failed', error: null, partitions: { done: 2, failed: 3 } })
+    // Each is said once in each run.
+    expect(log.filter(({ message }) => message.includes(`responded with ${status}`))).toHaveLength(6)
   })
 
   it('a 403 as the first answer that a data set gets is about the token', async () => {
-    const run = await refusing(() => true, 403, 3)
+    const { run } = await refusing(() => true, 403, 3)
     expect(await run()).toMatchObject({ status: 'failed', error: { kind: 'credentials' } })
   })
 })

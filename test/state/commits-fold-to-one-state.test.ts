@@ -276,6 +276,15 @@ describe('a commit', () => {
     await again.append([page({ next: 'right' })])
     expect((await stateIn(store)).chains.get(0)).toMatchObject({ pages: 1, next: 'right' })
   })
+
+  it('of two owners that claim the same place one comes first, and the other reads again', async () => {
+    const { store } = temporaryStore()
+    await commitLines(store, [HEADER, CHAIN])
+    const [first, second] = [(await findCheckpoint(store))!, (await findCheckpoint(store))!]
+    expect(await Journal.open(await own(store), first)).not.toBeNull()
+    expect(await Journal.open(await own(store), second)).toBeNull()
+    expect(await Journal.open(await own(store), (await findCheckpoint(store))!)).not.toBeNull()
+  })
 })
 
 describe.runIf(THOROUGH)('a long chain', () => {

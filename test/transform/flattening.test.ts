@@ -112,3 +112,10 @@ test('a page keeps its values after the decoder has read the next', () => {
   expect(first.recordBatch!.buffer).not.toBe(second.recordBatch!.buffer)
   expect(first.recordBatch!.byteLength).toBe(first.recordBatch!.buffer.byteLength)
 })
+
+test('a response is read at any offset in its buffer', () => {
+  const body = response([credential()])
+  const padded = Buffer.concat([Buffer.from('garbage'), body, Buffer.from('garbage')])
+  const page = createDecoder(decodeSettings())(padded.subarray(7, 7 + body.length), pageContext())
+  expect(rowsOf(page)).toEqual(decodedRows([credential()]))
+})
