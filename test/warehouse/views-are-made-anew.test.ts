@@ -17,6 +17,15 @@ async function loaded(kind: TargetKind) {
   return { here, target, rows, countOf }
 }
 
+it('a renamed column of the table is added again with --evolve, and its view has both', async () => {
+  const { here, target, rows, countOf } = await loaded('postgres')
+  await target.change('alter table credentials rename column hash to digest')
+  await expect(loadHere(here, target)).rejects.toThrow(/hash text is missing \(--evolve adds it\)/)
+  await loadHere(here, target, 'append', { evolve: true })
+  expect(await target.rows('select hash, digest from credentials_latest')).toHaveLength(rows)
+  expect(await countOf('credentials')).toBe(rows)
+})
+
 it('a view on which others depend is named, with the way out', async () => {
   const { here, target } = await loaded('postgres')
   await target.change(
