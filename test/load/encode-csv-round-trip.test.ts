@@ -100,10 +100,10 @@ describe('csv', () => {
 
   it('escapes formulas in strings, and nothing else; load and query read what there was, each another text', async () => {
     const columns = specs({ id: 'int64', note: 'text?' })
-    const notes = ['=1', '+1', '-1', '@a', '\tx', '\rx', 'x=1', "'=1", "'x", '', null, '＝1', '=']
+    const notes = ['=1', '+1', '-1', '@a', '\tx', '\rx', 'x=1', "''=1", "'x", '', null, '＝1', '=']
     const rows = notes.map((note): Row => ({ id: -1, note }))
     const format = { ...plainCsv, escapeFormulas: true }
-    const guarded = ["'=1", "'+1", "'-1", "'@a", "'\tx", "'\rx", 'x=1', "''=1", "'x", '', null, '＝1', "'="]
+    const guarded = ["'=1", "'+1", "'-1", "'@a", "'\tx", "'\rx", 'x=1', "'''=1", "'x", '', null, '＝1', "'="]
     for (const groups of [[], [['note']]]) {
       const bytes = await encodeShard(format, columns, [[recordBatchOf(columns, rows, groups)]])
       expect(parsed(bytes)).toEqual(guarded.map((note) => ['-1', note]))
