@@ -30,8 +30,8 @@ export default defineConfig(async ({ mode }): Promise<ViteUserConfig> => {
   return {
     plugins: asModules ? [forgetful] : [await builtSources(forgetful)],
     test: {
-      // Many tests wait for a lock, a signal or the rate limit: with two more workers than processors none is idle.
-      maxWorkers: availableParallelism() + 2,
+      // Many tests wait for a lock, a signal or the rate limit, so one more worker than processors leaves none idle.
+      maxWorkers: Math.max(3, availableParallelism() + 1),
       // It is written for bundlers: Node.js does not resolve its folder imports.
       server: { deps: { inline: ['dt-sql-parser'], external: [isBuiltSource] } },
       coverage: {
