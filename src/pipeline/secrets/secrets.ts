@@ -109,7 +109,7 @@ export async function learnSecrets(env: Environment, pipeline: Pipeline | null =
 }
 
 /** Variables with secrets that a pipeline names, whether it needs them or not. */
-export function secretVariables(pipeline: Pipeline): readonly string[] {
+function secretVariables(pipeline: Pipeline): readonly string[] {
   return [...requestSecrets(pipeline).map(({ name }) => name), pipeline.transform.maskKeyEnv]
 }
 

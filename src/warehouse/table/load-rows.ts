@@ -80,11 +80,7 @@ export async function deleteRows(
 }
 
 /** @param name of the table, as it is shown @throws ExportError `target` when the database keeps some */
-async function remove(
-  { query, run }: Pick<Database, 'query' | 'run'>,
-  from: string,
-  name: string,
-): Promise<void> {
+async function remove({ query, run }: Database, from: string, name: string): Promise<void> {
   await run(`DELETE FROM ${from}`)
   if ((await query(`SELECT 1 FROM ${from} LIMIT 1`)).length === 0) return
   throw new ExportError({
@@ -145,18 +141,19 @@ const INCOMING = 'spillway_incoming'
 
 /** Of each credential of a query the row with the latest `imported_at` stays, whatever comes first. */
 async function upsert(
-  { query, run, insert }: Database,
+  database: Database,
   shards: readonly ManifestShard[],
   select: string,
   { dataSet, table }: LoadTarget,
 ): Promise<number> {
+  const { query, run, insert } = database
   const [into, columns] = [qualified(table, table.name), columnList(table)]
   const name = shownName(table, table.name)
   const isSame = `t.${DATA_SET_COLUMN.name} = ${literal(dataSet.id)} AND t.query_type = n.query_type AND t.query_value = n.query_value AND t.id = n.id`
   await run(`CREATE TEMP TABLE ${INCOMING} AS SELECT ${columns} FROM ${into} LIMIT 0`)
   const changed = await insert(shards, select, table, INCOMING)
   const isLater = `SELECT 1 FROM ${INCOMING} n WHERE ${isSame} AND n.imported_at >= t.imported_at`
-  await remove({ query, run }, `${into} t WHERE EXISTS (${isLater})`, name)
+  await remove(database, `${into} t WHERE EXISTS (${isLater})`, name)
   await run(`DELETE FROM ${INCOMING} n WHERE EXISTS (SELECT 1 FROM ${into} t WHERE ${isSame})`)
   const [counted] = await query(
     `SELECT count(*)::float8 AS rows FROM (SELECT DISTINCT query_type, query_value, id FROM ${INCOMING}) n`,

@@ -68,17 +68,18 @@ async function matchedBy(
   const shown = ROW_COLUMNS.filter((name) => transform.columns.includes(name))
   const columns = columnsOf(pipeline, ['identity_name', ...shown])
   const found = new Found(directory, shown, IDENTITY_POLICIES[transform.identity].isKeyed, options)
+  const reading = { wanted: found, batchRows: BATCH_ROWS }
   for (const shard of manifest.shards) {
-    for await (const batch of shardBatches(store, shard, load.format, columns, {
-      wanted: found,
-      batchRows: 500,
-    })) {
+    for await (const batch of shardBatches(store, shard, load.format, columns, reading)) {
       options.stop.throwIfAborted()
       found.add(batch)
     }
   }
   return { columns: [keyName(directory.key), 'identity', ...shown], matches: found.sorted() }
 }
+
+/** The values of more rows would outlive what V8 collects cheaply. */
+const BATCH_ROWS = 500
 
 /** The key's column under its own name, unless it is one that follows. */
 function keyName(key: string): string {
