@@ -4,6 +4,7 @@ import {
   type ColumnMetaData,
   type Compressors,
   type DecodedArray,
+  type FileMetaData,
   type ParquetParsers,
   parquetMetadataAsync,
   parquetRead,
@@ -25,13 +26,8 @@ export const decompressors: Compressors = {
 const PARSERS: Partial<ParquetParsers> = {
   timestampFromMicroseconds: (micros) => int64(micros),
   timestampFromMilliseconds: (millis) => int64(millis * 1000n),
-  stringFromBytes: textOf,
+  stringFromBytes: (bytes) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString(),
 }
-
-function textOf({ buffer, byteOffset, length }: Uint8Array): string {
-  return Buffer.from(buffer, byteOffset, length).toString()
-}
-
 /** Larger than the footer of a shard of a few row groups: one read. */
 const FIRST_READ = 1 << 16
 
@@ -59,25 +55,11 @@ async function open(reader: ShardReader) {
     end += rows
     return {
       rows,
-      /**
-       * @param label its name in messages @param kept what is kept of a text
-       * @throws ExportError `damaged`, also when it has another number of rows
-       */
-      async column(
-        name: string,
-        label = `Column ${name}`,
-        kept?: (text: string) => string | null,
-      ): Promise<readonly DecodedArray[]> {
-        const parsers =
-          kept === undefined
-            ? PARSERS
-            : { ...PARSERS, stringFromBytes: (bytes: Uint8Array) => kept(textOf(bytes)) }
-        const range = { rowStart: start, rowEnd: start + rows }
-        const values = await readColumn({ file, metadata, columns: [name], parsers, ...range }).catch(
-          (error: unknown) => {
-            throw withoutQuotes(error, `${label} cannot be read`)
-          },
-        )
+      /** @param label its name in messages @throws ExportError `damaged`, also when it has another number of rows */
+      async column(name: string, label = `Column ${name}`): Promise<readonly DecodedArray[]> {
+        const values = await readColumn(file, metadata, name, start, start + rows).catch((error: unknown) => {
+          throw withoutQuotes(error, `${label} cannot be read`)
+        })
         const found = values.reduce((sum, { length }) => sum + length, 0)
         if (found !== rows) throw damaged(`${label} has ${numberOf(found, 'row')} instead of ${rows}`)
         return values
@@ -88,17 +70,23 @@ async function open(reader: ShardReader) {
 }
 
 async function readColumn(
-  options: Pick<Parameters<typeof parquetRead>[0], 'file' | 'metadata' | 'columns' | 'parsers'> & {
-    readonly rowStart: number
-    readonly rowEnd: number
-  },
+  file: AsyncBuffer,
+  metadata: FileMetaData,
+  column: string,
+  rowStart: number,
+  rowEnd: number,
 ): Promise<DecodedArray[]> {
   const values: DecodedArray[] = []
-  if (options.rowStart === options.rowEnd) return values
+  if (rowStart === rowEnd) return values
   await parquetRead({
-    ...options,
+    file,
+    metadata,
+    columns: [column],
+    rowStart,
+    rowEnd,
     compressors: decompressors,
     geoparquet: false,
+    parsers: PARSERS,
     onChunk: ({ columnData }) => values.push(columnData),
   })
   return values

@@ -40,14 +40,11 @@ async function* parquetBatches(
     const read = async (spec: ColumnSpec): Promise<ArrayLike<unknown>> => {
       // The data set may have gained it since.
       if (spec.nullable && !names.has(spec.name)) return []
-      // Texts of rows that are not wanted end at once: those of a row group would take most of the memory.
-      const kept =
-        wanted !== null && spec === deciding ? (text: string) => (wanted.has(text) ? text : null) : undefined
-      const pages = await rowGroup.column(spec.name, undefined, kept)
+      const pages = await rowGroup.column(spec.name)
       return pages.length === 1 ? pages[0]! : pages.flatMap((page) => Array.from<unknown>(page))
     }
     const decided = deciding === undefined ? null : await read(deciding)
-    const rows = decided === null ? null : indexesOfValues(decided)
+    const rows = decided === null ? null : rowsWith(decided, deciding!, wanted!)
     const count = rows?.length ?? rowGroup.rows
     if (count === 0) continue
     const values: ArrayLike<unknown>[] = []
@@ -65,9 +62,12 @@ async function* parquetBatches(
   }
 }
 
-function indexesOfValues(values: ArrayLike<unknown>): number[] {
+function rowsWith(texts: ArrayLike<unknown>, column: ColumnSpec, wanted: Wanted): number[] {
   const found: number[] = []
-  for (let i = 0; i < values.length; i++) if (values[i] != null) found.push(i)
+  for (let row = 0; row < texts.length; row++) {
+    const text = parquetValue(texts[row], column)
+    if (typeof text === 'string' && wanted.has(text)) found.push(row)
+  }
   return found
 }
 
